@@ -3,7 +3,6 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-TIMES  := $(VENV)/test-times
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
 .PHONY: help demo test check lint docs bench chaos fuzz fuzz-sql clean
@@ -16,14 +15,7 @@ demo: $(READY)  ## card fraud found in a stream, through a crash
 	$(PYTHON) examples/fraud_detection.py --demo
 
 test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)
-	@echo "the tests that need Spark run beside the others, and are shown after them"
-	@rm -f $(TIMES)-*.json; \
-	  $(PYTHON) -m pytest --timeout 300 --durations 20 --folder-times $(TIMES)-spark.json -m spark > $(VENV)/spark-tests.log 2>&1 & spark=$$!; \
-	  trap "kill $$spark; wait $$spark; exit 130" INT TERM; \
-	  $(PYTHON) -m pytest --timeout 300 --durations 20 --folder-times $(TIMES)-others.json -m "not spark"; others=$$?; \
-	  wait $$spark; on_spark=$$?; cat $(VENV)/spark-tests.log; \
-	  $(PYTHON) tests/show_times.py without-spark=$(TIMES)-others.json on-spark=$(TIMES)-spark.json; \
-	  exit $$((others > on_spark ? others : on_spark))
+	$(PYTHON) tests/run_all.py $(VENV)
 
 check: lint  ## the same without the tests that need Spark
 	$(PYTHON) -m pytest --timeout 300 -m "not spark"
@@ -54,7 +46,7 @@ fuzz-sql: $(READY)  ## 20,000 random queries: as streams, as Catalyst and as Duc
 
 clean:  ## remove what was made here, .venv included
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src packages tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A name on the path may be a stub that only says how to install it, so each candidate is run.
 $(PYTHON):
@@ -66,10 +58,10 @@ $(PYTHON):
 	done; \
 	echo "make needs Python 3.11, 3.12 or 3.13 (with venv) on the path, and found none" >&2; exit 1
 
-$(READY): requirements-dev.lock pyproject.toml | $(PYTHON)
+$(READY): requirements-dev.lock pyproject.toml packages/millstream-chaos/pyproject.toml | $(PYTHON)
 	@echo "installing the packages of requirements-dev.lock (pyspark is about 450 MB; once)"
 	@$(PIP) -r requirements-dev.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable . --editable packages/millstream-chaos
 	@$(PYTHON) -c 'from millstream.engine.spark.java import find_java; find_java()' 2>/dev/null || \
 	  { echo "no Java 17 or newer found: installing one into $(VENV)"; $(PIP) --no-build-isolation --editable '.[java]'; }
 	@$(PYTHON) -c 'from millstream.engine.spark.java import find_java; java = find_java(); print(f"java {java.version} from {java.found_in}")'

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks import common
 
-from millstream.testing import kafka_jars
+from millstream.testing import maven
 from millstream.testing.kafka import KafkaBroker
 
 CONNECTOR = ("org.apache.flink", "flink-sql-connector-kafka", "5.0.0-2.2")
@@ -41,7 +41,7 @@ def connector(cache: Path) -> str:
     """Flink's connector, for the peer that needs it."""
     place = cache / f"{CONNECTOR[1]}-{CONNECTOR[2]}.jar"
     if not place.exists():
-        kafka_jars.retrieve(CONNECTOR, cache, alone=True)
+        maven.retrieve(CONNECTOR, cache, alone=True)
     return str(place)
 
 

@@ -35,7 +35,8 @@ autodoc_default_options = {
     "imported-members": True,
     # Members of other base classes, such as those of windowed streams, are shown; those of these classes would repeat.
     "inherited-members": "object, int, tuple, BaseException, Enum, "
-    "DataStream, Function, Trigger, Evictor, WindowAssigner, MergingWindowAssigner, Window, Constraint",
+    "DataStream, Function, SourceFunction, SinkFunction, FileSink, "
+    "Trigger, Evictor, WindowAssigner, MergingWindowAssigner, Window, Constraint",
     "show-inheritance": True,
 }
 autodoc_typehints = "signature"

@@ -31,14 +31,18 @@ class Family:
 
 FAMILIES = {
     "api": Family("compat/record_api.py", "compat/golden/api.json"),
+    "assignments": Family("sql/record_assignments.py", "sql/golden/ends/assignments.json"),
     "cep": Family("cep/record.py", "cep/golden"),
+    "date-patterns": Family("sql/record_date_patterns.py", "sql/golden/ends/date_patterns.json"),
     "ends": Family("sql/record_ends.py", "sql/golden/ends/changelogs.yaml"),
     "formats": Family("formats/record.py", "formats/golden"),
+    "nexmark": Family("../benchmarks/nexmark/record.py", "sql/nexmark/golden"),
     "overwrites": Family("sql/record_overwrites.py", "sql/golden/ends/overwrites.yaml"),
     "plans": Family("plans/record.py", "plans", of_flink=False),
     "programs": Family("compat/record.py", "compat/golden"),
     "random-queries": Family("sql/fuzz/record.py", "sql/fuzz/answers.json", of_flink=False),
     "sql": Family("sql/record.py", "sql/golden"),
+    "texts": Family("sql/record_texts.py", "sql/golden/ends/texts.yaml"),
     "tpch": Family("sql/tpch/record.py", "sql/tpch/golden-0.05.json", of_flink=False),
 }
 OF_OLDER_RELEASES = ("chaos/golden/record.py", "savepoints/golden/record.py", "savepoints/golden_sql/record.py")
@@ -50,7 +54,7 @@ def main() -> int:
     parser.add_argument("family", nargs="?", choices=["all", *FAMILIES])
     parser.add_argument("--python", help="a Python with apache-flink 2.3.0")
     parser.add_argument("words", nargs="*", help="arguments of the recorder")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     if arguments.family is None:
         for name, family in FAMILIES.items():
             print(f"{name:16}tests/{family.golden}{' (of Flink)' if family.of_flink else ''}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from benchmarks import common
 from benchmarks.nexmark import measure, program
 
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.udf import udf
 
@@ -26,7 +26,7 @@ def session() -> TableEnvironment:
 def main() -> None:
     """Check, then measure."""
     args = common.arguments(__doc__, base=100_000, records=1_000_000, queries="all")
-    offered("nexmark_side_input", program.SIDE_ROWS)
+    register_values("nexmark_side_input", program.SIDE_ROWS)
     engine = measure.Engine(session, lambda: program.OFFERED)
     checked = measure.check(engine)
     common.answer({**measure.measure(engine, args.base, args.records, args.queries), "check": checked})

@@ -24,7 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--archive", choices=("yes", "no"), default="yes")
     if parser.parse_args().archive == "yes":
-        class_archive.made(find_java())
+        class_archive.create_archive(find_java())
     else:
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="millstream-start-")
         find_java()  # writes what a first start of all would write

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.library import all_functions, usage
+from millstream.sql.functions.library import all_functions, describe_usage
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.special_forms import SPECIAL_FORMS
 
@@ -48,7 +48,7 @@ def rows() -> dict[str, list[tuple[str, str, str]]]:
     found: dict[str, list[tuple[str, str, str]]] = {category: [] for category, _, _ in SECTIONS}
     for function in all_functions():
         if function.category != "internal":
-            syntax = usage(function)
+            syntax = describe_usage(function)
             others = [alias for alias in function.aliases if f"{alias}(" not in syntax]
             if others:
                 syntax += f" (also {', '.join(others)})"

@@ -19,11 +19,21 @@ class MillstreamError(Exception):
         super().__init__(message)
 
     def __str__(self) -> str:
-        return f"{self.message}; hint: {self.hint}" if self.hint else self.message
+        if not self.hint:
+            return self.message
+        return f"{self.message}\nhint: {self.hint}" if "\n" in self.message else f"{self.message}; hint: {self.hint}"
 
 
 class UserError(MillstreamError):
     """The program is wrong: a function raised an exception, or types or options are not valid."""
+
+
+class InvalidArgument(UserError, ValueError):
+    """An argument has a value that is not possible. Programs written for PyFlink can catch it as `ValueError`."""
+
+
+class InvalidArgumentType(UserError, TypeError):
+    """An argument has the wrong type. Programs written for PyFlink can catch it as `TypeError`."""
 
 
 class ExternalError(MillstreamError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 IGNORED: dict[str, str] = {
     "no Java code is loaded": """pipeline.force-kryo-avro
         pipeline.serialization-config python.client.executable""",
+    "event time is used where a watermark strategy or a time attribute is declared": """
+        pipeline.time-characteristic""",
     "an epoch flushes all buffers when it ends": """execution.buffer-timeout.enabled""",
     "no records are in flight between two epochs, so there is nothing to align": """
         execution.checkpointing.unaligned.interruptible-timers.enabled

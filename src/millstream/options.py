@@ -1,19 +1,16 @@
 """The declarations of all options: key, default, description, type, and whether the option has an effect.
 
 Promises: an option is read by its constant; keys, deprecated keys and defaults are Flink's where Flink has the option;
-an option that has no effect is declared as ignored, with the reason; a misspelt key is found with the most similar key.
-Does not know: who reads an option."""
+an option that has no effect is declared as ignored, with the reason.
+Does not know: who reads an option; misspelt keys, see `option_keys`."""
 
 from __future__ import annotations
 
-import difflib
-from typing import Any
-
-from millstream.config.configuration import Configuration, MemorySize
+from millstream.config.memory_size import MemorySize
 from millstream.config.option import OPTIONS as OPTIONS
 from millstream.config.option import Option as Option
-from millstream.ignored_options import IGNORED, IGNORED_PREFIXES
-from millstream.sql_options import SQL_PREFIXES
+from millstream.ignored_options import IGNORED
+from millstream.sql_options import SQL_PREFIXES as SQL_PREFIXES  # with it, the options of SQL are declared too
 from millstream.times import Duration
 
 # ------------------------------------------------------------------------------------------------- the program
@@ -45,9 +42,9 @@ AUTO_WATERMARK_INTERVAL = Option(
 OBJECT_REUSE = Option(
     "pipeline.object-reuse",
     False,
-    "Ignored: objects are always reused between the functions of a chain.",
+    "Whether records are passed to the next function without a copy. It is faster, and only right if no function "
+    "changes a record that it has received or emitted.",
     bool,
-    kind="ignored",
 )
 AUTO_GENERATE_UIDS = Option(
     "pipeline.auto-generate-uids",
@@ -209,9 +206,8 @@ RECOVERY_IGNORE_UNCLAIMED = Option(
 RECOVERY_ALLOW_OLDER = Option(
     "millstream.recovery.allow-older-checkpoint",
     False,
-    "Whether a job whose newest checkpoint is damaged can continue from an older one. Output that was committed after"
-    " the "
-    "older one can then appear twice.",
+    "Whether a job whose newest checkpoint is damaged can continue from an older one. Output that was committed after "
+    "the older one can then appear twice.",
     bool,
 )
 RECOVERY_CLAIM_MODE = Option(
@@ -387,8 +383,7 @@ HEARTBEAT_TIMEOUT = Option(
     "heartbeat.timeout",
     Duration.of_seconds(50),
     "How long the JVM of Spark may take to answer before it counts as lost, and how long a standalone cluster may "
-    "leave "
-    "a job without executors after it had some.",
+    "leave a job without executors after it had some.",
     Duration,
 )
 BLOCK_MAX_RECORDS = Option("millstream.block.max-records", 65536, "The maximum number of records of a block.", int)
@@ -549,51 +544,18 @@ TASK_CANCELLATION_INTERVAL = Option(
     kind="ignored",
 )
 
+# ------------------------------------------------------------------------------------------------- the REST server
+
+REST_BIND_PORT: Option[str | None] = Option(
+    "rest.bind-port",
+    None,
+    "The port of the REST server, or a range such as 8081-8090 whose first free port is used; 0 is any free port. The "
+    "server starts if this option or `rest.port` is set.",
+    str,
+)
+REST_PORT = Option("rest.port", 8081, "The port of the REST server, if `rest.bind-port` is not set.", int)
+REST_BIND_ADDRESS = Option("rest.bind-address", "127.0.0.1", "The address that the REST server listens on.", str)
+
 for _reason, _keys in IGNORED.items():
     for _key in _keys.split():
         Option(_key, None, f"Ignored: {_reason}.", str, kind="ignored")
-
-# read by the parts they belong to
-USED_PREFIXES = (
-    "spark.",
-    "metrics.",
-    *SQL_PREFIXES,
-    "rest.",
-    "security.",
-    "millstream.rest.",
-)
-
-_ALIASES = {alias: option for option in OPTIONS.values() for alias in option.fallback_keys}
-_NAMESPACES = tuple({f"{key.partition('.')[0]}." for key in OPTIONS})
-
-
-def option_of(key: str) -> Option[Any] | None:
-    """Return the option with this key or this deprecated key; None if there is none."""
-    return OPTIONS.get(key) or _ALIASES.get(key)
-
-
-def unknown_keys(configuration: Configuration) -> list[tuple[str, str | None]]:
-    """Return the keys that are probably misspelt, each with the most similar key of an option.
-
-    A key in a namespace without options belongs to the user, unless it is very similar to the key of an option."""
-    unknown: list[tuple[str, str | None]] = []
-    for key in sorted(configuration.key_set()):
-        if option_of(key) or key.startswith((*USED_PREFIXES, *IGNORED_PREFIXES)):
-            continue
-        is_option_namespace = key.startswith(_NAMESPACES)
-        nearest = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.6 if is_option_namespace else 0.85)
-        if is_option_namespace or nearest:
-            unknown.append((key, nearest[0] if nearest else None))
-    return unknown
-
-
-def ignored_keys(configuration: Configuration) -> list[tuple[str, str]]:
-    """Return the keys that are set and have no effect, each with the reason for the warning."""
-    ignored = []
-    for key in sorted(configuration.key_set()):
-        option = option_of(key)
-        if option is not None and option.kind == "ignored":
-            ignored.append((key, option.description))
-        elif option is None and key.startswith(IGNORED_PREFIXES):
-            ignored.append((key, "Ignored: it is a matter of Spark, or has no counterpart."))
-    return ignored

@@ -1,22 +1,27 @@
-"""Durations, instants and the clock.
+"""Durations, instants, the start of Unix time and the clock.
 
-Promises: a length of time is an exact whole number of nanoseconds (Duration) or milliseconds (Time), written and
-read as Flink writes and reads it; `millis` turns every accepted form of a length of time into milliseconds.
-Does not know: what time it is; a `Clock` is always an argument."""
+Promises: a length of time is an exact number of nanoseconds (Duration) or milliseconds (Time), and is written and
+parsed as in Flink. `millis` converts every accepted form of a length of time to milliseconds.
+Does not know: the current time. A `Clock` is always an argument."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import total_ordering
 from typing import Protocol
 
 from millstream.errors import UserError
 
+#: 1970-01-01 00:00:00 UTC, from which timestamps are counted; the same without a time zone; and its date.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOCAL_EPOCH = EPOCH.replace(tzinfo=None)
+EPOCH_DAY = EPOCH.date()
+MILLISECOND, MICROSECOND = timedelta(milliseconds=1), timedelta(microseconds=1)
 NANOS_PER_MILLI = 1_000_000
 _NANOS_PER_SECOND = 1_000_000_000
 
-# unit -> (nanoseconds, every label Flink reads; the first one is the one it writes)
+# The nanoseconds of a unit, and all labels of it that Flink parses; Flink writes the first one.
 _UNITS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (86_400 * _NANOS_PER_SECOND, ("d", "day", "days")),
     (3_600 * _NANOS_PER_SECOND, ("h", "hour", "hours")),
@@ -31,10 +36,10 @@ _TEXT = re.compile(r"\s*(\d+)\s*(\D*?)\s*")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,9}))?S)?)?", re.IGNORECASE)
 
 
-class MalformedDuration(UserError):
-    """A text that is no length of time."""
+class MalformedDuration(UserError, ValueError):
+    """A text is not a length of time."""
 
-    hint = 'write a whole number and a unit, as in "10 s", "500 ms", "5 min", "1 h" or "1 d"'
+    hint = 'write an integer and a unit, as in "10 s", "500 ms", "5 min", "1 h" or "1 d"'
 
     def __init__(self, text: object) -> None:
         self.text = text
@@ -42,20 +47,26 @@ class MalformedDuration(UserError):
 
 
 class Clock(Protocol):
-    """Where the current time comes from."""
+    """The source of the current time."""
 
     def now(self) -> int:
-        """The current time in milliseconds since the epoch."""
+        """Return the current time in milliseconds since 1970-01-01 UTC."""
         ...
 
     def precise(self) -> float:
-        """Seconds that only go forward, for measuring how long something took."""
+        """Return monotonic seconds, for measuring elapsed time."""
         ...
 
 
 @total_ordering
 class Duration:
-    """An exact length of time, kept in nanoseconds."""
+    """An exact length of time in nanoseconds.
+
+    Example:
+        >>> Duration.parse("5 min") == Duration.of_seconds(300)
+        True
+
+    """
 
     __slots__ = ("_nanos",)
 
@@ -64,37 +75,42 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """As many days of 24 hours."""
+        """Create a duration of days of 24 hours."""
         return Duration(days * 86_400 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """As many hours."""
+        """Create a duration of hours."""
         return Duration(hours * 3_600 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """As many milliseconds."""
+        """Create a duration of milliseconds."""
         return Duration(millis * NANOS_PER_MILLI)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """As many minutes."""
+        """Create a duration of minutes."""
         return Duration(minutes * 60 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """As many nanoseconds."""
+        """Create a duration of nanoseconds."""
         return Duration(nanos)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """As many seconds."""
+        """Create a duration of seconds."""
         return Duration(seconds * _NANOS_PER_SECOND)
 
     @staticmethod
     def parse(text: str) -> Duration:
-        """The duration a text names by Flink's rules: a whole number with a unit (none means ms), or ISO 8601."""
+        """Parse a duration as Flink does: an integer with a unit (milliseconds without one), or ISO 8601.
+
+        Raises:
+            MalformedDuration: If the text is neither.
+
+        """
         if match := _TEXT.fullmatch(text):
             unit = match[2].lower() or "ms"
             if unit in _NANOS_BY_LABEL:
@@ -107,19 +123,19 @@ class Duration:
         raise MalformedDuration(text)
 
     def to_milliseconds(self) -> int:
-        """The whole milliseconds in it."""
+        """Return the duration in milliseconds, rounded down."""
         return self._nanos // NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
-        """Its exact length in nanoseconds."""
+        """Return the duration in nanoseconds."""
         return self._nanos
 
     def to_seconds(self) -> float:
-        """Its length in seconds, for waiting."""
+        """Return the duration in seconds."""
         return self._nanos / _NANOS_PER_SECOND
 
     def to_timedelta(self) -> timedelta:
-        """The same length to the microsecond."""
+        """Return the duration as a timedelta, rounded down to microseconds."""
         return timedelta(microseconds=self._nanos // 1_000)
 
     def __eq__(self, other: object) -> bool:
@@ -144,7 +160,7 @@ class Duration:
 
 
 class Instant:
-    """A point on the time line: seconds since the epoch and nanoseconds after that second."""
+    """A point in time: seconds since 1970-01-01 UTC, and nanoseconds of the second."""
 
     __slots__ = ("nanos", "seconds")
 
@@ -153,12 +169,12 @@ class Instant:
         self.nanos = nanos
 
     def to_epoch_milli(self) -> int:
-        """The whole milliseconds since the epoch, rounded down."""
+        """Return milliseconds since 1970-01-01 UTC, rounded down."""
         return self.seconds * 1_000 + self.nanos // NANOS_PER_MILLI
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """The instant that many milliseconds after the epoch."""
+        """Create an instant from milliseconds since 1970-01-01 UTC."""
         seconds, millis_of_second = divmod(epoch_milli, 1_000)
         return Instant(seconds, millis_of_second * NANOS_PER_MILLI)
 
@@ -175,9 +191,21 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
+def to_instant(value: datetime) -> Instant:
+    """Convert a datetime with a time zone to an instant."""
+    since_epoch = value - EPOCH
+    nanos = since_epoch.microseconds * 1_000 + getattr(value, "nanosecond", 0)  # of a pandas.Timestamp
+    return Instant(since_epoch.days * 86_400 + since_epoch.seconds, nanos)
+
+
+def to_utc_datetime(value: Instant) -> datetime:
+    """Convert an instant to a datetime in UTC, rounded down to microseconds."""
+    return EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1_000)
+
+
 @total_ordering
 class Time:
-    """A length of time in milliseconds, as window definitions use it."""
+    """A length of time in milliseconds, as used in window definitions."""
 
     __slots__ = ("_milliseconds",)
 
@@ -185,32 +213,32 @@ class Time:
         self._milliseconds = milliseconds
 
     def to_milliseconds(self) -> int:
-        """Its length in milliseconds."""
+        """Return the length in milliseconds."""
         return self._milliseconds
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """As many milliseconds."""
+        """Create a length of milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """As many seconds."""
+        """Create a length of seconds."""
         return Time(seconds * 1_000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """As many minutes."""
+        """Create a length of minutes."""
         return Time(minutes * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """As many hours."""
+        """Create a length of hours."""
         return Time(hours * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """As many days of 24 hours."""
+        """Create a length of days of 24 hours."""
         return Time(days * 86_400_000)
 
     def __eq__(self, other: object) -> bool:
@@ -232,11 +260,16 @@ class Time:
 
 
 def millis(value: int | timedelta | Duration | Time) -> int:
-    """Whole milliseconds of any form in which the API takes a length of time; an int already counts them."""
+    """Convert a length of time in any accepted form to milliseconds; an int is milliseconds already.
+
+    Raises:
+        MalformedDuration: If the value is not a length of time.
+
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, timedelta):
-        return value // timedelta(milliseconds=1)
+        return value // MILLISECOND
     if isinstance(value, (Duration, Time)):
         return value.to_milliseconds()
     raise MalformedDuration(value)

@@ -1,4 +1,4 @@
-"""The package's source files as syntax trees, and the allow-list of the rules."""
+"""The source files of both packages as syntax trees, and the allow-list of the rules."""
 
 import ast
 import tomllib
@@ -9,15 +9,15 @@ from pathlib import Path
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
 PACKAGE = REPOSITORY / "src" / "millstream"
+CHAOS = REPOSITORY / "packages" / "millstream-chaos" / "src" / "millstream_chaos"
 
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """Every module by its path below the package, `runtime/rowwise.py`."""
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"), str(path))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
+    """Every module by its path: `runtime/rowwise.py` below millstream, `millstream_chaos/trace.py` for fault tests."""
+    paths = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+    paths |= {path.relative_to(CHAOS.parent).as_posix(): path for path in sorted(CHAOS.rglob("*.py"))}
+    return {name: ast.parse(path.read_text(encoding="utf-8"), str(path)) for name, path in paths.items()}
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from sources import REPOSITORY, trees
 
 PAGES = ("CONTRIBUTING.md", "docs/internals/glossary.md")
-TOP = ("src", "tests", "docs", "examples", "benchmarks", ".github")
+TOP = ("src", "packages", "tests", "docs", "examples", "benchmarks", ".github")
 
 FENCE = re.compile(r"^ *```(?P<info>[^\n]*)\n(?P<code>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")

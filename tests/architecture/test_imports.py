@@ -18,7 +18,11 @@ def test_the_package_does_not_import_its_tests():
 
 
 def test_expected_output_is_computed_without_the_engine():
-    own = {"testing/expected.py", "testing/sample_input.py"}
-    inputs = {"millstream.testing", "millstream.testing.sample_input", "millstream.testing.sample_input.Event"}
+    own = {"millstream_chaos/samples/expected.py", "millstream_chaos/samples/sample_input.py"}
+    inputs = {
+        "millstream_chaos.samples",
+        "millstream_chaos.samples.sample_input",
+        "millstream_chaos.samples.sample_input.Event",
+    }
     found = {module for name in own for module, _ in imported(trees()[name]) if module.startswith("millstream")}
     assert found <= inputs

@@ -6,7 +6,7 @@ from typing import Any
 
 from millstream.cep.pattern import Pattern
 from millstream.errors import UserError
-from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.match import Matcher
 
 
@@ -19,7 +19,7 @@ def run(given: dict[str, Any], *, answered: bool = False) -> list[list[Any]]:
     """What the automaton makes of a case: ["match", ids] and ["timeout", ids, time], in order.
 
     With `answered` all tests of an event are answered before it is matched, where they are of the event alone."""
-    matcher = Matcher(automaton(Pattern.from_json(given["pattern"]).plan()))
+    matcher = Matcher(compile_pattern(Pattern.from_json(given["pattern"]).plan()))
     live = matcher.initial()
     tests = matcher.transitions.tests
 
@@ -49,7 +49,7 @@ def run(given: dict[str, Any], *, answered: bool = False) -> list[list[Any]]:
 def makes_sense(pattern: dict[str, Any]) -> bool:
     """Whether the pattern is one, and not refused as such."""
     try:
-        automaton(Pattern.from_json(pattern).plan())
+        compile_pattern(Pattern.from_json(pattern).plan())
     except UserError:
         return False
     return True

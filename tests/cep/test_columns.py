@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.cep import CEP, Pattern, field
-from millstream.cep.columns import comparisons
+from millstream.cep.columns import compare_column
 from millstream.cep.expressions import Comparison
 from millstream.common import Row, Types
 from millstream.datastream import DataStream, OutputTag
 from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.conditions import Predicate
 from millstream.testing import OperatorHarness
-from millstream.testing.ends import Mark, Rows
+from millstream.testing.ends import Rows, Watermark
 from millstream.types.type_hints import type_of_hint
 
 OVER = OutputTag("over")
@@ -70,7 +70,7 @@ def test_a_column_is_compared_as_its_values_are(
     condition = Comparison(name, op, value).condition(lambda _: pytest.fail("nothing is named"))
     assert isinstance(condition, Predicate)
     for batch in (Batch(of, rows=rows), Batch(of, array=of.to_arrow(rows))):
-        found = comparisons(batch, name, op, value)
+        found = compare_column(batch, name, op, value)
         if found is not None:
             assert found.tolist() == [condition.function(row) for row in rows]
 
@@ -78,7 +78,7 @@ def test_a_column_is_compared_as_its_values_are(
 @pytest.mark.parametrize(("name", "op", "value"), [("n", "<", 3), ("x", ">=", 1), ("text", "in", ("a",))])
 def test_plain_comparisons_do_have_columns(name: str, op: str, value: Any) -> None:
     of, make, _ = KINDS["row"]
-    assert comparisons(Batch(of, rows=[make(1, 2.0, "a")]), name, op, value) is not None
+    assert compare_column(Batch(of, rows=[make(1, 2.0, "a")]), name, op, value) is not None
 
 
 EVENT = Types.ROW_NAMED(["id", "ts", "k", "v", "key"], [Types.LONG()] * 2 + [Types.STRING()] + [Types.LONG()] * 2)
@@ -116,7 +116,7 @@ def _results(pattern: Pattern, events: list[Any], cut: int, *, restart: bool) ->
         for at in range(0, len(events), cut):
             part = events[at : at + cut]
             times = tuple(event["ts"] for event in part)
-            harness.step({0: [Rows(tuple(part), times), Mark(times[-1] - 2)]})
+            harness.step({0: [Rows(tuple(part), times), Watermark(times[-1] - 2)]})
             if restart:
                 harness.restore(harness.snapshot(), 1 + at % 2)
         harness.end_of_input()

@@ -22,7 +22,7 @@ from millstream.cep import (
 )
 from millstream.common import Duration
 from millstream.errors import UserError
-from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.match import Matcher
 
 
@@ -32,11 +32,11 @@ def _begin() -> Pattern:
 
 MALFORMED: dict[str, Callable[[], Pattern]] = {
     "used twice": lambda: _begin().next("b").next("a"),
-    "how long to wait": lambda: _begin().not_followed_by("b"),
-    "does not loop": lambda: _begin().until(lambda event: True),
-    "has an until": lambda: _begin().one_or_more().until(lambda event: True).until(lambda event: True),
+    "needs a time limit": lambda: _begin().not_followed_by("b"),
+    "is not a looping step": lambda: _begin().until(lambda event: True),
+    "already has an until": lambda: _begin().one_or_more().until(lambda event: True).until(lambda event: True),
     "cannot be optional": lambda: _begin().not_next("b").optional(),
-    "after an optional step": lambda: _begin().optional().not_next("b"),
+    "follow an optional step": lambda: _begin().optional().not_next("b"),
     "cannot be optional after the greedy": lambda: _begin().one_or_more().greedy().next("b").optional(),
     "allows combinations": lambda: _begin().one_or_more().allow_combinations().greedy(),
     "occurs once, so greedy": lambda: _begin().followed_by_any("b").greedy(),
@@ -45,25 +45,25 @@ MALFORMED: dict[str, Callable[[], Pattern]] = {
     "from 0 to 0": lambda: _begin().times(0, 0),
     "from 3 to 2": lambda: _begin().times(3, 2),
     "cannot occur -1 times": lambda: _begin().times_or_more(-1),
-    "already says how often": lambda: _begin().times(2).one_or_more(),
+    "already has a quantifier": lambda: _begin().times(2).one_or_more(),
     "cannot occur several": lambda: _begin().not_next("b").one_or_more(),
-    "within -1 ms": lambda: _begin().within(-1),
-    "longer than the whole": lambda: (
+    "cannot be negative: -1 ms": lambda: _begin().within(-1),
+    "longer than that of the whole": lambda: (
         _begin().next("b").within(5, WithinType.PREVIOUS_AND_CURRENT).within(Duration.of_millis(3))
     ),
-    "no step of the pattern": lambda: Pattern.begin("a", AfterMatchSkipStrategy.skip_to_first("x")),
-    "a group has no where": lambda: Pattern.begin(_begin()).where(lambda event: True),
+    "not a step of the pattern": lambda: Pattern.begin("a", AfterMatchSkipStrategy.skip_to_first("x")),
+    "where cannot be called on a group": lambda: Pattern.begin(_begin()).where(lambda event: True),
     "is a group": lambda: Pattern.begin(_begin()).one_or_more().greedy(),
-    "repeat for ever": lambda: Pattern.begin("s").next(_begin().optional()).one_or_more(),
-    "can all be left out": lambda: Pattern.begin(_begin().optional()).not_next("b").next("c"),
-    "no name": lambda: Pattern.begin(""),
+    "loop without consuming": lambda: Pattern.begin("s").next(_begin().optional()).one_or_more(),
+    "before a negated step are optional": lambda: Pattern.begin(_begin().optional()).not_next("b").next("c"),
+    "not a valid name": lambda: Pattern.begin(""),
 }
 
 
 @pytest.mark.parametrize("reason", MALFORMED)
 def test_a_pattern_that_makes_no_sense_is_refused(reason: str) -> None:
     with pytest.raises(MalformedPatternException, match=reason):
-        automaton(MALFORMED[reason]().plan())
+        compile_pattern(MALFORMED[reason]().plan())
 
 
 @pytest.mark.parametrize("condition", [7, int, lambda: True, lambda a, b, c: True])
@@ -73,7 +73,7 @@ def test_what_cannot_be_asked_is_no_condition(condition: Any) -> None:
 
 
 def _matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[dict[str, list[Any]]]:
-    matcher = Matcher(automaton(pattern.plan()))
+    matcher = Matcher(compile_pattern(pattern.plan()))
     live = matcher.initial()
     return [match for time, event in enumerate(events) for match in matcher.process(live, event, time)]
 
@@ -131,13 +131,13 @@ BAD_JSON = {
     "no field 'exec'": {"steps": [{"name": "a", "exec": "import os"}]},
     "is not one of ==": {"steps": [{"name": "a", "where": {"field": "v", "op": "~", "value": 1}}]},
     "a name was expected": {"steps": [{"name": "a", "where": {"field": "__class__", "op": "==", "value": 1}}]},
-    "there is no condition 'os.system'": {"steps": [{"name": "a", "where": {"condition": "os.system"}}]},
+    "no condition 'os.system' is registered": {"steps": [{"name": "a", "where": {"condition": "os.system"}}]},
     "is not possible": {"steps": [{"name": "a", "contiguity": "any"}]},
-    "a whole number": {"steps": [{"name": "a", "times": {"from": 1.5}}]},
-    "more than 10000": {"steps": [{"name": "a", "times": {"from": 10**9}}]},
+    "an integer was expected": {"steps": [{"name": "a", "times": {"from": 1.5}}]},
+    "exceed the maximum of 10000": {"steps": [{"name": "a", "times": {"from": 10**9}}]},
     "true or false": {"steps": [{"name": "a", "optional": 1}]},
     "at most 64 steps": {"steps": [{"name": f"s{i}"} for i in range(65)]},
-    "does not loop": {"steps": [{"name": "a", "until": {"field": "v", "op": "==", "value": 1}}]},
+    "is not a looping step": {"steps": [{"name": "a", "until": {"field": "v", "op": "==", "value": 1}}]},
     "SKIP_TO_NEXT has no other": {"steps": [{"name": "a"}], "skip": {"strategy": "SKIP_TO_NEXT", "pattern": "a"}},
 }
 

@@ -10,7 +10,7 @@ import cep_sql
 import pytest
 
 from millstream.cep import AfterMatchSkipStrategy, Pattern
-from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.match import Matcher
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "sql.json").read_text())
@@ -26,7 +26,7 @@ def _row(match: dict[str, list[Any]], variables: str) -> list[Any]:
 
 @pytest.mark.parametrize("case", cep_sql.CASES, ids=lambda case: case.name)
 def test_a_pattern_gives_what_match_recognize_gives(case: cep_sql.SqlCase) -> None:
-    matcher = Matcher(automaton(case.build(Pattern, AfterMatchSkipStrategy).plan()))
+    matcher = Matcher(compile_pattern(case.build(Pattern, AfterMatchSkipStrategy).plan()))
     live = matcher.initial()
     found = []
     for number, kind, price, seconds in cep_sql.EVENTS:

@@ -10,11 +10,11 @@ import pytest
 from millstream.files.contract import FileSystem
 from millstream.files.local import LocalFileSystem
 from millstream.job.job_status import JobStatus
-from millstream.testing.case_sinks import SINKS, SimulatedFiles
-from millstream.testing.faults import CRASHES, Mode
-from millstream.testing.power import POWER_LOSSES
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, live, reference, run
+from millstream_chaos.outputs.simulated_sinks import SINKS, SimulatedFiles
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run, run_lives
+from millstream_chaos.storage.faulty_files import CRASHES, Mode
+from millstream_chaos.storage.power import POWER_LOSSES
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
 
@@ -24,7 +24,7 @@ def test_every_sink_shows_what_the_program_gives(sink: str) -> None:
     setup = replace(SETUP, sink=sink)
     with World() as world:
         assert run(setup, world).status is JobStatus.FINISHED
-        assert world.visible() == reference(setup) == reference(SETUP)
+        assert world.visible() == compute_reference(setup) == compute_reference(SETUP)
 
 
 @pytest.mark.parametrize("mode", [*CRASHES, *POWER_LOSSES])
@@ -36,21 +36,21 @@ def test_part_files_survive_crashes_and_power_losses(mode: Mode) -> None:
     assert renamed
     for number in renamed[::4]:
         with World() as world:
-            live(setup, world, [Faults(storage=(number + 1, mode))])
-            assert world.visible() == reference(SETUP), operations[number]
+            run_lives(setup, world, [Faults(storage=(number + 1, mode))])
+            assert world.visible() == compute_reference(SETUP), operations[number]
 
 
 def test_staged_files_that_are_read_incompletely_are_not_merged() -> None:
     setup = replace(SETUP, sink="files", parallelism=1, epoch_records=6, checkpoint_every=5)
     with World() as world:
         reads = run(setup, world).reads
-    staged = [n for n, each in enumerate(reads) if each.kind == "read_bytes" and "/.staging/" in each.path]
+    staged = [n for n, each in enumerate(reads) if each.name == "read_bytes" and "/.staging/" in each.path]
     assert staged
     for number in staged[:4]:
         with World() as world:
             life = run(setup, world, Faults(reads=(number, "short")))
             assert life.status is JobStatus.FINISHED, life.failure
-            assert world.visible() == reference(SETUP)
+            assert world.visible() == compute_reference(SETUP)
 
 
 def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
@@ -58,18 +58,18 @@ def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
     setup = replace(SETUP, sink="files")
     with World() as world:
         operations = run(setup, world).operations
-    noted = next(n for n, each in enumerate(operations) if each.kind == "sync_dir" and each.path.endswith("/commits"))
+    noted = next(n for n, each in enumerate(operations) if each.name == "sync_dir" and each.path.endswith("/commits"))
     with World() as world:
         run(setup, world, Faults(storage=(noted, "after")))
         disk, millis = world.disk, world.clock.millis
         world.rewind(disk.copy(), millis)
         reads = run(setup, world).reads
-        asked = [n for n, each in enumerate(reads) if each.kind == "exists" and "/.staging/" in each.path]
+        asked = [n for n, each in enumerate(reads) if each.name == "exists" and "/.staging/" in each.path]
         for number in asked[:6]:
             world.rewind(disk.copy(), millis)
             life = run(setup, world, Faults(reads=(number, "enoent")))
             assert life.status is JobStatus.FINISHED, life.failure
-            assert world.visible() == reference(SETUP), reads[number]
+            assert world.visible() == compute_reference(SETUP), reads[number]
 
 
 def test_the_simulated_disk_is_walked_as_a_real_one(tmp_path: Path) -> None:

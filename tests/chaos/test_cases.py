@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from millstream.cli.main import main
-from millstream.testing import chaos, chaos_storage
-from millstream.testing.chaos_sinks import SINKS
-from millstream.testing.chaos_upgrade import NoHistory
-from millstream.testing.limits import NoLimits
-from millstream.testing.network import NoNamespaces
+from millstream_chaos import registry as chaos
+from millstream_chaos.cases import storage
+from millstream_chaos.cases.upgrade import NoHistory
+from millstream_chaos.machine.limits import NoLimits
+from millstream_chaos.machine.network import NoNamespaces
+from millstream_chaos.outputs.real_sinks import SINKS
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison", "objects")
 WITH_BROKER = ("brokers", "replicas")
@@ -21,37 +22,37 @@ ON_SPARK = ("kafka", "pressure", "soak", "network", "upgrade")  # "kills" and "e
 
 @pytest.mark.parametrize("case", IN_PROCESS)
 def test_everything_holds(case: str, tmp_path: Path) -> None:
-    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
-    assert report.ok, "\n".join(report.lines())
+    report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @cache
 def _storage() -> chaos.Trace:
-    return chaos.planned("storage", 1, "ci")
+    return chaos.plan("storage", 1, "ci")
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("program", chaos_storage.CI)
+@pytest.mark.parametrize("program", storage.CI)
 def test_every_fault_of_storage_is_survived(program: str, tmp_path: Path) -> None:
     trace = _storage()
     steps = [each for each in trace.steps if each["program"] == program and "output" not in each]
-    report = chaos.played(replace(trace, steps=steps), tmp_path)
-    assert report.ok, "\n".join(report.lines())
+    report = chaos.play(replace(trace, steps=steps), tmp_path)
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @pytest.mark.parametrize("sink", SINKS)
 def test_a_fault_of_storage_does_not_show_in_a_real_sink(sink: str, tmp_path: Path) -> None:
     trace = _storage()
     steps = [each for each in trace.steps if each.get("output") == sink]
-    report = chaos.played(replace(trace, steps=steps), tmp_path)
-    assert report.ok, "\n".join(report.lines())
+    report = chaos.play(replace(trace, steps=steps), tmp_path)
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("case", WITH_BROKER)
 def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
-    report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
-    assert report.ok, "\n".join(report.lines())
+    report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @pytest.mark.spark
@@ -59,33 +60,33 @@ def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", ON_SPARK)
 def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
     try:
-        report = chaos.played(chaos.planned(case, 1, "ci"), tmp_path)
+        report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
     except NoNamespaces as problem:
         pytest.skip(f"hosts need network namespaces, which this user or kernel does not have: {problem}")
     except NoHistory as problem:
         pytest.skip(f"an upgrade starts from the last release, whose source is not in this checkout: {problem}")
-    print("\n".join(report.lines()))
-    assert report.ok, "\n".join(report.lines())
+    print("\n".join(report.format_lines()))
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize(("case", "part"), [("mixed", "sql"), ("resources", "stores"), ("resources", "memory")])
 def test_a_part_of_a_case_holds_on_spark(case: str, part: str, tmp_path: Path) -> None:
-    trace = chaos.planned(case, 1, "ci")
+    trace = chaos.plan(case, 1, "ci")
     trace = replace(trace, steps=[step for step in trace.steps if part in (step["kind"], step.get("job"))])
     try:
-        report = chaos.played(trace, tmp_path)
+        report = chaos.play(trace, tmp_path)
     except NoLimits as problem:
         pytest.skip(f"limits of disk and memory need mounts and control groups of Linux: {problem}")
-    assert report.ok, "\n".join(report.lines())
+    assert report.ok, "\n".join(report.format_lines())
 
 
 @pytest.mark.parametrize("case", [case for case in chaos.CASES if case not in ("leaders", "storage")])
 def test_a_trace_is_a_function_of_its_seed(case: str) -> None:
-    assert chaos.planned(case, 7, "ci") == chaos.planned(case, 7, "ci")
+    assert chaos.plan(case, 7, "ci") == chaos.plan(case, 7, "ci")
     if case != "pressure":
-        assert chaos.planned(case, 7, "ci").steps != chaos.planned(case, 8, "ci").steps
+        assert chaos.plan(case, 7, "ci").steps != chaos.plan(case, 8, "ci").steps
 
 
 def test_a_trace_is_played_again_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

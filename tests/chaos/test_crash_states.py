@@ -7,72 +7,76 @@ from dataclasses import replace
 from functools import cache
 from itertools import product
 
-from millstream.testing import chaos, chaos_storage
-from millstream.testing.chaos_storage import Script
-from millstream.testing.crash_states import fingerprint, recorded, shape
-from millstream.testing.faults import CRASHES
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, run
-from millstream.testing.storage_points import faults_of
+from millstream_chaos import registry as chaos
+from millstream_chaos.cases import storage
+from millstream_chaos.cases.storage import Script
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, run
+from millstream_chaos.simulation.crash_states import fingerprint, operation_shape, record_life
+from millstream_chaos.simulation.storage_points import parse_faults
+from millstream_chaos.storage.faulty_files import CRASHES
 
 SETUP = Setup(PROGRAMS["side_output"], epoch_records=30, checkpoint_every=1)
 
 
 @cache
 def planned() -> chaos.Trace:
-    return chaos.planned("storage", 1, "ci")
+    return chaos.plan("storage", 1, "ci")
 
 
 def test_a_crash_leaves_what_the_record_says():
     """For each kind of operation and each way to die: the last operation of that kind."""
     with World() as world:
-        history = recorded(SETUP, world, Script.of("stopped"))
-        last = {each.kind: number for number, each in enumerate(history.operations)}
+        history = record_life(SETUP, world, Script.of("stopped"))
+        last = {each.name: number for number, each in enumerate(history.operations)}
         assert {"write_bytes", "append_bytes", "make_dirs", "replace", "remove", "sync_dir"} <= set(last)
         for number, mode in product(last.values(), CRASHES):
-            left = history.left(number, mode)
+            left = history.restore_crash(number, mode)
             script = Script.of("stopped")
             with World() as other:
                 life = run(SETUP, other, Faults(storage=(number, mode)), listen=script)
                 assert life.crashed
                 assert fingerprint(world) == fingerprint(other), (history.operations[number], mode)
-                assert (left.listener.remembered(), left.finished) == (script.remembered(), life.finished)
+                assert (left.listener.pending_requests(), left.finished) == (script.pending_requests(), life.finished)
 
 
 def test_a_crash_of_a_recovery_leaves_what_its_record_says():
     """The same for the life after a crash between a checkpoint and its commit, and after one inside a savepoint."""
     with World() as world:
-        history = recorded(SETUP, world, Script.of("stopped"))
+        history = record_life(SETUP, world, Script.of("stopped"))
         made = [number for number, each in enumerate(history.operations) if each.target.endswith("/_metadata")]
         savepoint = next(number for number in made if "/savepoints/" in history.operations[number].target)
         for first in (made[2], savepoint - 1):
-            left = history.left(first, "after")
-            recovery = recorded(SETUP, world, copy(left.listener))
+            left = history.restore_crash(first, "after")
+            recovery = record_life(SETUP, world, copy(left.listener))
             assert 0 < recovery.secured < len(recovery.operations)
-            last = {each.kind: number for number, each in enumerate(recovery.operations[: recovery.secured])}
+            last = {each.name: number for number, each in enumerate(recovery.operations[: recovery.secured])}
             for kind, mode in product(("append_bytes", "write_bytes", "replace"), CRASHES):
                 number = last[kind]
-                left = recovery.left(number, mode)
+                left = recovery.restore_crash(number, mode)
                 script = Script.of("stopped")
                 with World() as other:
                     run(SETUP, other, Faults(storage=(first, "after")), listen=script)
                     life = run(SETUP, other, Faults(storage=(number, mode)), listen=script)
                     assert life.crashed
                     assert fingerprint(world) == fingerprint(other), (recovery.operations[number], mode)
-                    assert (left.listener.remembered(), left.finished) == (script.remembered(), life.finished)
+                    assert (left.listener.pending_requests(), left.finished) == (
+                        script.pending_requests(),
+                        life.finished,
+                    )
 
 
 def test_the_programs_of_ci_do_everything_to_storage_that_any_program_does():
     trace, played, touched = planned(), set(), set()
     with World() as world:
-        for job, (name, records) in product(chaos_storage.JOBS, trace.parameters["epoch records"].items()):
-            points = chaos_storage.Points(name, job, records, world)
-            first = {faults_of(each)[0].operation for each in _steps(trace, name, job)} - {None}
-            played |= {shape(points.history.operations[number]) for number in first}
+        for job, (name, records) in product(storage.JOBS, trace.parameters["epoch records"].items()):
+            points = storage.Points(name, job, records, world)
+            first = {parse_faults(each)[0].operation for each in _steps(trace, name, job)} - {None}
+            played |= {operation_shape(points.history.operations[number]) for number in first}
     for name, job in product(PROGRAMS, ("rescaled", "stopped")):
         with World() as world:
             life = run(Setup(PROGRAMS[name], epoch_records=6, checkpoint_every=1), world, listen=Script.of(job))
-            touched |= set(map(shape, life.operations))
+            touched |= set(map(operation_shape, life.operations))
     assert touched <= played
 
 
@@ -84,19 +88,19 @@ def _steps(trace, program, job):
 def test_a_point_says_what_it_says_when_it_is_played_alone(tmp_path):
     """Nothing that one fault has left changes what is seen of the next."""
     trace = replace(planned(), steps=planned().steps[::600])
-    alone = [chaos.played(trace.sliced(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
-    together = chaos.played(trace, tmp_path).figures
+    alone = [chaos.play(trace.slice_steps(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
+    together = chaos.play(trace, tmp_path).figures
     assert {name: sum(each[name] for each in alone) for name in together} == together
 
 
 def test_a_crash_of_a_recovery_comes_to_the_same_end_derived_and_lived():
     """Also one that the recovery does not live to see."""
     with World() as world:
-        points = chaos_storage.Points("side_output", "stopped", 40, world)
-        number, mode = points.places[1]
+        points = storage.Points("side_output", "stopped", 40, world)
+        number, mode = points.crash_points[1]
         again = [[4, "torn"], [9, "after"], [20, "before"], [10_000, "after"]]
         steps = [{"operation": number, "mode": mode, "lasting": 1, "again": each} for each in again]
         derived = [points.outcome(step) for step in steps]
-        points.places = ()  # as any other crash
+        points.crash_points = ()  # as any other crash
         assert [points.outcome(step) for step in steps] == derived
         assert [each.crashes for each in derived] == [2, 2, 2, 1]

@@ -26,10 +26,11 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import MapFunction
 from millstream.files.errors import StorageFailure
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership, zombies
-from millstream.testing.faults import FaultyFileSystem
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import OUTPUT, ROOT, Faults, ManualClock, Setup, World, reference, run
+from millstream.testing import ManualClock
+from millstream_chaos.cases.leaders import create_leadership, run_stopped_leaders
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import OUTPUT, ROOT, Faults, Setup, World, compute_reference, run
+from millstream_chaos.storage.faulty_files import FaultyFileSystem
 
 
 def test_of_many_drivers_one_takes_a_term(tmp_path: Path) -> None:
@@ -119,12 +120,12 @@ SETUP = Setup(PROGRAMS["tumbling"], epoch_records=15, checkpoint_every=1)
 
 def test_a_job_that_finished_is_not_run_again_by_a_driver_that_comes_later() -> None:
     with World() as world:
-        assert run(SETUP, world, leadership=leadership(world, "first")).status is JobStatus.FINISHED
+        assert run(SETUP, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
         before = world.visible()
-        later = run(SETUP, world, leadership=leadership(world, "second"))
+        later = run(SETUP, world, leadership=create_leadership(world, "second"))
         assert later.status is JobStatus.FINISHED
         assert not later.epochs
-        assert world.visible() == before == reference(SETUP)
+        assert world.visible() == before == compute_reference(SETUP)
 
 
 def checkpoints_of(world, term):
@@ -154,7 +155,7 @@ def metadata_of(number, generation, committables):
 def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> None:
     """Even if the old leader cannot see that there is a new one."""
     with World() as world:
-        first, second = leadership(world, "first"), leadership(world, "second")
+        first, second = create_leadership(world, "first"), create_leadership(world, "second")
         first.wait(lambda: False)
         old, new = checkpoints_of(world, 1), checkpoints_of(world, 2)
         committed = []
@@ -178,7 +179,7 @@ def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> Non
 def test_an_earlier_leader_does_not_pass_the_fence_by_a_number_that_it_gave_up() -> None:
     """Its checkpoint 2 failed, so the fence took that number; checkpoint 3 would be behind the fence."""
     with World() as world:
-        first, second = leadership(world, "first"), leadership(world, "second")
+        first, second = create_leadership(world, "first"), create_leadership(world, "second")
         first.wait(lambda: False)
         files = FaultyFileSystem(world.disk)
         old = Checkpoints(CheckpointStorage(ROOT, "job", fs=files), CheckpointSchedule(1), temporary=False)
@@ -201,7 +202,7 @@ def test_an_earlier_leader_does_not_pass_the_fence_by_a_number_that_it_gave_up()
 
 def test_a_leader_that_lost_its_lease_does_not_begin_a_term() -> None:
     with World() as world:
-        first, second = leadership(world, "first"), leadership(world, "second")
+        first, second = create_leadership(world, "first"), create_leadership(world, "second")
         first.wait(lambda: False)
         second.wait(lambda: False)
         checkpoints = checkpoints_of(world, 1)
@@ -248,7 +249,7 @@ class Racing(Checkpoints):
 def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
     """It is committed by the new leader, and the fence names nothing of it any more."""
     with World() as world:
-        first, second = leadership(world, "first"), leadership(world, "second")
+        first, second = create_leadership(world, "first"), create_leadership(world, "second")
         first.wait(lambda: False)
         old = checkpoints_of(world, 1)
         take_over(first, old, lambda found: None, metadata(0, 0))
@@ -278,10 +279,10 @@ def test_a_sweep_spares_what_a_later_term_wrote() -> None:
 def publishing(setup: Setup, *, begins: bool = False) -> list[int]:
     """The storage operations of a leader that make its checkpoints, or begin to."""
     with World() as world:
-        done = list(enumerate(run(setup, world, leadership=leadership(world, "first")).operations))
+        done = list(enumerate(run(setup, world, leadership=create_leadership(world, "first")).operations))
     if begins:
-        return [number for number, each in done if each.kind == "make_dirs" and "/chk-" in each.path]
-    return [number for number, each in done if each.kind == "move_new" and each.target.endswith("/_metadata")]
+        return [number for number, each in done if each.name == "make_dirs" and "/chk-" in each.path]
+    return [number for number, each in done if each.name == "move_new" and each.target.endswith("/_metadata")]
 
 
 KEEPING_ONE = Setup(
@@ -298,12 +299,12 @@ KEEPING_ONE = Setup(
 def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
     """An old leader begins to make a checkpoint when another one leads, to the end: checkpoints of that number have
     come and gone, so it can make it. It finds out before it commits, and takes its checkpoint back."""
-    expected = reference(KEEPING_ONE)
+    expected = compute_reference(KEEPING_ONE)
     points = publishing(KEEPING_ONE, begins=True)
     assert len(points) > 4
     for number in points:
         with World() as world:
-            second, first = zombies(KEEPING_ONE, world, [number], None)
+            second, first = run_stopped_leaders(KEEPING_ONE, world, [number], None)
             assert second.status is JobStatus.FINISHED
             assert first.status is JobStatus.SUSPENDED, number
             assert world.visible() == expected, number
@@ -314,11 +315,11 @@ def test_a_checkpoint_that_a_new_leader_committed_is_not_taken_back() -> None:
     """A leader is stopped as soon as it has made a checkpoint. The next one commits what that names, and dies before
     its fence; the first wakes up, and a third one leads."""
     setup = replace(KEEPING_ONE, program=PROGRAMS["union"], epoch_records=30)
-    expected = reference(setup)
+    expected = compute_reference(setup)
     for number in publishing(setup):
         for dies_after in range(6, 13):
             with World() as world:
-                zombies(setup, world, [number + 1], dies_after)
+                run_stopped_leaders(setup, world, [number + 1], dies_after)
                 assert world.visible() == expected, (number, dies_after)
 
 
@@ -331,14 +332,14 @@ def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> Non
             def meanwhile(done: int, number=number, world=world, seen=seen, lives=lives) -> None:
                 if done == number and not lives:
                     lives.append(len(seen))
-                    other = leadership(world, "second")
+                    other = create_leadership(world, "second")
                     assert run(KEEPING_ONE, world, Faults(storage=(12, "after")), leadership=other).crashed
 
             first = run(
                 KEEPING_ONE,
                 world,
                 listen=lambda observation, _, seen=seen: seen.append(observation),
-                leadership=leadership(world, "first"),
+                leadership=create_leadership(world, "first"),
                 meanwhile=meanwhile,
             )
             assert first.status is JobStatus.SUSPENDED
@@ -349,7 +350,7 @@ def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> Non
 def test_an_old_leader_does_not_take_back_what_its_last_checkpoint_names() -> None:
     """It is stopped between a checkpoint and its commit. Another one, which has read that checkpoint and is about to
     commit it, may need what was staged even when the first wakes up and ends."""
-    expected = reference(KEEPING_ONE)
+    expected = compute_reference(KEEPING_ONE)
     points = [number + 1 for number in publishing(KEEPING_ONE)]
     with World() as world:
         staged = []
@@ -358,32 +359,32 @@ def test_an_old_leader_does_not_take_back_what_its_last_checkpoint_names() -> No
             if at in points and not staged:
                 staged.extend(path for path in world.disk.files if path.startswith(f"{OUTPUT}/staged/"))
                 if staged:
-                    leadership(world, "second").wait(lambda: False)
+                    create_leadership(world, "second").wait(lambda: False)
 
-        first = run(KEEPING_ONE, world, leadership=leadership(world, "first"), meanwhile=meanwhile)
+        first = run(KEEPING_ONE, world, leadership=create_leadership(world, "first"), meanwhile=meanwhile)
         assert first.status is JobStatus.SUSPENDED
         assert staged
         assert all(path in world.disk.files for path in staged)
-        assert run(KEEPING_ONE, world, leadership=leadership(world, "third")).status is JobStatus.FINISHED
+        assert run(KEEPING_ONE, world, leadership=create_leadership(world, "third")).status is JobStatus.FINISHED
         assert world.visible() == expected
 
 
 def test_an_old_leader_does_not_write_to_the_log_of_a_later_term() -> None:
     """It is stopped before it logs a plan. The next leader, which has logged others, dies; then the first wakes up."""
     with World() as world:
-        done = run(KEEPING_ONE, world, leadership=leadership(world, "first")).operations
-    for number in [n for n, each in enumerate(done) if each.kind == "append_bytes"][2:4]:
+        done = run(KEEPING_ONE, world, leadership=create_leadership(world, "first")).operations
+    for number in [n for n, each in enumerate(done) if each.name == "append_bytes"][2:4]:
         with World() as world:
             logged = []
 
             def meanwhile(at: int, number=number, world=world, logged=logged) -> None:
                 if at == number and not logged:
                     logged.append({})
-                    other = leadership(world, "second")
+                    other = create_leadership(world, "second")
                     assert run(KEEPING_ONE, world, Faults(storage=(60, "after")), leadership=other).crashed
                     logged[0] = {path: data for path, data in world.disk.files.items() if path.endswith(".log")}
 
-            first = run(KEEPING_ONE, world, leadership=leadership(world, "first"), meanwhile=meanwhile)
+            first = run(KEEPING_ONE, world, leadership=create_leadership(world, "first"), meanwhile=meanwhile)
             assert first.status is JobStatus.SUSPENDED
             changed = [path for path, data in logged[0].items() if world.disk.files.get(path) != data]
             assert changed == [f"{ROOT}/job/epochs-1.log"]
@@ -400,7 +401,7 @@ class Impatient(Leadership):
 
 def test_a_cancelled_standby_leaves_the_leaders_job_alone() -> None:
     with World() as world:
-        leader = leadership(world, "first")
+        leader = create_leadership(world, "first")
         leader.wait(lambda: False)
         files = dict(world.disk.files)
         lease = FileLease("/leases/job", world.files)
@@ -485,9 +486,9 @@ def test_a_leader_that_could_not_begin_its_term_begins_it_when_storage_is_back()
     setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
     begins = publishing(setup, begins=True)[0]
     with World() as world:
-        life = run(setup, world, Faults(storage=(begins, "eio")), leadership=leadership(world, "first"))
+        life = run(setup, world, Faults(storage=(begins, "eio")), leadership=create_leadership(world, "first"))
         assert life.status is JobStatus.FINISHED
-        assert world.visible() == reference(SETUP)
+        assert world.visible() == compute_reference(SETUP)
         assert life.master.job.restarts == 1
         made = [each.id for each in life.checkpoints]
         assert made == list(range(2, 2 + len(made)))  # the first one is the fence
@@ -506,11 +507,9 @@ def test_a_leader_whose_job_does_not_move_gives_up_its_lease() -> None:
         setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
         life = run(setup, world, failing, listen=look, leadership=leader)
         assert life.status is JobStatus.SUSPENDED
-        assert re.match(
-            r"the job made no progress for 600 s, .* lease of term 1: the engine was lost", str(life.failure)
-        )
+        assert re.match(r"the job made no progress for 600 s, .* lease of term 1: the engine failed", str(life.failure))
         assert lease.outcome() is None
-        second = leadership(world, "second")
+        second = create_leadership(world, "second")
         after = run(setup, world, leadership=second)
         assert (after.status, second.term) == (JobStatus.FINISHED, 2)
 
@@ -564,7 +563,7 @@ def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: in
         def no_space(_: int) -> None:
             assert world.faulty is not None
             operation = world.faulty.operations[-1]
-            if "_metadata" in operation.path and operation.kind == "write_bytes" and operation.size > 1000:
+            if "_metadata" in operation.path and operation.name == "write_bytes" and operation.size > 1000:
                 raise OSError(errno.ENOSPC, "No space left on device", operation.path)
 
         setup = replace(numbers(), checkpoint_every=every)
@@ -572,7 +571,7 @@ def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: in
         assert life.status is JobStatus.SUSPENDED
         assert re.match(r"the job made no progress for 600 s, .* no space left", str(life.failure))
         assert world.clock.precise() - World.BEGIN / 1000 < 700
-        second = leadership(world, "second")
+        second = create_leadership(world, "second")
         assert run(setup, world, leadership=second).status is JobStatus.FINISHED
         assert sorted(map(int, world.visible())) == list(range(1, 91))
 

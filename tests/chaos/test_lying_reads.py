@@ -10,12 +10,12 @@ import pytest
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.cluster import checkpoint_lookup
 from millstream.job.job_status import JobStatus
-from millstream.testing.crash_states import damaged, recorded
-from millstream.testing.faults import FaultyFileSystem, Reading, ReadMode
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import RETRIES, Faults, Setup, World, reference, run
-from millstream.testing.storage_points import Outcome, Points, Script
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import RETRIES, Faults, Setup, World, compute_reference, run
+from millstream_chaos.simulation.crash_states import find_damaged, record_life
+from millstream_chaos.simulation.storage_points import Outcome, Points, Script
+from millstream_chaos.storage.faulty_files import FaultyFileSystem, Reading, ReadMode
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20, checkpoint_every=1)
 
@@ -53,21 +53,21 @@ def test_reads_are_counted_apart_from_changes():
     assert files.size("/d/a") == 4
     with pytest.raises(OSError, match="Input/output error"):
         files.read_bytes("/d/a")
-    assert [each.kind for each in files.operations] == ["write_bytes"]
-    assert [each.kind for each in files.reads] == ["exists", "size", "read_bytes"]
+    assert [each.name for each in files.operations] == ["write_bytes"]
+    assert [each.name for each in files.reads] == ["exists", "size", "read_bytes"]
 
 
 def test_state_of_a_checkpoint_that_a_listing_does_not_show_is_not_deleted():
     with World() as world:
         reads = run(SETUP, world).reads
-        lists = [number for number, each in enumerate(reads) if each.kind == "list" and each.path.endswith("/job")]
+        lists = [number for number, each in enumerate(reads) if each.name == "list" and each.path.endswith("/job")]
     assert len(lists) > 5
     for number in lists:
         with World() as world:
-            history = recorded(SETUP, world, Script(rescales={}, savepoint=False), Faults(reads=(number, "enoent")))
+            history = record_life(SETUP, world, Script(rescales={}, savepoint=False), Faults(reads=(number, "enoent")))
             for frame in history.frames:
                 newest = max((path for path in frame.disk.files if path.endswith(METADATA)), default=None)
-                assert newest is None or not damaged(frame.disk), (number, newest)
+                assert newest is None or not find_damaged(frame.disk), (number, newest)
 
 
 @pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
@@ -75,18 +75,18 @@ def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(
     """Nothing is logged after the newest checkpoint: only the next one of its number meets it."""
     setup = replace(SETUP, checkpoint_every=3, options={"execution.checkpointing.tolerable-failed-checkpoints": "3"})
     with World() as world:
-        history = recorded(setup, world, Script(rescales={}, savepoint=False))
+        history = record_life(setup, world, Script(rescales={}, savepoint=False))
         made = [number for number, each in enumerate(history.operations) if each.target.endswith(METADATA)]
         for number in made[1:]:
             committed = next(
                 n for n in range(number, len(history.operations)) if "visible" in history.operations[n].target
             )
             for read in range(6):
-                left = history.left(committed, "after")
+                left = history.restore_crash(committed, "after")
                 life = run(setup, world, Faults(reads=(read, mode), reads_lasting=2, behind=8), listen=left.listener)
                 if life.status is not JobStatus.FINISHED:
                     run(setup, world)
-                assert world.visible() == reference(setup), (number, read, life.failure)
+                assert world.visible() == compute_reference(setup), (number, read, life.failure)
 
 
 @pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
@@ -94,16 +94,16 @@ def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(
 def test_a_recovery_survives_every_read_that_lies_for_a_moment(mode: ReadMode, lasting: int):
     """No restart strategy helps here: an error that says that nothing intact is left ends the job."""
     with World() as world:
-        history = recorded(SETUP, world, Script(rescales={}, savepoint=False))
+        history = record_life(SETUP, world, Script(rescales={}, savepoint=False))
         third = [number for number, each in enumerate(history.operations) if each.target.endswith(METADATA)][2]
-        history.left(third, "after")
+        history.restore_crash(third, "after")
         reads = len(run(SETUP, world).reads)
         for number in range(min(reads, 40)):
-            left = history.left(third, "after")
+            left = history.restore_crash(third, "after")
             faults = Faults(reads=(number, mode), reads_lasting=lasting, behind=8)
             life = run(SETUP, world, faults, listen=left.listener)
             assert life.status is JobStatus.FINISHED, (number, life.failure)
-            assert world.visible() == reference(SETUP), number
+            assert world.visible() == compute_reference(SETUP), number
 
 
 def read_once(storage: CheckpointStorage, number: int, _: Sequence[float]) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from millstream.testing.network import Network, NoNamespaces, check_available
+from millstream_chaos.machine.network import Network, NoNamespaces, check_available
 
 _LISTEN = """
 import socket

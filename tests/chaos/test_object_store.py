@@ -24,8 +24,8 @@ from millstream.files.errors import CorruptFile, MissingFile, OutsideRoot, Stora
 from millstream.files.frames import frame_record
 from millstream.files.remote import NoObjectStore, ObjectStore
 from millstream.testing.feed import Feed
-from millstream.testing.memory_files import MemoryFileSystem, Named
-from millstream.testing.visible_output import VisibleOutput, shown
+from millstream_chaos.outputs.visible_output import VisibleOutput, read_visible_rows
+from millstream_chaos.storage.memory_files import MemoryFileSystem, Named
 
 ROOT = "memory://bucket/checkpoints"
 _stumbled: list[int] = []
@@ -207,16 +207,16 @@ def test_a_job_fails_recovers_stops_and_goes_on_from_its_savepoint(objects):
 
     feed = Feed.of(*((f"k{number % 4}", number) for number in range(40)))
     client, deadline = start(feed, 2), time.monotonic() + 120
-    while len(shown(disk, "/out")) < 40 and time.monotonic() < deadline:
+    while len(read_visible_rows(disk, "/out")) < 40 and time.monotonic() < deadline:
         time.sleep(0.02)
     saved = client.stop_with_savepoint(False, "memory://bucket/savepoints").result(120)
     assert _stumbled == [1]
     assert saved.startswith("memory://bucket/savepoints/savepoint-")
     feed.give(*((f"k{number % 4}", number) for number in range(40, 60))).close()
     start(feed, 3, **{"execution.state-recovery.path": saved}).get_job_execution_result().result(120)
-    assert shown(disk, "/out") == sorted(str((f"k{number % 4}", number // 4 + 1)) for number in range(60))
+    assert read_visible_rows(disk, "/out") == sorted(str((f"k{number % 4}", number // 4 + 1)) for number in range(60))
     assert {name.split("/")[2] for name in objects()} == {"savepoints"}  # jobs that have ended keep no checkpoints
-    files.forget()
+    files.unregister()
 
 
 def test_what_shows_half_a_file_is_refused():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
-from millstream.testing.chaos_storage import Points
-from millstream.testing.crash_states import damaged
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.power import POWER_LOSSES, PowerLoss
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, live, reference
+from millstream_chaos.cases.storage import Points
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run_lives
+from millstream_chaos.simulation.crash_states import find_damaged
+from millstream_chaos.storage.memory_files import MemoryFileSystem
+from millstream_chaos.storage.power import POWER_LOSSES, PowerLoss
 
 
 def lose(files: MemoryFileSystem, how: PowerLoss, kept: int = 0) -> dict[str, bytes]:
@@ -74,13 +74,13 @@ def test_a_checkpoint_that_was_deleted_does_not_come_back_without_its_files():
 def test_no_power_loss_loses_or_doubles_output(mode: PowerLoss):
     setup = Setup(PROGRAMS["ordered_timers"], epoch_records=8, checkpoint_every=2)
     with World() as world:
-        operations = len(live(setup, world)[0].operations)
+        operations = len(run_lives(setup, world)[0].operations)
     for number in range(0, operations, 7):
         with World() as world:
-            lives = live(setup, world, [Faults(storage=(number, mode))])
+            lives = run_lives(setup, world, [Faults(storage=(number, mode))])
             assert lives[0].crashed
-            assert world.visible() == reference(setup), number
-            assert not damaged(world.disk)
+            assert world.visible() == compute_reference(setup), number
+            assert not find_damaged(world.disk)
 
 
 def test_a_power_loss_after_the_recovery_of_a_crash_loses_and_doubles_nothing():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from millstream.testing.proxy import Proxy
+from millstream_chaos.machine.proxy import Proxy
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_bytes_arrive_in_order_and_unchanged(echo: int) -> None:
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         threading.Thread(target=client.sendall, args=(sent,), daemon=True).start()
         assert heard(client, len(sent)) == sent
-        assert proxy.passed == {"up": len(sent), "down": len(sent)}
+        assert proxy.forwarded == {"up": len(sent), "down": len(sent)}
 
 
 @pytest.mark.parametrize("ways", [(), ("up",), ("down",)])
@@ -66,7 +66,7 @@ def test_a_silent_link_holds_what_was_sent_until_it_is_mended(echo: int, ways: t
         client.settimeout(0.15)
         with pytest.raises(TimeoutError):
             client.recv(3)
-        proxy.mend()
+        proxy.repair()
         client.settimeout(5)
         assert heard(client, 3) == b"two"
 

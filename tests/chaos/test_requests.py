@@ -15,9 +15,9 @@ from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import ROOT, Faults, Setup, World, live, reference, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import ROOT, Faults, Setup, World, compute_reference, run, run_lives
 
 SETUP = Setup(PROGRAMS["ordered_timers"], epoch_records=5, options={"pipeline.max-parallelism": "16"})
 WHERE = f"{ROOT}/job/requests"
@@ -129,21 +129,21 @@ def test_an_old_leader_leaves_requests_to_the_one_that_leads():
 
         def listen(observation, master):
             if isinstance(observation, EpochDone) and observation.epoch == 2:
-                leadership(world, "second").wait(lambda: False)
+                create_leadership(world, "second").wait(lambda: False)
                 put(world, "mine", {"rescale": 5})
                 asked.append(observation)
 
-        first = run(setup, world, listen=listen, leadership=leadership(world, "first"))
+        first = run(setup, world, listen=listen, leadership=create_leadership(world, "first"))
         assert first.status is JobStatus.SUSPENDED
         assert first.epochs[-1] is asked[0]
         assert list(answers(world)) == ["mine.json"]
-        assert run(setup, world, leadership=leadership(world, "third")).status is JobStatus.FINISHED
+        assert run(setup, world, leadership=create_leadership(world, "third")).status is JobStatus.FINISHED
         assert answers(world) == {"mine.answer": {"again": True}}
-        assert world.visible() == reference(SETUP)
+        assert world.visible() == compute_reference(SETUP)
 
 
 def test_a_fault_while_a_request_is_answered_harms_nothing():
-    expected = reference(SETUP)
+    expected = compute_reference(SETUP)
     with World() as world:
         whole = run(SETUP, world, listen=asking(world, mine={"rescale": 5}))
         points = [n for n, each in enumerate(whole.operations) if "requests" in each.path + each.target]
@@ -155,7 +155,7 @@ def test_a_fault_while_a_request_is_answered_harms_nothing():
                 assert life.crashed == (mode != "eio")
                 assert life.master.job.restarts == 0
                 if life.crashed and not life.finished:
-                    live(SETUP, world)
+                    run_lives(SETUP, world)
                 assert world.visible() == expected, (number, mode)
 
 

@@ -14,11 +14,11 @@ from millstream.common import Configuration, Types
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.errors import UserError
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_job import Specification, build, write_input
-from millstream.testing.chaos_output import disorder, lines_by_file
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, graph_of, reference, run
+from millstream_chaos.jobs.keyed_job import Specification, build, write_input
+from millstream_chaos.outputs.compare import find_disorder, read_lines
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, build_graph, compute_reference, run
 
 MOST = {"pipeline.max-parallelism": "16"}
 
@@ -43,7 +43,7 @@ def test_results_do_not_depend_on_rescaling(program, backend):
         life = run(setup, world, listen=rescaling(16, 1, 1, 7, 3))
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 0
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
         done = [each.slots for each in life.seen if isinstance(each, RescaleDone)]
         assert len(done) >= 3
 
@@ -54,7 +54,7 @@ def test_a_failure_after_a_rescale_goes_back_to_a_checkpoint_of_the_old_parallel
         life = run(setup, world, Faults(engine=frozenset({3, 7})), listen=rescaling(5, 2, 9))
         assert life.status is JobStatus.FINISHED
         assert life.master.job.restarts == 2
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 def test_a_key_that_comes_back_within_a_checkpoint_stays_in_order_across_files(tmp_path):
@@ -78,7 +78,7 @@ def test_a_key_that_comes_back_within_a_checkpoint_stays_in_order_across_files(t
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local, "submit", submit)
         build(specification).execute("to and fro")
-    assert not list(disorder(lines_by_file(specification.output)))
+    assert not list(find_disorder(read_lines(specification.output)))
 
 
 def test_checkpoints_come_as_often_when_a_job_is_rescaled_all_the_time():
@@ -158,7 +158,7 @@ def test_an_order_that_is_not_carried_out_is_cancelled():
 def test_the_graph_remembers_what_it_was_made_from():
     setup = Setup(PROGRAMS["broadcast"], parallelism=3)
     with World() as world:
-        made = graph_of(setup, world)
+        made = build_graph(setup, world)
     assert rescale_graph(made, 3) == made
 
 

@@ -19,7 +19,8 @@ from millstream.files import remote
 from millstream.files.remote import ObjectStore
 from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.s3 import FaultyStore, client_variables, s3_server
+from millstream.testing.s3 import client_variables, s3_server
+from millstream_chaos.machine.faulty_store import FaultyStore
 
 pytest.importorskip("moto.server", reason="needs moto[server]")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs")
@@ -83,7 +84,7 @@ class LosesAnswers(FaultyStore):
         super().__init__(url, 1)
         self.text: str | None = text
 
-    def fault(self, method: str, path: str) -> str | None:
+    def draw_fault(self, method: str, path: str) -> str | None:
         if self.text is None or method != "PUT" or self.text not in path:
             return None
         self.text = None

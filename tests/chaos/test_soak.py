@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from millstream.cli.main import main
-from millstream.testing import chaos_soak
-from millstream.testing.process_usage import directory_usage, process_usage
-from millstream.testing.soak_job import Checker, value_of
+from millstream_chaos.cases import soak
+from millstream_chaos.jobs.soak_job import Checker, compute_value
+from millstream_chaos.machine.process_usage import directory_usage, process_usage
 
 
 def _lines(key: int, count: int) -> list[str]:
     total, lines = 0, []
     for number in range(1, count + 1):
-        total += value_of(key, number)
+        total += compute_value(key, number)
         lines.append(f"k{key} {number} {number} {total}")
     return lines
 
@@ -38,7 +38,7 @@ def test_lost_repeated_and_reordered_records_are_found(break_lines) -> None:
 
 def test_state_that_was_lost_is_found() -> None:
     lines = _lines(3, 6)
-    lines[4] = f"k3 5 1 {value_of(3, 5)}"
+    lines[4] = f"k3 5 1 {compute_value(3, 5)}"
     checker = Checker()
     for line in lines:
         checker.check(line)
@@ -46,13 +46,24 @@ def test_state_that_was_lost_is_found() -> None:
 
 
 def test_a_long_run_that_grows_does_not_hold() -> None:
-    trace = chaos_soak.plan(1, "long", minutes=120)
+    trace = soak.plan(1, "long", minutes=120)
     assert [step["kind"] for step in trace.steps].count("rescale") == 119
     assert [step["kind"] for step in trace.steps].count("kill") == 60
     growing = [float(value) for value in range(1000, 1100)]
-    start, middle, end = chaos_soak._thirds(growing)
+    start, middle, end = soak._levels(growing)
     assert start < middle < end
     assert end > middle * 1.02
+    rising_and_falling = [float(100 + number % 7 * 50) for number in range(600)]
+    assert len(set(soak._levels(rising_and_falling))) == 1
+
+
+def test_live_heap_is_read_from_the_log_of_the_collector(tmp_path: Path) -> None:
+    log = tmp_path / "gc.log"
+    assert soak._read_live_heap(log) == 0
+    log.write_text("[1.2s][info][gc] GC(7) Pause Young (Allocation Failure) 165M->66M(365M) 5.196ms\n" * 100)
+    with log.open("a") as file:
+        file.write("[2.0s][info][gc] GC(8) Pause Full (System.gc()) 120M->61M(365M) 80.1ms\n[2.1s][info][gc] half a li")
+    assert soak._read_live_heap(log) == 61
 
 
 def test_usage_of_a_process_and_of_a_directory(tmp_path: Path) -> None:

@@ -18,15 +18,15 @@ import pytest
 from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
-from millstream.testing import expected
-from millstream.testing.crash_states import History, recorded
-from millstream.testing.faults import Mode
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.sample_programs import by_key, one_split
-from millstream.testing.simulation import Faults, Setup, World, point, run
-from millstream.testing.storage_points import Script
 from millstream.types.factory import Types
 from millstream.types.type_hints import type_of_hint
+from millstream_chaos.samples import expected
+from millstream_chaos.samples.programs import by_key, one_split
+from millstream_chaos.simulation import Faults, Setup, World, find_operation, run
+from millstream_chaos.simulation.crash_states import History, record_life
+from millstream_chaos.simulation.storage_points import Script
+from millstream_chaos.storage.faulty_files import Mode
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 HERE = Path(__file__).parent / "golden"
 RELEASES = sorted(HERE.glob("release-*.zip"))
@@ -57,7 +57,7 @@ def die_and_go_on(setup: Setup, history: History[Script], operations: range) -> 
     """Every crash of a recorded life, lived to the end of the job."""
     for number in operations:
         mode = MODES[number % len(MODES)]
-        left = history.left(number, mode)
+        left = history.restore_crash(number, mode)
         if not left.finished:
             life = run(setup, history.world)
             assert life.status is JobStatus.FINISHED, (history.operations[number], mode, life.failure)
@@ -75,10 +75,10 @@ def test_a_job_of_an_earlier_release_goes_on_whenever_its_first_recovery_dies(re
         setup = record.setup_of(program)
         with World() as world:
             world.rewind(disk, World.BEGIN)
-            history = recorded(setup, world, nothing_asked())
-            assert world.visible() == expected.rows(program), program
+            history = record_life(setup, world, nothing_asked())
+            assert world.visible() == expected.compute_rows(program), program
             for told, after in die_and_go_on(setup, history, range(offset % STRIDE, history.secured, STRIDE)):
-                assert after.visible() == expected.rows(program), (program, told)
+                assert after.visible() == expected.compute_rows(program), (program, told)
                 played += 1
     assert played > 20
 
@@ -89,7 +89,7 @@ def test_a_job_of_an_earlier_release_is_rescaled_by_its_first_recovery(record: A
         with World() as world:
             world.rewind(disk, World.BEGIN)
             assert run(setup, world).status is JobStatus.FINISHED
-            assert world.visible() == expected.rows(program), program
+            assert world.visible() == expected.compute_rows(program), program
 
 
 @dataclass
@@ -138,12 +138,12 @@ def test_a_job_with_another_schema_goes_on_whenever_its_first_recovery_dies() ->
     old = Setup(before, epoch_records=6, checkpoint_every=2)
     new = replace(old, program=after)
     with World() as world:
-        run(old, world, Faults(storage=(point(old, "chk-2/_metadata"), "after")))
+        run(old, world, Faults(storage=(find_operation(old, "chk-2/_metadata"), "after")))
         world.rewind(world.disk, world.clock.millis)
-        history = recorded(new, world, nothing_asked())
+        history = record_life(new, world, nothing_asked())
         right = world.visible()
         rows = [ast.literal_eval(row) for row in right]
-        assert sorted(repr(row[:3]) for row in rows) == expected.rows("ordered_timers")
+        assert sorted(repr(row[:3]) for row in rows) == expected.compute_rows("ordered_timers")
         assert {len(row) for row in rows} == {3, 4}
         for told, later in die_and_go_on(new, history, range(0, history.secured, 2)):
             assert later.visible() == right, told

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from millstream.testing.chaos_driven import Drivers, fault_free, options, recovery_seconds
-from millstream.testing.chaos_job import Specification, write_input
-from millstream.testing.chaos_output import differences, lines_by_file
 from millstream.testing.spark_cluster import kill
+from millstream_chaos.jobs.drivers import Drivers, create_options, measure_recovery, run_without_faults
+from millstream_chaos.jobs.keyed_job import Specification, write_input
+from millstream_chaos.outputs.compare import find_differences, read_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 
 
 @pytest.fixture
 def specification(tmp_path: Path) -> Specification:
-    settings = options(tmp_path, epoch_records=200) | {"millstream.high-availability.lease-duration": "4 s"}
+    settings = create_options(tmp_path, epoch_records=200) | {"millstream.high-availability.lease-duration": "4 s"}
     made = Specification(str(tmp_path), options=settings)
-    write_input(made.input, 4, records=10_000, keys=200, files=4)
+    write_input(made.input, 4, records=6_000, keys=200, files=4)
     return made
 
 
@@ -33,8 +33,8 @@ def after(drivers: Drivers, epoch: int) -> int:
 
 
 def check(specification: Specification, directory: Path) -> None:
-    expected = fault_free(specification, directory / "without-faults")
-    assert not list(differences(lines_by_file(specification.output), expected))
+    expected = run_without_faults(specification, directory / "without-faults")
+    assert not list(find_differences(read_lines(specification.output), expected))
 
 
 def test_a_killed_leaders_job_goes_on_in_the_driver_that_waits(specification: Specification, tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_a_killed_leaders_job_goes_on_in_the_driver_that_waits(specification: Sp
         first = after(drivers, 10)
         killed_at = time.monotonic()
         kill(first)
-        drivers.wait(lambda: recovery_seconds(drivers.told(), killed_at) is not None, "the new leader")
-        print(f"taken over in {recovery_seconds(drivers.told(), killed_at):.1f} s")
-        drivers.wait(drivers.ended, "the end of the job")
+        drivers.wait(lambda: measure_recovery(drivers.read_progress(), killed_at) is not None, "the new leader")
+        print(f"taken over in {measure_recovery(drivers.read_progress(), killed_at):.1f} s")
+        drivers.wait(drivers.has_ended, "the end of the job")
         assert drivers.leader() != first
     check(specification, tmp_path)
 
@@ -56,14 +56,14 @@ def test_a_leader_that_wakes_up_after_it_was_replaced_is_fenced_off(
         first = after(drivers, 10)
         kill(first, signal.SIGSTOP)
         stopped_at = time.monotonic()
-        drivers.wait(lambda: recovery_seconds(drivers.told(), stopped_at) is not None, "the new leader")
+        drivers.wait(lambda: measure_recovery(drivers.read_progress(), stopped_at) is not None, "the new leader")
         kill(first, signal.SIGCONT)
-        drivers.wait(lambda: first not in drivers.living(), "the end of the old leader")
-        assert "took over in term 2" in drivers.last_words()
+        drivers.wait(lambda: first not in drivers.running_pids(), "the end of the old leader")
+        assert "took over in term 2" in drivers.read_log_end()
         codes = drivers.exit_codes()
         assert codes[0] == 1 or codes[1] == 1
-        drivers.wait(lambda: not drivers.living(), "the end of the job")
+        drivers.wait(lambda: not drivers.running_pids(), "the end of the job")
         assert 0 in drivers.exit_codes()
-        statuses = [each["status"] for each in drivers.told() if "status" in each and each["pid"] == first]
+        statuses = [each["status"] for each in drivers.read_progress() if "status" in each and each["pid"] == first]
         assert statuses[-1] == "SUSPENDED"
     check(specification, tmp_path)

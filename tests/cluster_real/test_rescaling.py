@@ -7,41 +7,42 @@ from pathlib import Path
 import pytest
 
 from millstream.cli.main import main
-from millstream.testing.chaos_driven import Drivers, fault_free, options
-from millstream.testing.chaos_job import Specification, write_input
-from millstream.testing.chaos_output import differences, lines_by_file
 from millstream.testing.spark_cluster import SparkCluster
+from millstream_chaos.jobs.drivers import Drivers, create_options, run_without_faults
+from millstream_chaos.jobs.keyed_job import Specification, write_input
+from millstream_chaos.machine.python_path import source_folders
+from millstream_chaos.outputs.compare import find_differences, read_lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 
 
 def rescales(drivers: Drivers) -> list[int]:
-    return [each["rescaled"] for each in drivers.told() if "rescaled" in each]
+    return [each["rescaled"] for each in drivers.read_progress() if "rescaled" in each]
 
 
 def check(specification: Specification, directory: Path) -> None:
-    expected = fault_free(specification, directory / "without-faults")
-    assert not list(differences(lines_by_file(specification.output), expected))
+    expected = run_without_faults(specification, directory / "without-faults")
+    assert not list(find_differences(read_lines(specification.output), expected))
 
 
 def test_rescaled_from_another_process_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    specification = Specification(str(tmp_path), options=options(tmp_path, epoch_records=200))
-    write_input(specification.input, 5, records=12_000, keys=200, files=4)
+    specification = Specification(str(tmp_path), options=create_options(tmp_path, epoch_records=200))
+    write_input(specification.input, 5, records=8_000, keys=200, files=4)
     with Drivers(specification) as drivers:
         for number, wanted in enumerate([3, 1, 4], 1):
             due = 8 * number
-            drivers.wait(lambda due=due: drivers.ended() or drivers.epoch() >= due, "an epoch")
+            drivers.wait(lambda due=due: drivers.has_ended() or drivers.epoch() >= due, "an epoch")
             assert main(["rescale", str(tmp_path / "checkpoints"), str(wanted)]) == 0
             assert f"runs with {wanted} slots" in capsys.readouterr().out
-        drivers.wait(drivers.ended, "the end of the job")
+        drivers.wait(drivers.has_ended, "the end of the job")
         assert rescales(drivers) == [3, 1, 4]
-        assert len({each["pid"] for each in drivers.told()}) == 1
+        assert len({each["pid"] for each in drivers.read_progress()}) == 1
     check(specification, tmp_path)
 
 
 def test_an_adaptive_job_follows_the_executors(tmp_path: Path) -> None:
-    with SparkCluster(workers=1) as cluster:
-        settings = options(tmp_path, epoch_records=150) | cluster.settings()
+    with SparkCluster(workers=1, python_path=source_folders()) as cluster:
+        settings = create_options(tmp_path, epoch_records=150) | cluster.settings()
         settings |= {
             "jobmanager.scheduler": "adaptive",
             "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "500 ms",
@@ -50,9 +51,9 @@ def test_an_adaptive_job_follows_the_executors(tmp_path: Path) -> None:
         specification = Specification(str(tmp_path), parallelism=2, options=settings)
         write_input(specification.input, 6, records=12_000, keys=200, files=4)
         with Drivers(specification) as drivers:
-            drivers.wait(lambda: drivers.ended() or rescales(drivers) == [1], "one slot for one executor")
+            drivers.wait(lambda: drivers.has_ended() or rescales(drivers) == [1], "one slot for one executor")
             cluster.start_worker(1)
-            drivers.wait(lambda: drivers.ended() or rescales(drivers) == [1, 2], "a second slot")
-            drivers.wait(drivers.ended, "the end of the job")
+            drivers.wait(lambda: drivers.has_ended() or rescales(drivers) == [1, 2], "a second slot")
+            drivers.wait(drivers.has_ended, "the end of the job")
             assert rescales(drivers) == [1, 2]
     check(specification, tmp_path)

@@ -141,7 +141,9 @@ def _record(names: list[str], mode: str | None, out: Path, *, batch: bool = Fals
             stream = load(name).define(env)
             if batch:
                 env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-            if constants_of(name)["COLLECT"] == "file":
+            if isinstance(stream, list):
+                write_golden(name, stream, out, how)
+            elif constants_of(name)["COLLECT"] == "file":
                 write_golden(name, _through_file(env, stream), out, how)
             else:
                 with stream.execute_and_collect() as elements:

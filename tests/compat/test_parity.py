@@ -98,3 +98,35 @@ def test_the_rule_sees_a_signature_that_does_not_fit() -> None:
     assert misfit(["a", "b"], ["b", "a"]) == "a is at another place"
     assert misfit(["*a"], ["a"]) == "no *a"
     assert misfit(["a", "b="], ["a", "b=", "c="]) is None
+
+
+NOT_YET = "not there yet"
+
+
+def reason_of(key: str) -> str | None:
+    """The reason for which a name, or the class that it is a member of, is excluded."""
+    for pattern, reason in EXCLUSIONS.items():
+        if fnmatch.fnmatchcase(key, pattern) or fnmatch.fnmatchcase(key.rpartition(".")[0], pattern):
+            return reason
+    return None
+
+
+def keys() -> Iterator[str]:
+    """Every public name of PyFlink, with the methods and attributes of classes."""
+    for module, names in API.items():
+        for name, wanted in names.items():
+            yield f"{module}.{name}"
+            if "methods" in wanted:
+                yield from (f"{module}.{name}.{member}" for member in (*wanted["methods"], *wanted["attributes"]))
+
+
+# table: models (CREATE MODEL, ML_PREDICT) are not there yet
+@pytest.mark.parametrize(
+    ("package", "least"), [("common", 0.995), ("datastream", 0.995), ("metrics", 0.995), ("table", 0.96)]
+)
+def test_the_share_of_names_does_not_fall(package: str, least: float) -> None:
+    reasons = {key: reason_of(key) for key in keys() if key.split(".")[0] == package}
+    wanted = [key for key, reason in reasons.items() if reason is None or NOT_YET in reason]
+    missing = [key for key in wanted if reasons[key] is not None]
+    share = 1 - len(missing) / len(wanted)
+    assert share >= least, f"{package}: {share:.2%}, missing {missing}"

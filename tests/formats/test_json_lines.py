@@ -39,7 +39,7 @@ ROWS = st.fixed_dictionaries(
 
 @pytest.fixture(autouse=True)
 def few_lines(monkeypatch):
-    monkeypatch.setattr(json_lines, "LEAST", 0)
+    monkeypatch.setattr(json_lines, "MIN_LINES", 0)
 
 
 @st.composite

@@ -1,5 +1,6 @@
 """PyFlink's `datastream.formats`: its builders make schemas, readers and writers that work in a job."""
 
+import datetime
 import json
 from decimal import Decimal
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from millstream.common import Types, WatermarkStrategy
+from millstream.common import Encoder, Types, WatermarkStrategy
 from millstream.common.configuration import Configuration
 from millstream.common.typeinfo import RowTypeInfo
 from millstream.datastream import StreamExecutionEnvironment
@@ -19,6 +20,8 @@ from millstream.datastream.connectors.file_system import (
     FileSource,
     OrcFiles,
     OutputFileConfig,
+    RollingPolicy,
+    StreamingFileSink,
 )
 from millstream.datastream.formats.avro import (
     AvroBulkWriters,
@@ -46,8 +49,10 @@ from millstream.datastream.formats.parquet import (
     ParquetColumnarRowInputFormat,
 )
 from millstream.datastream.formats.row_types import NoRowType
+from millstream.datastream.functions import SinkFunction
 from millstream.errors import UserError
-from millstream.formats import UndecodableRecord
+from millstream.formats import FormatType, UndecodableRecord
+from millstream.table import DataTypes
 from millstream.types.factory import TypeInformation
 from millstream.types.row import Row
 
@@ -107,6 +112,10 @@ def test_dicts_go_to_avro_and_back(env, tmp_path):
     found = [record for split in whole.create_input_splits(3) for record in whole.read(split)]
     assert sorted(found, key=lambda row: row["id"]) == dicts
     assert whole.get_produced_type() == GenericRecordAvroTypeInfo(SCHEMA)
+    with env.create_input(whole).execute_and_collect() as records:
+        assert sorted(records, key=lambda record: record["id"]) == dicts
+    with pytest.raises(TypeError, match="is not an input format"):
+        env.create_input("file.avro")
     assert read(env, (AvroFiles(KIND), tmp_path), FileSource.for_bulk_file_format) == ROWS
     kind = GenericRecordAvroTypeInfo(SCHEMA)
     assert TypeInformation.type_from_json(json.loads(json.dumps(kind.to_json()))) == kind
@@ -216,3 +225,75 @@ def test_row_types_may_be_arrow_schemas():
         OrcBulkWriters.for_row_type(Types.INT())
     with pytest.raises(NoRowType):
         OrcBulkWriters.for_row_type("ROW<id INT>")
+
+
+def test_stream_formats_take_types_of_the_table_api(env, tmp_path):
+    moment = datetime.datetime(2024, 1, 2, 3, 4, 5, 678000)  # noqa: DTZ001 - a TIMESTAMP has no time zone
+    row_type = DataTypes.ROW(
+        [
+            DataTypes.FIELD("id", DataTypes.TINYINT()),
+            DataTypes.FIELD("name", DataTypes.VARCHAR(10)),
+            DataTypes.FIELD("price", DataTypes.DECIMAL(4, 1)),
+            DataTypes.FIELD("at", DataTypes.TIMESTAMP(3)),
+            DataTypes.FIELD("tags", DataTypes.ARRAY(DataTypes.STRING())),
+        ]
+    )
+    stream_type = Types.ROW(
+        [Types.BYTE(), Types.STRING(), Types.BIG_DEC(), Types.SQL_TIMESTAMP(), Types.LIST(Types.STRING())]
+    )
+    rows = [Row(1, "a", Decimal("1.25"), moment, ["x", "y"])]
+    write(env, rows, stream_type, tmp_path / "p", ParquetBulkWriters.for_row_type(row_type), ".parquet")
+    schema = pq.read_schema(next((tmp_path / "p").iterdir()))
+    assert [str(field.type) for field in schema][:4] == ["int8", "string", "decimal128(4, 1)", "timestamp[ms]"]
+    (row,) = read(env, (ParquetColumnarRowInputFormat(row_type), tmp_path / "p"), FileSource.for_bulk_file_format)
+    assert row == Row(id=1, name="a", price=Decimal("1.3"), at=moment, tags=["x", "y"])
+    write(env, rows, stream_type, tmp_path / "o", OrcBulkWriters.for_row_type(row_type), ".orc")
+    assert read(env, (OrcFiles(FormatType.of(schema)), tmp_path / "o"), FileSource.for_bulk_file_format) == [row]
+    with pytest.raises(NoRowType):
+        OrcBulkWriters.for_row_type(DataTypes.INT())
+    with pytest.raises(TypeError, match="'INT' is not a data type"):
+        CsvSchema.builder().add_number_column("n", "INT")
+
+
+def test_each_array_column_of_a_csv_schema_has_its_separator(env, tmp_path):
+    builder = CsvSchema.builder().add_array_column("id", separator=";", element_type=DataTypes.INT())
+    builder.add_array_column("flags", separator=":", element_type=DataTypes.BOOLEAN())
+    builder.add_array_column("names", separator=",", element_type=DataTypes.STRING())
+    schema = (
+        CsvSchema.builder().add_columns_from(builder.build()).set_column_separator("|").disable_quote_char().build()
+    )
+    rows = [Row(id=[1, 2], flags=[True, False], names=["a", "b"])]
+    write(env, rows, schema.row_type(), tmp_path, CsvBulkWriters.for_schema(schema), ".csv")
+    assert next(tmp_path.iterdir()).read_text() == "1;2|true:false|a,b\n"
+    assert read(env, (CsvReaderFormat.for_schema(schema), tmp_path)) == rows
+
+
+def test_rows_are_written_by_position_unless_they_have_the_names_of_the_schema():
+    schema = AvroRowSerializationSchema(avro_schema_string=str(SCHEMA))
+    by_position = schema.serialize(Row(f0=1, f1="hi"))
+    assert by_position == schema.serialize(Row(1, "hi")) == schema.serialize(Row(name="hi", id=1))
+    with pytest.raises(UserError, match="the row has 1 fields, its type has 2: id, name"):
+        schema.serialize(Row(f0=1))
+
+
+def test_the_older_name_of_the_file_sink(env, tmp_path):
+    sink = StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+    sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+    sink.with_rolling_policy(policy=RollingPolicy.default_rolling_policy())
+    built = sink.build()
+    assert isinstance(built, SinkFunction)
+    env.from_collection(["a", "b"], Types.STRING()).add_sink(built)
+    env.execute()
+    assert sorted("".join(path.read_text() for path in tmp_path.iterdir() if path.is_file())) == ["\n", "\n", "a", "b"]
+    bulk = StreamingFileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(KIND))
+    with pytest.raises(ValueError, match="must be OnCheckpointRollingPolicy"):
+        bulk.with_rolling_policy(RollingPolicy.default_rolling_policy())
+    assert bulk.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+
+
+def test_decimals_of_a_csv_schema_have_their_scale(env, tmp_path):
+    schema = CsvSchema.builder().add_number_column("id", DataTypes.DECIMAL(2, 0)).build()
+    write(env, [Row(id=Decimal("1.5"))], schema.row_type(), tmp_path, CsvBulkWriters.for_schema(schema), ".csv")
+    assert next(tmp_path.iterdir()).read_text() == "2\n"
+    next(tmp_path.iterdir()).write_text("1.5\n")
+    assert read(env, (CsvReaderFormat.for_schema(schema), tmp_path)) == [Row(id=Decimal("2"))]

@@ -41,7 +41,7 @@ def other() -> Iterator[Registry]:
 
 def test_a_redirect_to_another_server_is_refused(server: Registry, other: Registry) -> None:
     server.redirect = other.url
-    with pytest.raises(RedirectRefused, match="which gets neither requests nor credentials"):
+    with pytest.raises(RedirectRefused, match="the redirect is not followed, because requests contain credentials"):
         SchemaRegistry(server.url, user_info="alice:secret").schema(1)
     assert server.credentials == [BASIC]
     assert other.requests == []

@@ -24,7 +24,7 @@ from millstream.connectors.files.ranges import OpenRange
 from millstream.connectors.jdbc.cdc.pgoutput import Decoder
 from millstream.errors import MillstreamError
 from millstream.formats import Format, format_named
-from millstream.formats.schema_registry import RegistryUnreachable, SchemaRegistry, parse_answer
+from millstream.formats.schema_registry import RegistryUnreachable, SchemaRegistry, parse_response
 from millstream.runtime import block as blocks
 from millstream.runtime import report as reports
 from millstream.runtime.memory import SubtaskMemory
@@ -33,9 +33,9 @@ from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax.parse import parse_expression, parse_statements, parse_type
 from millstream.state import deltas
 from millstream.state.handles import Lineage
-from millstream.testing.memory_files import MemoryFileSystem
 from millstream.types.factory import Types
 from millstream.types.row import Row
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 COLUMNS = pa.schema(
     [
@@ -282,7 +282,7 @@ class _Answering(SchemaRegistry):
 
     def _ask(self, *_: Any) -> Any:
         try:
-            return parse_answer(self._data)
+            return parse_response(self._data)
         except ValueError as problem:
             raise RegistryUnreachable("http://localhost:1", str(problem)) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from millstream.common import Row, Types
-from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from millstream.datastream import EmbeddedRocksDBStateBackend, RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.errors import UserError
 
 ORDERS = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
@@ -74,3 +74,36 @@ def test_a_closed_environment_has_forgotten_its_streams(env: StreamExecutionEnvi
     env.close()
     with pytest.raises(UserError, match="has been closed"):
         numbers.map(lambda number: number)
+
+
+def test_a_keyed_stream_is_collected_as_pairs_of_key_and_record(env):
+    stream = env.from_collection([("a", 1), ("b", 2), ("a", 3)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    with stream.key_by(lambda record: record[0], Types.STRING()).execute_and_collect() as pairs:
+        assert sorted(pairs, key=str) == [
+            Row(f0="a", f1=("a", 1)),
+            Row(f0="a", f1=("a", 3)),
+            Row(f0="b", f1=("b", 2)),
+        ]
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_a_list_can_be_a_key(env, mode):
+    env.set_runtime_mode(RuntimeExecutionMode[mode])
+    numbers = env.from_collection([(1, 10), (2, 20), (1, 30)], Types.TUPLE([Types.INT(), Types.INT()]))
+    sums = numbers.key_by(lambda record: [record[0]]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    with sums.execute_and_collect() as found:
+        expected = [(1, 10), (1, 40), (2, 20)] if mode == "STREAMING" else [(1, 40), (2, 20)]
+        assert sorted(found) == expected
+
+
+def test_the_results_of_a_job_are_the_accumulators_of_the_program(env):
+    env.from_collection([1]).print()
+    result = env.execute()
+    assert result.get_all_accumulator_results() == {}
+    assert result.get_accumulator_result("millstream.restarts") == 0
+
+
+def test_directories_of_state_are_paths():
+    backend = EmbeddedRocksDBStateBackend()
+    backend.set_db_storage_paths("file:///disk1/state/", "/disk2/state", "file://host/disk3")
+    assert backend.get_db_storage_paths() == ["/disk1/state", "/disk2/state", "/disk3"]

@@ -198,7 +198,7 @@ def test_keyed_state_is_refused(env: StreamExecutionEnvironment) -> None:
             runtime_context.get_state(ValueStateDescriptor("seen", Types.INT()))
 
     keyed = numbers(env).key_by(lambda n: n % 5, Types.INT())
-    with pytest.raises(UserError, match="keyed state 'seen', but its calls for several keys run at once"):
+    with pytest.raises(UserError, match="keyed state 'seen', but it calls its function for several keys at once"):
         collected(AsyncDataStream.ordered_wait(keyed, Stateful(), Time.seconds(60)))
 
 
@@ -238,7 +238,7 @@ def _restarting() -> Any:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((Slowest(), Time.seconds(1), 0), "a capacity of 0 is not possible"),
+        ((Slowest(), Time.seconds(1), 0), "the capacity of Slowest must be an int of at least 1, not 0"),
         ((Slowest(), 10), "must be a Time or a Duration"),
         ((lambda value: [value], Time.seconds(1)), "an AsyncFunction is taken"),
         ((type("Plain", (Slowest,), {"async_invoke": lambda self, value: []})(), Time.seconds(1)), "'async def'"),
@@ -253,5 +253,5 @@ def test_what_cannot_work_is_refused_while_the_program_is_built(
 
 def test_retries_need_a_timeout(env: StreamExecutionEnvironment) -> None:
     strategy = AsyncRetryStrategy.fixed_delay(1, 1, empty_result_predicate, None)
-    with pytest.raises(UserError, match="has no timeout"):
+    with pytest.raises(UserError, match="but no timeout"):
         AsyncDataStream.ordered_wait_with_retry(numbers(env), Slowest(), Time.seconds(0), strategy)

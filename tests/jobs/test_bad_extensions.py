@@ -117,7 +117,7 @@ def test_a_trigger_that_answers_nonsense_is_named_with_key_and_record(
 ) -> None:
     windowed = env.from_collection([7], Types.INT()).key_by(lambda v: f"k{v}").window(GlobalWindows.create())
     windowed.trigger(Nonsense(answer)).reduce(lambda a, b: a).print()
-    with pytest.raises(UserError, match=rf"(?s)answered {answer!r}.*key 'k7', record 7.*TriggerResult"):
+    with pytest.raises(UserError, match=rf"(?s)returned {answer!r}.*key 'k7', record 7.*TriggerResult"):
         env.execute()
 
 

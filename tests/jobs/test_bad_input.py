@@ -63,12 +63,21 @@ def test_a_function_that_cannot_be_sent_to_workers(env):
 
 def test_a_result_that_does_not_fit_its_output_type(env):
     numbers(env).map(lambda v: f"text {v}", Types.INT()).name("texts").print()
-    refused(env.execute, "does not fit its output type", "text 0", "texts")
+    text = refused(env.execute, "does not fit its output type", "text 0", "texts")
+    assert "\nin operator 'texts'\nhint: return a value of the declared type" in text
+
+
+def test_an_element_that_does_not_fit_the_type_of_the_collection(env):
+    env.from_collection([1, "a"], Types.INT()).print()
+    text = refused(env.execute, "a record of the source does not fit its type", "'a'", "declare their type (type_info)")
+    assert "function" not in text
 
 
 def test_an_unhashable_key(env):
     numbers(env).key_by(lambda v: {v}).reduce(lambda a, b: a).print()
-    refused(env.execute, "set", "key")
+    text = refused(env.execute, "set", "key")
+    assert "\nin operator 'key_by of" in text
+    assert text.count("hint:") == 1
 
 
 def test_a_state_name_used_twice_for_different_things(env):
@@ -143,10 +152,11 @@ def test_a_malformed_option_value(env):
     refused(env.execute, "execution.checkpointing.interval", "soon")
 
 
-def test_a_missing_checkpoint_directory(env, tmp_path: Path):
+def test_a_checkpoint_directory_that_is_a_file(env, tmp_path: Path):
     numbers(env).print()
-    with_options(env, execution__checkpointing__dir=str(tmp_path / "nowhere"), execution__checkpointing__interval="1 s")
-    refused(env.execute, "nowhere", kind=MillstreamError)
+    (tmp_path / "file").touch()
+    with_options(env, execution__checkpointing__dir=str(tmp_path / "file"), execution__checkpointing__interval="1 s")
+    refused(env.execute, "file", kind=MillstreamError)
 
 
 def test_a_recovery_path_that_is_no_checkpoint(env, tmp_path: Path):

@@ -319,7 +319,7 @@ def test_a_source_that_never_ends_is_refused_by_name() -> None:
     env = environment()
     endless = DataGenSource({"n": Sequence()})
     env.from_source(endless, WatermarkStrategy.no_watermarks(), "ticks").print()
-    with pytest.raises(UserError, match=r"every source must end, but 'Source: ticks' never does"):
+    with pytest.raises(UserError, match=r"every source must be bounded, but 'Source: ticks' is unbounded"):
         env.execute()
 
 

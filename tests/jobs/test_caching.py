@@ -112,7 +112,7 @@ def test_a_stream_without_end_is_not_cached(env: StreamExecutionEnvironment, tmp
     lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
     source = lines.monitor_continuously(Duration.of_seconds(1)).build()
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
-    with pytest.raises(UserError, match="a stream of 'Source: lines' cannot be cached, because it never ends"):
+    with pytest.raises(UserError, match="a stream of 'Source: lines' cannot be cached, because it is unbounded"):
         stream.cache()
 
 

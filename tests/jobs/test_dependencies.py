@@ -49,6 +49,12 @@ def test_the_next_job_does_not_see_the_modules_of_the_last(env: StreamExecutionE
         collected(env, imported("brought_twice"))
 
 
+def test_of_two_files_with_one_name_the_last_is_imported(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    for text in ("first", "second"):
+        env.add_python_file(str(module(tmp_path / text / "brought_again.py", text)))
+    assert collected(env, imported("brought_again")) == ["second 1", "second 2"]
+
+
 def test_packages_directories_and_zips_can_be_imported(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     env.add_python_file(str(module(tmp_path / "brought_package" / "__init__.py", "package").parent))
     env.add_python_file(str(module(tmp_path / "folder" / "brought_inner.py", "folder").parent))
@@ -117,7 +123,9 @@ def test_cached_files_are_found_by_name(env: StreamExecutionEnvironment, tmp_pat
     assert collected(env, Reads("plain"))[0] == "content False"
     assert collected(env, Reads("to run"))[0] == "content True"
     assert collected(env, Reads("folder"))[0] == plain.name
-    with pytest.raises(UserError, match="no cached file is registered as 'other'; there are: folder, plain, to run"):
+    with pytest.raises(
+        UserError, match="no cached file is registered as 'other'; registered files: folder, plain, to run"
+    ):
         collected(env, Reads("other"))
     with pytest.raises(UserError, match="registered as 'plain' already"):
         env.register_cached_file(str(plain), "plain")

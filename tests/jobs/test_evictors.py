@@ -125,8 +125,8 @@ def test_an_evictor_of_the_programs_own():
     ("do", "words"),
     [
         (lambda elements: elements[1:], ["Own returned", "in place"]),
-        (lambda elements: elements.append(elements[0]), ["Own left", "not given at that place"]),
-        (lambda elements: elements.reverse(), ["Own left", "not given at that place"]),
+        (lambda elements: elements.append(elements[0]), ["Own added or moved", "do not add any"]),
+        (lambda elements: elements.reverse(), ["Own added or moved", "do not add any"]),
         (lambda elements: elements.remove(None), ["ValueError"]),
     ],
     ids=["returns", "adds", "reorders", "raises"],

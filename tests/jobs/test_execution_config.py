@@ -102,7 +102,7 @@ def test_settings_without_meaning_are_said_to_be_ignored(
     env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("millstream.cluster.entrypoint._warned", set())
-    env.get_config().enable_object_reuse().disable_closure_cleaner().enable_force_kryo().enable_force_avro()
+    env.get_config().disable_closure_cleaner().enable_force_kryo().enable_force_avro()
     env.get_config().set_latency_tracking_interval(5).set_task_cancellation_interval(5).set_task_cancellation_timeout(5)
     env.get_checkpoint_config().set_max_concurrent_checkpoints(2).enable_unaligned_checkpoints()
     env.from_collection([1]).sink_to(BlackHoleSink())
@@ -115,6 +115,5 @@ def test_settings_without_meaning_are_said_to_be_ignored(
         "pipeline.closure-cleaner-level",
         "pipeline.force-avro",
         "pipeline.force-kryo",
-        "pipeline.object-reuse",
         "task.cancellation.interval",
     }

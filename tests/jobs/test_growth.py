@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from millstream.cluster import entrypoint
+from millstream.cluster import entrypoint, job_statistics
 from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.common import Configuration, Types, WatermarkStrategy
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -68,7 +68,7 @@ def grown(series):
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 def test_a_job_is_no_larger_after_many_epochs(tmp_path, samples, backend, monkeypatch):
     monkeypatch.setattr(entrypoint, "_KEPT_EPOCHS", 50)
-    monkeypatch.setattr(entrypoint, "_KEPT_CHECKPOINTS", 5)
+    monkeypatch.setattr(job_statistics, "_KEPT_CHECKPOINTS", 5)
     configuration = Configuration()
     for key, value in {
         "parallelism.default": "1",
@@ -97,7 +97,7 @@ def test_a_job_is_no_larger_after_many_epochs(tmp_path, samples, backend, monkey
 
 
 def test_a_running_job_keeps_its_newest_epochs_and_counts_all():
-    job = entrypoint.RunningJob("id", "name")
+    job = entrypoint.RunningJob("id", "name", Configuration())
     for epoch in range(1, 2_001):
         job.notify(EpochDone(epoch, 1, 1.0, 0, None, 1.0, {}))
         job.notify(CheckpointDone(epoch, epoch, 1, 1, 1.0, "path"))

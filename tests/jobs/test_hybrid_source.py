@@ -67,10 +67,10 @@ def test_a_restart_goes_on_with_the_source_that_was_at_work(stop, replay):
 
 def test_sources_that_cannot_follow_one_another_are_refused():
     for build, words in (
-        (lambda: HybridSource.builder(Endless([1], Types.LONG())).add_source(collection(1)).build(), "never ends"),
+        (lambda: HybridSource.builder(Endless([1], Types.LONG())).add_source(collection(1)).build(), "is unbounded"),
         (
             lambda: HybridSource.builder(collection(1)).add_source(CollectionSource(["a"], Types.STRING())).build(),
-            "source 2 gives String",
+            "source 2 has the type String",
         ),
         (lambda: HybridSource.builder(collection(1)).add_source("here").build(), "not a source"),
     ):

@@ -132,7 +132,7 @@ def test_a_name_for_two_kinds_of_accumulator_is_refused(env: StreamExecutionEnvi
             super().open(runtime_context)
             self.context.get_histogram("seen")
 
-    with pytest.raises(UserError, match="'seen' is a IntCounter in one function and a Histogram"):
+    with pytest.raises(UserError, match="'seen' is a IntCounter in one function, and a Histogram"):
         run(env, Other())
 
 
@@ -220,7 +220,7 @@ def numbers(last: int) -> Any:
 
 
 def test_the_job_waits_for_a_reader_that_is_slow(monkeypatch: Any) -> None:
-    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     with numbers(200).execute_and_collect() as results:
         first = next(results)
         assert len(results._results._values) < 15
@@ -231,7 +231,7 @@ def test_the_job_waits_for_a_reader_that_is_slow(monkeypatch: Any) -> None:
 def test_a_reader_may_take_longer_than_a_commit_and_gets_every_row_once(
     monkeypatch: Any, caplog: pytest.LogCaptureFixture, interval: str | None
 ) -> None:
-    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     monkeypatch.setattr(connector_deadlines, "_POLL", 0.05)
     monkeypatch.setattr(connector_deadlines, "_WARN_EVERY", 2)
     stream = numbers(200)
@@ -309,7 +309,7 @@ def test_results_wait_until_there_is_room_or_nobody_reads() -> None:
 
 
 def test_a_job_whose_results_nobody_reads_can_be_cancelled_and_closed(monkeypatch: Any) -> None:
-    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     for end in ("cancel", "close", "forget"):
         results = numbers(10**9).execute_and_collect()
         client = results._client
@@ -326,7 +326,7 @@ def test_a_job_whose_results_nobody_reads_can_be_cancelled_and_closed(monkeypatc
 
 
 def test_a_query_whose_end_is_awaited_keeps_its_rows(monkeypatch: Any) -> None:
-    monkeypatch.setattr(collect.Results.__init__, "__defaults__", (5,))
+    monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     table_env = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
     table_env.get_config().set("millstream.epoch.max-records", "10")
     generated = "'connector'='datagen', 'number-of-rows'='60', 'fields.i.kind'='sequence', 'fields.i.start'='1'"

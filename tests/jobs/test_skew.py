@@ -258,7 +258,11 @@ def test_a_hot_key_is_dealt_out():
 
 @pytest.mark.parametrize(
     ("buckets", "window", "words"),
-    [(0, TUMBLING, "0 buckets"), (4, WINDOWS["sliding"], "same windows"), (4, None, "same windows")],
+    [
+        (0, TUMBLING, "buckets must be an int of at least 1, not 0"),
+        (4, WINDOWS["sliding"], "same windows"),
+        (4, None, "same windows"),
+    ],
 )
 def test_salting_that_would_not_work_is_refused(buckets, window, words):
     with pytest.raises(UserError, match=words):

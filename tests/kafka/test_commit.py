@@ -80,7 +80,7 @@ def interrupted(sink, made, place, way, monkeypatch) -> list[str]:
             return cut()
 
         patch.setattr(Transactions, "_call", until_cut)
-        patch.setattr(Transactions, "_give_up", lambda self: None)
+        patch.setattr(Transactions, "_abort", lambda self: None)
         if place == "staging":
             patch.setattr(Staging, "remove", cut)
         with pytest.raises(PowerCut):
@@ -218,9 +218,9 @@ def test_large_commits_are_cut_between_epochs(broker, topic, staging, monkeypatc
     counted = []
     write = Transactions.write
     monkeypatch.setattr(Transactions, "write", lambda self, *args: counted.append(write(self, *args)) or counted[-1])
-    KafkaCommitter(sink.prefix, staging, sink._settings(), most=5).commit(1, made)
+    KafkaCommitter(sink.prefix, staging, sink._settings(), max_messages=5).commit(1, made)
     assert counted == [6, 6, 3] * 2
-    KafkaCommitter(sink.prefix, staging, sink._settings(), most=5).commit(1, made)
+    KafkaCommitter(sink.prefix, staging, sink._settings(), max_messages=5).commit(1, made)
     assert len(broker.values(topic)) == 30
 
 
@@ -378,9 +378,9 @@ def test_a_transaction_that_somebody_aborts_is_repeated(broker, topic, staging, 
 
 
 def broker_has_aborted(broker, transactional_id) -> bool:
-    from millstream.connectors.kafka.open_transactions import listed
+    from millstream.connectors.kafka.open_transactions import list_transactions
 
-    found = listed(broker.bootstrap_servers, {}, transactional_id, everything=True)
+    found = list_transactions(broker.bootstrap_servers, {}, transactional_id, everything=True)
     return [each.state for each in found] == ["CompleteAbort"]
 
 

@@ -8,7 +8,7 @@ from kafka_running import LATEST, environment
 
 from millstream.common import SimpleStringSchema, WatermarkStrategy
 from millstream.connectors.kafka.client import NotAdmitted
-from millstream.connectors.kafka.properties import BadKafkaProperty, translated
+from millstream.connectors.kafka.properties import BadKafkaProperty, translate_properties
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 
@@ -74,7 +74,9 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
     ],
 )
 def test_a_log_in_of_java_is_translated(jaas, login):
-    assert translated({"sasl.jaas.config": jaas}) == dict(zip(("sasl.username", "sasl.password"), login, strict=True))
+    assert translate_properties({"sasl.jaas.config": jaas}) == dict(
+        zip(("sasl.username", "sasl.password"), login, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_a_log_in_of_java_is_translated(jaas, login):
 )
 def test_what_only_java_can_do_is_refused_with_what_to_do(properties, named, instead):
     with pytest.raises(BadKafkaProperty) as refused:
-        translated(properties)
+        translate_properties(properties)
     assert refused.value.name == named
     assert instead in (refused.value.hint or "")
 
@@ -100,12 +102,12 @@ def test_what_only_java_can_do_is_refused_with_what_to_do(properties, named, ins
 def test_stores_of_certificates_are_those_of_librdkafka():
     """What is translated to is what the library knows."""
     pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "ca", "ssl.keystore.location": "client.pem"}
-    assert translated(pem) == {
+    assert translate_properties(pem) == {
         "ssl.ca.location": "ca",
         "ssl.certificate.location": "client.pem",
         "ssl.key.location": "client.pem",
     }
     store = {"ssl.keystore.location": "k.p12", "ssl.keystore.password": "p"}
-    assert translated({**store, "ssl.keystore.type": "PKCS12"}) == store
-    unchecked = translated({"ssl.endpoint.identification.algorithm": ""})
+    assert translate_properties({**store, "ssl.keystore.type": "PKCS12"}) == store
+    unchecked = translate_properties({"ssl.endpoint.identification.algorithm": ""})
     confluent_kafka.Producer({"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL", **unchecked})

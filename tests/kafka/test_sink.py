@@ -23,7 +23,7 @@ from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import InternalError
 from millstream.files.remote import NoObjectStore
 from millstream.job.job_status import JobStatus
-from millstream.testing.simulation import Setup, World, run
+from millstream_chaos.simulation import Setup, World, run
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 

@@ -184,7 +184,7 @@ def test_offsets_that_are_gone_are_an_error(broker, numbers):
     broker.delete_records(numbers, 0, 8)
     (part,) = enumerator.plan(Budget(3, 1 << 30, 0))
     reader = source.create_reader(ReaderContext(0, 1, 100))
-    with pytest.raises(OffsetsGone, match=f"offsets 3 to 6 of {numbers}-0 are gone"):
+    with pytest.raises(OffsetsGone, match=f"offsets 3 to 6 of {numbers}-0 are no longer in the log"):
         list(reader.read(part))
     reader.close()
     enumerator.close()
@@ -303,7 +303,7 @@ def test_a_format_decodes_messages_and_says_which_one_it_cannot(broker, topic):
 
 
 def test_what_is_missing_is_told_before_the_job_starts(broker, topic, monkeypatch):
-    with pytest.raises(TopicMissing, match="there is no topic 'nowhere'"):
+    with pytest.raises(TopicMissing, match="topic 'nowhere' does not exist"):
         collected(reading(broker, "nowhere").build())
     with pytest.raises(TopicMissing, match=f"partition 5 of topic '{topic}'"):
         collected(reading(broker).set_partitions({KafkaTopicPartition(topic, 5)}).build())

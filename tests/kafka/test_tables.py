@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kafka_running import waited_for
 
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
@@ -18,7 +18,7 @@ def env() -> TableEnvironment:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
     env.get_config().set("table.local-time-zone", "UTC")
-    offered("words", [("a",), ("b",), ("a",), ("c",), ("c",)])
+    register_values("words", [("a",), ("b",), ("a",), ("c",), ("c",)])
     env.execute_sql("CREATE TABLE words (word STRING) WITH ('connector'='values', 'data-id'='words')")
     return env
 

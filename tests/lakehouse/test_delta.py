@@ -276,7 +276,7 @@ def test_a_continuous_source_reads_what_is_added_once(location, replay):
     assert sorted(found) == ["1", "2", "3", "4"]
     assert not reading.enumerator.finished()
     deltalake.DeltaTable(location).delete("id = 4")
-    with pytest.raises(UserError, match="takes rows away"):
+    with pytest.raises(UserError, match="deletes rows"):
         reading.epoch()
 
 

@@ -18,9 +18,9 @@ from millstream.datastream.connectors.delta import DeltaSink
 from millstream.datastream.connectors.iceberg import IcebergSink, TableLoader
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.faults import SimulatedCrash
-from millstream.testing.simulation import Faults, Setup, World, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import Faults, Setup, World, run
+from millstream_chaos.storage.faulty_files import SimulatedCrash
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -117,11 +117,11 @@ def test_a_job_that_begins_anew_under_its_id_adds_its_rows(table: Table) -> None
     """The lease is deleted, as the guide says; epochs, terms and attempts begin again."""
     with World() as world:
         first = setup_of(table, incarnation="one")
-        assert run(first, world, leadership=leadership(world, "first")).status is JobStatus.FINISHED
+        assert run(first, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
         for name in world.disk.list("/leases/job"):
             world.disk.remove(f"/leases/job/{name}")
         second = setup_of(table, 101, 120, incarnation="two")
-        assert run(second, world, leadership=leadership(world, "first")).status is JobStatus.FINISHED
+        assert run(second, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
     assert table.ids() == [*range(1, LAST + 1), *range(101, 121)]
 
 
@@ -150,7 +150,7 @@ def test_overwriting_survives_a_takeover_before_the_commit(table: Table) -> None
 
 
 def _leader(world: World) -> Any:
-    return leadership(world, "any")
+    return create_leadership(world, "any")
 
 
 def test_overwriting_goes_on_from_a_savepoint(table: Table) -> None:

@@ -88,7 +88,7 @@ def test_the_partitions_that_get_rows_are_replaced(env: TableEnvironment, kind: 
 
 def test_a_stream_replaces_nothing(env: TableEnvironment) -> None:
     env.get_config().set("execution.runtime-mode", "streaming")
-    with pytest.raises(SqlError, match="not for streaming mode"):
+    with pytest.raises(SqlError, match="INSERT OVERWRITE needs batch mode"):
         env.execute_sql("INSERT OVERWRITE delta_plain VALUES (1)")
 
 
@@ -128,3 +128,14 @@ def test_committing_again_removes_nothing_that_came_later(kind: str, tmp_path: P
         committer.commit(2, later)
         committer.reached(MAX_WATERMARK, 0)
         assert values() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_update_and_delete_replace_the_whole_table(env: TableEnvironment, kind: str) -> None:
+    env.execute_sql(f"INSERT INTO {kind}_parts VALUES (1, 'a'), (2, 'a'), (3, 'b')").wait()
+    env.execute_sql(f"DELETE FROM {kind}_parts WHERE v = 3").wait()
+    assert rows_of(env, f"{kind}_parts") == [(1, "a"), (2, "a")]
+    env.execute_sql(f"UPDATE {kind}_parts SET p = 'c', v = v + 10 WHERE v = 2").wait()
+    assert rows_of(env, f"{kind}_parts") == [(1, "a"), (12, "c")]
+    env.execute_sql(f"TRUNCATE TABLE {kind}_parts")
+    assert rows_of(env, f"{kind}_parts") == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rules import RULES
 from millstream.sql.logical.rules.split_distinct import split_distinct
@@ -44,7 +44,7 @@ def environment(options: dict[str, str]) -> TableEnvironment:
     for key, value in options.items():
         env.get_config().set(key, str(value))
     for name in ("orders", "payments", "stock", "prices", "rates", "customers"):
-        offered(name, [])
+        register_values(name, [])
     for statement in load(HERE / "tables.yaml")["tables"]:
         env.execute_sql(statement)
     return env
@@ -53,7 +53,7 @@ def environment(options: dict[str, str]) -> TableEnvironment:
 def plan_rule(fixture: dict[str, Any]) -> tuple[str, str]:
     """The plan before and after the rule of a fixture, as text."""
     env = environment(fixture.get("options", {}))
-    (plan,) = env._plans_of(parse_statement(fixture["sql"]))
+    (plan,) = env._bind_statement(parse_statement(fixture["sql"]))
     for rule in RULES:
         if rule.__name__ == fixture["rule"]:
             return logical_text(plan), logical_text(rule(plan))
@@ -67,7 +67,7 @@ def plan_physical(fixture: dict[str, Any]) -> tuple[str, str]:
     """The logical plan after all rules and the physical plan of a fixture, as text."""
     env = environment(fixture.get("options", {}))
     planner = env._planner()
-    plans = env._plans_of(parse_statement(fixture["sql"]))
+    plans = env._bind_statement(parse_statement(fixture["sql"]))
     before = "".join(logical_text(planner.optimize(plan), reads=False) for plan in plans)
     placements = None if planner.settings.batch else Placements()
     return before, "".join(physical_text(each, placements) for each in planner.plan(plans))

@@ -191,7 +191,7 @@ def test_a_commit_that_is_in_the_log_but_not_yet_visible_is_not_lost(database):
 
 
 def test_a_snapshot_does_not_wait_for_ever(items, monkeypatch):
-    monkeypatch.setattr(enumerators, "_PATIENCE", 0.3)
+    monkeypatch.setattr(enumerators, "_MAX_WAIT", 0.3)
     running = Running(builder(items).build(), Mirror(["id"]))
     with items.server.connect(items.name) as writer:
         writer.execute("BEGIN")
@@ -202,7 +202,7 @@ def test_a_snapshot_does_not_wait_for_ever(items, monkeypatch):
     running.close()
 
 
-@pytest.mark.parametrize("hook", ["_writers", "_rows"])
+@pytest.mark.parametrize("hook", ["_writers", "_chunk_limit"])
 def test_a_transaction_that_was_open_when_its_rows_were_read_follows_them(items, monkeypatch, hook):
     """It began after the range did, so nobody waits for it. It commits after the chunk, or after the chunk's snapshot
     and before the chunk: either way its change comes after the rows as they were, not before, not never."""
@@ -212,7 +212,7 @@ def test_a_transaction_that_was_open_when_its_rows_were_read_follows_them(items,
     apply = running.mirror.apply
     running.mirror.apply = lambda row: (applied.append(list(row)), apply(row))
     with items.server.connect(items.name) as writer:
-        asked, sized = enumerators.ChangeEnumerator._writers, enumerators.ChangeEnumerator._rows
+        asked, sized = enumerators.ChangeEnumerator._writers, enumerators.ChangeEnumerator._chunk_limit
 
         def then_write(enumerator, table):
             found = asked(enumerator, table)
@@ -222,12 +222,12 @@ def test_a_transaction_that_was_open_when_its_rows_were_read_follows_them(items,
 
         def then_commit(enumerator, connection, table, budget):
             rows = sized(enumerator, connection, table, budget)  # the first query: this is what the chunk sees
-            if hook == "_rows":
+            if hook == "_chunk_limit":
                 writer.execute("COMMIT")
             return rows
 
         monkeypatch.setattr(enumerators.ChangeEnumerator, "_writers", then_write)
-        monkeypatch.setattr(enumerators.ChangeEnumerator, "_rows", then_commit)
+        monkeypatch.setattr(enumerators.ChangeEnumerator, "_chunk_limit", then_commit)
         assert running.epoch() == 1
         assert len(applied) == (2 if hook == "_writers" else 3)
         if hook == "_writers":

@@ -12,7 +12,7 @@ from cdc_running import Mirror, Running
 
 from millstream.common import Row, RowKind
 from millstream.connectors.jdbc.cdc import enumerator as enumerators
-from millstream.connectors.jdbc.cdc.pgoutput import Visible, format_lsn, parse_lsn
+from millstream.connectors.jdbc.cdc.pgoutput import DatabaseSnapshot, format_lsn, parse_lsn
 from millstream.connectors.jdbc.cdc.slot import SlotMovedOn
 from millstream.datastream.connectors.postgres_cdc import (
     JsonDebeziumDeserializationSchema,
@@ -303,11 +303,11 @@ def test_what_cannot_be_captured_is_refused(items, make, words):
 def test_positions_and_snapshots_are_read_as_written():
     assert parse_lsn(format_lsn(0x16_B374_D848)) == 0x16_B374_D848
     assert format_lsn(0x16B374D848) == "16/B374D848"
-    seen = Visible.parse("10:20:12,15")
-    assert [xid for xid in range(8, 22) if seen.has(xid)] == [8, 9, 10, 11, 13, 14, 16, 17, 18, 19]
-    wrapped = Visible.parse(f"{(1 << 32) - 2}:{(1 << 32) + 5}:{(1 << 32) + 1}")
-    assert wrapped.has((1 << 32) - 3)
-    assert wrapped.has(0)
-    assert not wrapped.has(1)
-    assert wrapped.has(4)
-    assert not wrapped.has(5)
+    seen = DatabaseSnapshot.parse("10:20:12,15")
+    assert [xid for xid in range(8, 22) if seen.contains(xid)] == [8, 9, 10, 11, 13, 14, 16, 17, 18, 19]
+    wrapped = DatabaseSnapshot.parse(f"{(1 << 32) - 2}:{(1 << 32) + 5}:{(1 << 32) + 1}")
+    assert wrapped.contains((1 << 32) - 3)
+    assert wrapped.contains(0)
+    assert not wrapped.contains(1)
+    assert wrapped.contains(4)
+    assert not wrapped.contains(5)

@@ -13,13 +13,13 @@ import pytest
 from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.common import Row, Types, WatermarkStrategy
 from millstream.connectors.jdbc import commit_records, driver
-from millstream.connectors.jdbc.prepared import leftovers
+from millstream.connectors.jdbc.prepared import list_prepared
 from millstream.datastream import KeyedProcessFunction
 from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcExecutionOptions, JdbcSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.job.job_status import JobStatus
-from millstream.testing.simulation import Setup, World, run
+from millstream_chaos.simulation import Setup, World, run
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 SAVED = "/savepoints"
@@ -130,7 +130,7 @@ def test_what_is_staged_survives_a_rescale_after_any_epoch(database, items, faul
             life = run(setup_of(sink, every), world, listen=Script(faults, epoch, asked=True))
         assert life.status is JobStatus.FINISHED, (every, epoch, life.failure)
         assert items() == EXPECTED, (every, epoch)
-        assert leftovers(database.url) == [], (every, epoch)
+        assert list_prepared(database.url) == [], (every, epoch)
         assert [each.slots for each in life.seen if isinstance(each, RescaleDone)] == [3]
 
 
@@ -164,7 +164,7 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
             told = f"{how} {faults.broken}{', the process died' if dies else ''}"
             faults.disarm()
             assert items() == EXPECTED, told
-            assert leftovers(database.url) == [], told
+            assert list_prepared(database.url) == [], told
             broken.append(told)
     words = " ".join(broken)
     assert ("PREPARE TRANSACTION" in words and "COMMIT PREPARED" in words) or ("COPY" in words and "COMMIT" in words)

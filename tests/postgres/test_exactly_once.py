@@ -11,7 +11,7 @@ from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
 from millstream.connectors.jdbc import commit_records
 from millstream.connectors.jdbc.commit_records import CommittedByAnother, Gid, OutputLost
-from millstream.connectors.jdbc.prepared import leftovers, roll_back
+from millstream.connectors.jdbc.prepared import list_prepared, roll_back
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -108,7 +108,7 @@ def test_an_epoch_that_another_attempt_has_committed_is_refused(database, items,
     other = written(sink, [Row(2, "b")], attempt="1-a", subtask=1)
     with pytest.raises(CommittedByAnother, match=r"1:1:1-a is not committed: .*:1:0:0-a of the same job is"):
         sink.create_committer().commit(1, other)
-    monkeypatch.setattr(commit_records, "_KEPT", 1)
+    monkeypatch.setattr(commit_records, "_EPOCHS_KEPT", 1)
     sink.create_committer().commit(2, written(sink, [Row(3, "c")], epoch=3))  # the proof of epoch 1 is forgotten now
     gone = written(sink, [Row(4, "d")], attempt="1-a", subtask=1)
     with pytest.raises(CommittedByAnother, match="output up to epoch 2 of the same job is"):
@@ -126,7 +126,7 @@ def test_what_dead_attempts_left_is_removed_with_the_commit_of_their_epoch(datab
     assert items() == [(1, "a")]
     sink.create_committer().commit(2, later)
     assert items() == [(1, "a"), (11, "later")]
-    assert leftovers(database.url) == []
+    assert list_prepared(database.url) == []
     if make is not prepared:
         assert database.execute("SELECT count(*) FROM millstream_staged_items") == [(0,)]
 
@@ -143,7 +143,7 @@ def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, ite
         rescaled.write([Row(1, "a")], None)  # nothing was recovered since: it waits for its checkpoint
     rescaled.abort()
     fresh = written(sink, [Row(1, "a")], attempt="1-x", recovered=1)
-    assert [gid.attempt for gid in leftovers(database.url)] == ["1-x"]
+    assert [gid.attempt for gid in list_prepared(database.url)] == ["1-x"]
     sink.create_committer().commit(1, fresh)
     assert items() == [(1, "a")]
 
@@ -152,14 +152,14 @@ def test_proofs_of_old_epochs_are_forgotten_but_not_what_they_proved(database, i
     sink = prepared(database)
     old = written(sink, [Row(1, "a")], epoch=1)
     sink.create_committer().commit(1, old)
-    new = written(sink, [Row(2, "b")], epoch=commit_records._KEPT + 5)
+    new = written(sink, [Row(2, "b")], epoch=commit_records._EPOCHS_KEPT + 5)
     sink.create_committer().commit(2, new)
     assert [gid for (gid,) in database.execute(f"SELECT gid FROM {commit_records.TABLE} ORDER BY gid")] == [
         "",
         new[0]["gid"],
     ]
     sink.create_committer().commit(1, old)
-    unknown = replace(Gid.parse(new[0]["gid"]), epoch=commit_records._KEPT + 6)
+    unknown = replace(Gid.parse(new[0]["gid"]), epoch=commit_records._EPOCHS_KEPT + 6)
     with pytest.raises(OutputLost):
         sink.create_committer().commit(3, [{"gid": str(unknown)}])
     assert items() == [(1, "a"), (2, "b")]
@@ -232,7 +232,7 @@ def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, it
         at = faults.broken
         faults.disarm()
         assert items() == sorted(expected), at
-        assert leftovers(database.url) == [], at
+        assert list_prepared(database.url) == [], at
         if at is None:
             break
         broken.append(at)
@@ -251,16 +251,16 @@ def test_crashes_of_recovery_itself_lose_nothing_and_double_nothing(database, it
     faults.disarm()
     expected = [(row[0], row[1]) for epoch in range(1, 7) for subtask in (0, 1) for row in rows_of(epoch, subtask)]
     assert items() == sorted(expected)
-    assert leftovers(database.url) == []
+    assert list_prepared(database.url) == []
     assert faults.breaks > 2
 
 
 def test_what_a_dead_job_left_can_be_listed_and_rolled_back(database, items):
     written(prepared(database), [Row(1, "a")])
-    (left,) = leftovers(database.url)
+    (left,) = list_prepared(database.url)
     assert (left.owner, left.epoch) == ("millstream:job:sink", 1)
     roll_back(database.url, [left, left])
-    assert leftovers(database.url) == []
+    assert list_prepared(database.url) == []
 
 
 @BOTH
@@ -282,4 +282,4 @@ def test_a_job_recovers_from_a_broken_connection(database, items, faults, make, 
     env.execute()
     assert faults.broken is not None
     assert items() == [(n, f"n{n}") for n in range(1, 21)]
-    assert leftovers(database.url) == []
+    assert list_prepared(database.url) == []

@@ -127,7 +127,7 @@ def test_one_column_of_nulls_and_an_empty_result(database):
     ("make", "words"),
     [
         (lambda b: b.set_table("nothing"), "nothing"),
-        (lambda b: b.set_table("numbers").set_partition("name", 2), "partition column name is text"),
+        (lambda b: b.set_table("numbers").set_partition("name", 2), "partition column name has the type text"),
         (lambda b: b.set_table("numbers").set_partition("x", 2), "is not in the result"),
         (lambda b: b, "a table or a query"),
     ],

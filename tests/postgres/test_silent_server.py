@@ -19,7 +19,7 @@ from millstream.datastream.connectors.jdbc import JdbcExactlyOnceOptions, JdbcEx
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.proxy import Proxy
+from millstream_chaos.machine.proxy import Proxy
 
 ROWS = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
 
@@ -29,7 +29,7 @@ def proxy(database):
     parts = urlsplit(database.url)
     with Proxy(parts.hostname, parts.port) as running:
         yield running
-        running.mend()
+        running.repair()
         driver.forget_idle()
 
 
@@ -42,7 +42,7 @@ def through(database, proxy) -> JdbcConnectionOptions:
 
 
 def test_a_connection_notices_by_itself_that_nobody_is_there(database):
-    connection = driver.connected(database.options.conninfo())
+    connection = driver.connect(database.options.conninfo())
     given = connection.info.get_parameters()
     connection.close()
     assert (given["tcp_user_timeout"], given["keepalives_idle"]) == ("60000", "30")
@@ -69,7 +69,7 @@ def test_a_call_that_waits_for_a_silent_server_can_be_interrupted(database, prox
     session.interrupt()
     asking.join(20)
     assert not asking.is_alive()
-    proxy.mend()
+    proxy.repair()
     assert session.query("cannot ask", "SELECT 3") == [(3,)]
     assert len(failures) == 1
 
@@ -131,7 +131,7 @@ def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_ba
         assert time.monotonic() < deadline, job.master.job
         assert not job.wait(0), job.master.failure
         time.sleep(0.01)
-    proxy.mend()
+    proxy.repair()
     assert job.wait(60)
     assert job.master.job.status is JobStatus.FINISHED
     assert database.execute("SELECT id FROM items ORDER BY id") == [(number,) for number in range(100)]
@@ -154,7 +154,7 @@ def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_noth
         time.sleep(0.01)
     job.master.cancel()
     if comes_back:
-        proxy.mend()
+        proxy.repair()
     assert job.wait(60)
     assert job.master.job.status is JobStatus.CANCELED
     kept = sorted(path.name for path in tmp_path.rglob("chk-*"))
@@ -164,7 +164,7 @@ def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_noth
         assert "chk-3" in kept
         (gid,) = prepared(database)
         assert f"What is left: prepared transactions '{gid}'; COMMIT PREPARED or ROLLBACK PREPARED" in caplog.text
-        proxy.mend()
+        proxy.repair()
         path = job.master._execution.checkpoints.path_of(3)
         again = submit(database.options, options_of(tmp_path, **{"execution.state-recovery.path": path}), print)
         assert again.wait(60)

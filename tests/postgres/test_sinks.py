@@ -150,8 +150,8 @@ def test_what_cannot_be_written_to_is_refused_before_the_job_starts(database, it
 
 
 def test_a_session_that_is_garbage_closes_its_connection_before_anything_complains(database):
-    older = driver.connected(database.url)  # finalizers of a cycle run in the order of age
-    driver.give_back(database.url, older)
+    older = driver.connect(database.url)  # finalizers of a cycle run in the order of age
+    driver.return_connection(database.url, older)
     session = driver.Session(database.url)
     assert session.connection() is older
     cycle = [session, older]

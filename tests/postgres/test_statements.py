@@ -11,7 +11,7 @@ from millstream.connector.sink import WriterContext
 from millstream.connector.staged import NotStaged
 from millstream.connectors.jdbc.commit_records import Gid
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
-from millstream.connectors.jdbc.statements import quoted_table, statement
+from millstream.connectors.jdbc.statements import quote_table, statement
 from millstream.connectors.jdbc.targets import StatementTarget
 from millstream.connectors.jdbc.types import pg_type
 from millstream.connectors.jdbc.values import WrongWidth, parameters
@@ -54,7 +54,7 @@ def test_only_question_marks_outside_quotes_are_placeholders():
     made = statement(sql)
     assert made.placeholders == 2
     assert made.sql == """UPDATE t SET a = %s, b = '?%%', "c?" = $$?$$ /* ? */ WHERE d %% 2 = %s -- ?"""
-    assert made.copied is None
+    assert made.copy is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_only_question_marks_outside_quotes_are_placeholders():
     ],
 )
 def test_a_plain_insert_is_copied(sql, copied):
-    assert statement(sql).copied == copied
+    assert statement(sql).copy == copied
 
 
 def test_as_many_placeholders_as_fields():
@@ -84,12 +84,12 @@ def test_as_many_placeholders_as_fields():
 @pytest.mark.parametrize("name", ["a;b", "a.b.c", "", 'a" b', "a b"])
 def test_what_is_no_name_is_refused(name):
     with pytest.raises(UserError, match="is not the name of a table"):
-        quoted_table(name)
+        quote_table(name)
 
 
 def test_names_are_quoted():
-    assert quoted_table("T") == '"t"'
-    assert quoted_table('"My ""x""".t') == '"My ""x"""."t"'
+    assert quote_table("T") == '"t"'
+    assert quote_table('"My ""x""".t') == '"My ""x"""."t"'
 
 
 def test_an_output_is_known_by_its_name():

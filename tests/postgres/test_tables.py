@@ -10,7 +10,7 @@ import pytest
 
 from millstream.errors import MillstreamError
 from millstream.sql.connectors.jdbc import JdbcLookup
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.errors import SqlError
 from millstream.table import EnvironmentSettings, TableEnvironment
 
@@ -55,7 +55,7 @@ def test_a_table_is_scanned_whole_and_in_parts(env: TableEnvironment, table: Cal
     assert whole[1][3].timestamp() == 2
     assert [row[0] for row in rows_of(env, "SELECT id FROM part")] == list(range(11, 21))
     table("wrong", ITEMS, "items", ", 'scan.partition.column'='id'")
-    with pytest.raises(SqlError, match=r"goes together with 'scan\.partition\.num'"):
+    with pytest.raises(SqlError, match=r"must be set together with 'scan\.partition\.num'"):
         env.execute_sql("SELECT * FROM wrong")
 
 
@@ -64,7 +64,7 @@ def test_updates_and_deletions_reach_the_row_of_their_key(
 ) -> None:
     database.execute("CREATE TABLE counts (word text PRIMARY KEY, n bigint)")
     table("counts", "word STRING, n BIGINT, PRIMARY KEY (word) NOT ENFORCED", "counts")
-    offered("words", [("a",), ("b",), ("a",)])
+    register_values("words", [("a",), ("b",), ("a",)])
     env.execute_sql("CREATE TABLE words (word STRING) WITH ('connector'='values', 'data-id'='words')")
     env.execute_sql("INSERT INTO counts SELECT word, COUNT(*) FROM words GROUP BY word").wait()
     assert sorted(database.execute("SELECT * FROM counts")) == [("a", 2), ("b", 1)]
@@ -76,7 +76,7 @@ def test_updates_and_deletions_reach_the_row_of_their_key(
 
 def test_a_table_without_a_key_takes_no_updates(env: TableEnvironment, table: Callable[..., None]) -> None:
     table("items", "id BIGINT, name STRING", "items")
-    with pytest.raises(SqlError, match="takes inserts only"):
+    with pytest.raises(SqlError, match="accepts inserts only"):
         env.execute_sql("INSERT INTO items SELECT COUNT(*), 'x' FROM (VALUES (1)) AS v(x)")
 
 
@@ -84,7 +84,7 @@ def test_rows_are_looked_up_with_one_query_for_many_keys(
     env: TableEnvironment, table: Callable[..., None], database: Any
 ) -> None:
     table("items", ITEMS, "items", ", 'lookup.cache'='PARTIAL', 'lookup.partial-cache.max-rows'='1000'")
-    offered("orders", [(n, n * 50) for n in range(4)] + [(9, None)])
+    register_values("orders", [(n, n * 50) for n in range(4)] + [(9, None)])
     env.execute_sql(
         "CREATE TABLE orders (n INT, item INT, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')"
     )
@@ -101,7 +101,7 @@ def test_rows_are_looked_up_with_one_query_for_many_keys(
 def test_a_table_that_is_kept_as_a_whole_answers_too(env: TableEnvironment, table: Callable[..., None]) -> None:
     full = ", 'lookup.cache'='FULL', 'lookup.full-cache.periodic-reload.interval'='1 h'"
     table("items", ITEMS, "items", full)
-    offered("orders", [(n, n * 50) for n in range(4)])
+    register_values("orders", [(n, n * 50) for n in range(4)])
     env.execute_sql(
         "CREATE TABLE orders (n INT, item INT, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')"
     )
@@ -116,7 +116,7 @@ def test_only_the_columns_that_are_used_are_asked_for(
     env: TableEnvironment, table: Callable[..., None], database: Any
 ) -> None:
     table("items", f"{ITEMS}, gone STRING", "items")  # the database has no such column
-    offered("orders", [(1,), (2,)])
+    register_values("orders", [(1,), (2,)])
     env.execute_sql("CREATE TABLE orders (item INT, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')")
     sql = "SELECT d.name FROM orders AS o JOIN items FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.id"
     assert rows_of(env, sql) == [("item 1",), ("item 2",)]
@@ -139,3 +139,43 @@ def test_a_table_that_is_not_there_is_refused(env: TableEnvironment, table: Call
     table("missing", "id INT", "nowhere")
     with pytest.raises(MillstreamError, match="nowhere"):
         env.execute_sql("SELECT * FROM missing")
+
+
+def in_batch_mode(env: TableEnvironment) -> None:
+    env.get_config().set("execution.runtime-mode", "batch")
+    env.get_config().set("restart-strategy.type", "none")
+
+
+def test_update_and_delete_change_rows_by_primary_key(
+    env: TableEnvironment, table: Callable[..., None], database: Any
+) -> None:
+    in_batch_mode(env)
+    table("items", f"{ITEMS}, PRIMARY KEY (id) NOT ENFORCED", "items")
+    env.execute_sql("DELETE FROM items WHERE id > 3").wait()
+    env.execute_sql("UPDATE items SET price = price + 1, name = UPPER(name) WHERE id < 3").wait()
+    assert database.execute("SELECT id, name, price FROM items ORDER BY id") == [
+        (1, "ITEM 1", Decimal("2.50")),
+        (2, "ITEM 2", Decimal("4.00")),
+        (3, "item 3", Decimal("4.50")),
+    ]
+    env.execute_sql("TRUNCATE TABLE items")
+    assert database.execute("SELECT count(*) FROM items") == [(0,)]
+
+
+def test_a_failed_update_changes_no_row(env: TableEnvironment, table: Callable[..., None], database: Any) -> None:
+    in_batch_mode(env)
+    table("items", f"{ITEMS}, PRIMARY KEY (id) NOT ENFORCED", "items")
+    before = database.execute("SELECT * FROM items ORDER BY id")
+    with pytest.raises(MillstreamError):
+        env.execute_sql("UPDATE items SET price = 1 / (id - 100)").wait()
+    assert database.execute("SELECT * FROM items ORDER BY id") == before
+
+
+def test_the_primary_key_is_needed_and_stays(env: TableEnvironment, table: Callable[..., None]) -> None:
+    in_batch_mode(env)
+    table("items", f"{ITEMS}, PRIMARY KEY (id) NOT ENFORCED", "items")
+    table("keyless", ITEMS, "items")
+    with pytest.raises(SqlError, match=r"column 'id' is part of the primary key(?s:.*)DELETE the row and INSERT"):
+        env.execute_sql("UPDATE items SET id = id + 1")
+    with pytest.raises(SqlError, match=r"finds rows by primary key, and the table has none(?s:.*)PRIMARY KEY"):
+        env.execute_sql("DELETE FROM keyless")

@@ -10,8 +10,8 @@ from millstream.checkpoint.storage import CheckpointStorage
 from millstream.cluster.job_events import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
-from millstream.testing import sample_programs
-from millstream.testing.simulation import Faults, Setup, World, live, reference, run
+from millstream_chaos.samples import programs as sample_programs
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run, run_lives
 
 SAVED = "/savepoints"
 FORMS = list(SavepointFormatType)
@@ -55,7 +55,7 @@ def is_over(world):
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.value)
 def test_a_crash_at_any_step_of_stopping(form, drain):
     setup = setup_of()
-    expected = reference(setup)
+    expected = compute_reference(setup)
     how = {"stop": True, "drain": drain, "form": form}
     with World() as world:
         listen, asked = asking(how)
@@ -66,7 +66,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
         total = len(whole.operations)
         again = setup_of(**{"execution.state-recovery.path": path})  # under the id it had, and with a crash of its own
         assert run(again, world, Faults(storage=(total // 2, "after"))).crashed
-        assert live(again, world)[-1].status is JobStatus.FINISHED
+        assert run_lives(again, world)[-1].status is JobStatus.FINISHED
         assert drain or world.visible() == expected
     for number in range(steps[0] - 6, total):
         mode = ("before", "after")[number % 2]
@@ -76,11 +76,11 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
             assert life.crashed, (number, mode)
             saved(world)
             if not life.finished and not is_over(world):  # it was never asked, as far as anybody can tell
-                live(setup, world)
+                run_lives(setup, world)
                 assert world.visible() == expected, (number, mode)
                 continue
             if not life.finished:
-                assert live(setup, world)[-1].status is JobStatus.FINISHED
+                assert run_lives(setup, world)[-1].status is JobStatus.FINISHED
             last = saved(world)[-1].path
             again = run(setup_of("again", **{"execution.state-recovery.path": last}), world)
             assert again.status is JobStatus.FINISHED, again.failure
@@ -90,7 +90,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.value)
 def test_a_crash_at_any_step_of_a_savepoint_of_a_job_that_goes_on(form):
     setup = setup_of()
-    expected = reference(setup)
+    expected = compute_reference(setup)
     how = {"form": form}
     with World() as world:
         listen, asked = asking(how)
@@ -105,5 +105,5 @@ def test_a_crash_at_any_step_of_a_savepoint_of_a_job_that_goes_on(form):
             listen, _ = asking(how)
             run(setup, world, Faults(storage=(number, "before")), listen=listen)
             saved(world)
-            live(setup, world)
+            run_lives(setup, world)
             assert world.visible() == expected, number

@@ -23,10 +23,10 @@ from millstream.state.deltas import Changes, Patch, Redistribution, TableSchema
 from millstream.state.handles import Handle, Lineage, Part
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange, range_of
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
 from millstream.types.factory import Types
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 RESTARTS = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "5"}
 KEYED = TableSchema("user/count", Types.LONG(), Types.LONG(), Redistribution.KEYED, "value")
@@ -190,4 +190,4 @@ def test_no_state_is_read_by_the_driver(monkeypatch, form):
         options = {**RESTARTS, "execution.state-recovery.path": last}
         life = run(Setup(setup.program, job="other", epoch_records=30, checkpoint_every=1, options=options), world)
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)

@@ -35,9 +35,9 @@ def test_a_job_goes_on_from_it(record, release, form, parallelism):
     rules.close()
     settings = {"execution.state-recovery.path": str(release / form), "parallelism.default": parallelism}
     record.start(settings, feed, rules, named).get_job_execution_result().result(30)
-    later = record.shown(files, "/out")
+    later = record.read_visible_rows(files, "/out")
     assert sorted([*expected["before"], *later]) == expected["all"]
-    named.forget()
+    named.unregister()
 
 
 @pytest.mark.parametrize("form", ["canonical", "native"])

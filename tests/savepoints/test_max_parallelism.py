@@ -7,8 +7,8 @@ from millstream.cluster.job_events import EpochDone, RescaleDone
 from millstream.cluster.max_parallelism import MoreSubtasksThanState
 from millstream.cluster.rescale import Adaptive, Rescaling
 from millstream.job.job_status import JobStatus
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
 
 SAVED = "/savepoints"
 
@@ -41,7 +41,7 @@ def test_a_program_that_leaves_it_open_takes_that_of_the_savepoint(program):
         setup = setup_of(program, "second", 3, execution__state_recovery__path=path)
         life = run(setup, world)
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup_of(program))
+        assert world.visible() == compute_reference(setup_of(program))
 
 
 def test_what_was_taken_over_stays_through_crashes_and_rescales():
@@ -50,7 +50,7 @@ def test_what_was_taken_over_stays_through_crashes_and_rescales():
         path = saved(world)
         setup = setup_of(job="second", execution__state_recovery__path=path)
         points = len(run(setup, world).operations)
-        expected = reference(setup_of())
+        expected = compute_reference(setup_of())
     with World() as world:
         path = saved(world)
         setup = setup_of(job="second", execution__state_recovery__path=path)
@@ -107,7 +107,7 @@ def test_an_order_that_came_before_the_state_was_found_is_carried_out_with_it():
         assert life.status is JobStatus.FINISHED, life.failure
         assert ordered[0].result(0) == 5
         assert largest(life) == {6}
-        assert world.visible() == reference(setup_of())
+        assert world.visible() == compute_reference(setup_of())
 
 
 def test_the_adaptive_rule_stays_below_it():

@@ -10,8 +10,8 @@ import pytest
 from millstream.cluster.job_events import EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.job.savepoints import SavepointFormatType
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Setup, World, compute_reference, run
 
 BACKENDS = ("hashmap", "lmdb")
 
@@ -20,7 +20,7 @@ BACKENDS = ("hashmap", "lmdb")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_it_goes_on_as_if_nothing_had_been(name, form):
     setup = Setup(PROGRAMS[name], parallelism=2, epoch_records=9)
-    expected = reference(setup)
+    expected = compute_reference(setup)
     with World() as world:
         for stop, parallelism in enumerate((3, 1, 2)):
             asked = []

@@ -20,9 +20,9 @@ from millstream.state import deltas
 from millstream.state.deltas import Changes, TableSchema
 from millstream.state.handles import Handle, Lineage
 from millstream.state.snapshot import StateFileDamaged
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.simulation import ManualClock
+from millstream.testing import ManualClock
 from millstream.types.factory import Types
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 ROOT, SAVED = "/checkpoints", "/savepoints"
 SCHEMA = TableSchema("user/x", Types.LONG(), Types.LONG())

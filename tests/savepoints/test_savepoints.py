@@ -20,8 +20,8 @@ from millstream.datastream.state import ValueStateDescriptor
 from millstream.errors import UserError
 from millstream.job.job_status import JobStatus
 from millstream.testing.feed import Feed
-from millstream.testing.memory_files import MemoryFileSystem, Named
-from millstream.testing.visible_output import VisibleOutput, shown
+from millstream_chaos.outputs.visible_output import VisibleOutput, read_visible_rows
+from millstream_chaos.storage.memory_files import MemoryFileSystem, Named
 
 OUT = "/out"
 
@@ -53,7 +53,7 @@ def disk():
     made.make_dirs(OUT)
     named = Named.of(made)
     yield named
-    named.forget()
+    named.unregister()
 
 
 def start(env, feed, disk, **options):
@@ -70,7 +70,7 @@ def build(env, feed, disk):
 
 
 def rows(disk):
-    return [eval(row) for row in shown(disk, OUT)]
+    return [eval(row) for row in read_visible_rows(disk, OUT)]
 
 
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
@@ -122,7 +122,7 @@ def test_a_savepoint_of_a_job_that_goes_on_does_not_disturb_it(environment, disk
     other = Named.of(fork)
     start(environment(), feed, other, path=paths[1]).get_job_execution_result().result(60)
     assert rows(other) == [("a", "timer at 2"), ("a", 2)]
-    other.forget()
+    other.unregister()
 
 
 def test_cancel_with_savepoint(environment, disk):

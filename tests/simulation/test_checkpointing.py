@@ -13,8 +13,8 @@ from millstream.cluster import progress
 from millstream.cluster.job_events import CheckpointDone, EpochDone
 from millstream.job.job_status import JobStatus
 from millstream.state.compaction import Rewrite
-from millstream.testing.sample_programs import PROGRAMS, Running, by_key, one_split
-from millstream.testing.simulation import OUTPUT, ROOT, Faults, Setup, World, point, reference, run
+from millstream_chaos.samples.programs import PROGRAMS, Running, by_key, one_split
+from millstream_chaos.simulation import OUTPUT, ROOT, Faults, Setup, World, compute_reference, find_operation, run
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
 RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
@@ -90,7 +90,7 @@ def test_an_old_checkpoint_is_as_good_as_the_newest():
     """Every kept checkpoint can be started from, by another job, and gives the same state in the end."""
     setup = with_options(SETUP, **RETAIN)
     with World() as world:
-        crash = point(setup, "chk-4/_metadata", "/shared/")
+        crash = find_operation(setup, "chk-4/_metadata", "/shared/")
         run(setup, world, Faults(storage=(crash, "after")))
         kept = CheckpointStorage(ROOT, "job", fs=world.disk).list_checkpoints()
         assert len(kept) > 1
@@ -105,7 +105,7 @@ def test_an_old_checkpoint_is_as_good_as_the_newest():
             )
             life = run(other, world)
             assert life.status is JobStatus.FINISHED, life.failure
-            assert world.visible() == reference(SETUP)
+            assert world.visible() == compute_reference(SETUP)
 
 
 # -------------------------------------------------------------------------------------------------- failed ones
@@ -118,14 +118,14 @@ def test_a_failed_checkpoint_is_tolerated_as_often_as_asked(tolerable, what):
     setup = dataclasses.replace(SETUP, options=options)
     with World() as world:
         done = run(setup, world).operations
-    at = next(i for i, op in enumerate(done) if op.kind == what and "chk-2" in op.path)
+    at = next(i for i, op in enumerate(done) if op.name == what and "chk-2" in op.path)
     with World() as world:
         life = run(setup, world, Faults(storage=(at, "eio")))
         published = what == "sync_dir"  # the checkpoint is there: only its name may not be on the device yet
         assert life.status is (JobStatus.FINISHED if tolerable or published else JobStatus.FAILED), life.failure
-        assert not set(world.visible()) - set(reference(SETUP))
+        assert not set(world.visible()) - set(compute_reference(SETUP))
         if life.status is JobStatus.FINISHED:
-            assert world.visible() == reference(SETUP)
+            assert world.visible() == compute_reference(SETUP)
             numbers = [each.id for each in life.checkpoints]
             assert numbers[:2] == ([1, 2] if published else [1, 3])  # a number is used once
             assert numbers[1:] == list(range(numbers[1], numbers[-1] + 1))
@@ -145,7 +145,7 @@ def test_output_is_visible_only_after_its_checkpoint():
     for checkpoint, visible in counts:
         assert checkpoint or visible == shown, "an epoch showed output by itself"
         shown = visible
-    assert shown == len(reference(SETUP))
+    assert shown == len(compute_reference(SETUP))
 
 
 # ------------------------------------------------------------------------------------------------------- the end
@@ -167,7 +167,7 @@ def test_a_cancelled_job_leaves_what_was_asked_for(retain):
         if retain:
             again = with_options(SETUP, **{"execution.state-recovery.path": f"{ROOT}/job/chk-2"})
             assert run(dataclasses.replace(again, job="again"), world).status is JobStatus.FINISHED
-            assert world.visible() == reference(SETUP)
+            assert world.visible() == compute_reference(SETUP)
 
 
 def test_a_job_cancelled_while_it_waits_to_restart_ends_at_once():
@@ -209,7 +209,7 @@ def test_compaction_does_not_show(name, seed, monkeypatch):
         return wanted
 
     setup = Setup(PROGRAMS[name], epoch_records=12, backend="lmdb" if seed % 2 else "hashmap")
-    expected = reference(setup)
+    expected = compute_reference(setup)
     monkeypatch.setattr(progress, "plan_compactions", compactions)
     with World() as world:
         faults = Faults(forget=0.3, flip=0.3, seed=seed, storage=(60, "after"))
@@ -235,4 +235,4 @@ def test_a_long_job_keeps_few_files():
         assert life.status is JobStatus.FINISHED
         assert len(life.epochs) == 160
         assert max(most) <= 70
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)

@@ -15,9 +15,9 @@ from millstream.connector.slot_task import SlotTask
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.faults import SimulatedCrash
-from millstream.testing.simulation import Setup, World, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import Setup, World, run
+from millstream_chaos.storage.faulty_files import SimulatedCrash
 
 _rows: dict[str, list[int]] = {}  # what each attempt has made visible
 _owners: list[str] = []
@@ -98,9 +98,9 @@ def test_a_new_leader_commits_by_tasks_before_it_has_restored_anything() -> None
     """The leader dies between the publish of a checkpoint and its commit."""
     _failing.append(SimulatedCrash())
     with World() as world:
-        assert run(SETUP, world, leadership=leadership(world, "first")).crashed
+        assert run(SETUP, world, leadership=create_leadership(world, "first")).crashed
         assert _rows == {}
-        after = run(replace(SETUP, incarnation="two"), world, leadership=leadership(world, "second"))
+        after = run(replace(SETUP, incarnation="two"), world, leadership=create_leadership(world, "second"))
         assert after.status is JobStatus.FINISHED
     assert shown() == list(range(1, 41))
     assert list(dict.fromkeys(_owners)) == ["job-one", "job-two"]
@@ -108,7 +108,7 @@ def test_a_new_leader_commits_by_tasks_before_it_has_restored_anything() -> None
 
 def test_a_driver_knows_whether_it_leads() -> None:
     with World() as world:
-        first = leadership(world, "first")
+        first = create_leadership(world, "first")
         asked: list[bool] = []
 
         def listen(_: Any, master: Any) -> None:

@@ -8,9 +8,10 @@ from functools import cache
 import pytest
 
 from millstream.job.job_status import JobStatus
-from millstream.testing.faults import ERRORS
-from millstream.testing.sample_programs import Running, by_key, one_split
-from millstream.testing.simulation import Faults, Setup, World, history, live, reference, run
+from millstream_chaos.samples.programs import Running, by_key, one_split
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run, run_lives
+from millstream_chaos.simulation.histories import run_history
+from millstream_chaos.storage.faulty_files import ERRORS
 
 
 def small(env):
@@ -23,7 +24,7 @@ NO_RESTART = {"restart-strategy.type": "none"}
 
 @cache
 def expected():
-    return reference(SETUP)
+    return compute_reference(SETUP)
 
 
 @cache
@@ -40,7 +41,7 @@ def test_crash_at_every_storage_operation_with_state_on_disk():
     setup = replace(SETUP, backend="lmdb")
     for at in range(operations()):
         with World() as world:
-            lives = live(setup, world, [Faults(storage=(at, "after"))])
+            lives = run_lives(setup, world, [Faults(storage=(at, "after"))])
             assert lives[0].crashed, at
             assert world.visible() == expected(), at
 
@@ -65,5 +66,5 @@ def test_full_or_broken_disk_without_restarts_fails_readably_and_loses_nothing(m
 
 
 def test_histories_of_crashes_and_rescaling(seed):
-    wrong = {n: problem for n in range(seed, seed + 20) if (problem := history(n)) is not None}
+    wrong = {n: problem for n in range(seed, seed + 20) if (problem := run_history(n)) is not None}
     assert not wrong, f"MILLSTREAM_SEED={min(wrong)}: {wrong}"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from millstream.job.job_status import JobStatus
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Setup, World, compute_reference, run
 
 CUTS = 5
 
@@ -16,7 +16,7 @@ CUTS = 5
 def test_cutting_does_not_show(name, seed):
     chance = np.random.default_rng([seed, sorted(PROGRAMS).index(name)])
     setup = Setup(PROGRAMS[name])
-    expected = reference(setup)
+    expected = compute_reference(setup)
     assert expected
     for number in range(CUTS):
         cut = replace(
@@ -36,7 +36,7 @@ def test_cutting_does_not_show(name, seed):
 @pytest.mark.parametrize("name", ["union", "side_output", "columns"])
 def test_chaining_does_not_show(name):
     setup = Setup(PROGRAMS[name], options={"pipeline.operator-chaining.enabled": "false"})
-    expected = reference(Setup(PROGRAMS[name]))
+    expected = compute_reference(Setup(PROGRAMS[name]))
     with World() as world:
         assert run(setup, world).status is JobStatus.FINISHED
         assert world.visible() == expected

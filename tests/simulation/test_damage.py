@@ -20,9 +20,10 @@ from millstream.engine import epoch_level
 from millstream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.state.snapshot import StateFileDamaged
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.sample_programs import PROGRAMS, many_splits
-from millstream.testing.simulation import ROOT, Faults, ManualClock, Setup, World, point, reference, run
+from millstream.testing import ManualClock
+from millstream_chaos.samples.programs import PROGRAMS, many_splits
+from millstream_chaos.simulation import ROOT, Faults, Setup, World, compute_reference, find_operation, run
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 STRICT = Setup(PROGRAMS["interval_join"], epoch_records=30, checkpoint_every=1)
 SETUP = dataclasses.replace(
@@ -48,10 +49,10 @@ DAMAGES = {
 @pytest.fixture(scope="module")
 def stopped():
     """The disk of a job that died after its fifth checkpoint, with three kept, and the right output."""
-    after = point(SETUP, "chk-5/_metadata", "epochs.log")
+    after = find_operation(SETUP, "chk-5/_metadata", "epochs.log")
     with World() as world:
         assert run(SETUP, world, Faults(storage=(after, "after"))).crashed
-        return world.disk, reference(SETUP)
+        return world.disk, compute_reference(SETUP)
 
 
 def metadata(disk, number):
@@ -151,7 +152,7 @@ def test_a_damaged_file_that_no_checkpoint_needs_is_made_again():
         assert hurt
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 1
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 def disk_numbers(world):
@@ -185,7 +186,9 @@ def test_an_epoch_that_is_run_again_reads_and_sees_what_was_planned(stopped):
     """Laws 2 and 3. Ranges and processing time come from the log, even when the budget has changed since."""
     setup = dataclasses.replace(SETUP, program=lambda env: many_splits(env).process(Stamp()))
     with World() as world:
-        assert run(setup, world, Faults(storage=(point(setup, "chk-5/_metadata", "epochs.log"), "after"))).crashed
+        assert run(
+            setup, world, Faults(storage=(find_operation(setup, "chk-5/_metadata", "epochs.log"), "after"))
+        ).crashed
         before = world.visible()
         world.disk.files[f"{ROOT}/job/chk-5/_metadata"] = b"?"
         world.clock.sleep(60)
@@ -194,7 +197,7 @@ def test_an_epoch_that_is_run_again_reads_and_sees_what_was_planned(stopped):
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 0, life.failure
         assert set(before) < set(world.visible())
-        assert len(world.visible()) == len(reference(setup))
+        assert len(world.visible()) == len(compute_reference(setup))
 
 
 def test_damage_to_a_file_of_every_checkpoint_is_an_error_that_names_them(stopped):
@@ -271,7 +274,7 @@ def test_a_damaged_checkpoint_among_the_kept_ones_does_not_stop_a_running_job():
         life = run(SETUP, world, listen=damage)
         assert life.status is JobStatus.FINISHED
         assert life.master.job.restarts == 0
-        assert world.visible() == reference(SETUP)
+        assert world.visible() == compute_reference(SETUP)
 
 
 class Hiding(MemoryFileSystem):

@@ -17,8 +17,8 @@ from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.connectors.files import BucketAssigner, FileCompactor, FileCompactStrategy, FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.simulation import Faults, Life, Setup, World, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import Faults, Life, Setup, World, run
 
 _calls: list[str] = []
 
@@ -78,7 +78,7 @@ def live(how: str, sink: Sink, world: World) -> Life:
     setup, faults = setup_of(sink), Faults(engine=frozenset({4}) if how == "failed" else frozenset())
     if how == "failed":
         setup = replace(setup, options={"restart-strategy.type": "none"})
-    return run(setup, world, faults, listen=listen, leadership=leadership(world, "this"))
+    return run(setup, world, faults, listen=listen, leadership=create_leadership(world, "this"))
 
 
 @pytest.mark.parametrize("how", ["finished", "canceled", "failed", "replaced"])

@@ -13,11 +13,11 @@ from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.state import deltas
 from millstream.state_descriptors.descriptors import MapStateDescriptor, ValueStateDescriptor
-from millstream.testing.sample_programs import Collect, one_split
-from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
 from millstream.times import Time
 from millstream.types.factory import Types
 from millstream.windows.assigners import TumblingEventTimeWindows
+from millstream_chaos.samples.programs import Collect, one_split
+from millstream_chaos.simulation import ROOT, Faults, Setup, World, find_operation, run
 
 EXECUTED = []
 
@@ -65,7 +65,7 @@ def world():
     assert EXECUTED == ["boom"], "the bomb is a dud"
     EXECUTED.clear()
     with World() as made:
-        assert run(SETUP, made, Faults(storage=(point(SETUP, "chk-2/_metadata", "/shared/"), "after"))).crashed
+        assert run(SETUP, made, Faults(storage=(find_operation(SETUP, "chk-2/_metadata", "/shared/"), "after"))).crashed
         made.disk.files.pop(f"{ROOT}/job/chk-1/_metadata", None)
         yield made
 

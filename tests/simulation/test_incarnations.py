@@ -14,9 +14,9 @@ from millstream.common import Types, WatermarkStrategy
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.faults import SimulatedCrash
-from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import ROOT, Faults, Setup, World, find_operation, run
+from millstream_chaos.storage.faulty_files import SimulatedCrash
 
 _seen: list[WriterContext] = []
 _committed: list[str] = []
@@ -91,8 +91,8 @@ def test_the_next_leader_goes_on_with_the_incarnation_of_the_one_before(kind: ty
     """The fence keeps it before there is a checkpoint."""
     with World() as world:
         listen = die_at(kind, 1 if kind is EpochDone else 2)
-        assert run(SETUP, world, listen=listen, leadership=leadership(world, "first")).crashed
-        after = run(SECOND, world, leadership=leadership(world, "second"))
+        assert run(SETUP, world, listen=listen, leadership=create_leadership(world, "first")).crashed
+        after = run(SECOND, world, leadership=create_leadership(world, "second"))
         assert after.status is JobStatus.FINISHED
     assert owners() == ["job-one"]
 
@@ -100,10 +100,10 @@ def test_the_next_leader_goes_on_with_the_incarnation_of_the_one_before(kind: ty
 def test_a_job_that_begins_anew_under_the_same_id_is_another() -> None:
     """Delete the directory of the leases, as the guide says."""
     with World() as world:
-        assert run(SETUP, world, leadership=leadership(world, "first")).status is JobStatus.FINISHED
+        assert run(SETUP, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
         for name in world.disk.list("/leases/job"):
             world.disk.remove(f"/leases/job/{name}")
-        again = run(SECOND, world, leadership=leadership(world, "first"))
+        again = run(SECOND, world, leadership=create_leadership(world, "first"))
         assert again.status is JobStatus.FINISHED
     assert owners() == ["job-one", "job-two"]
 
@@ -123,7 +123,7 @@ def test_a_start_from_a_savepoint_is_another_whatever_its_id() -> None:
 
 
 def test_what_was_staged_before_is_committed_under_its_own_name() -> None:
-    at = point(SETUP, "chk-2/_metadata")
+    at = find_operation(SETUP, "chk-2/_metadata")
     _seen.clear()
     _committed.clear()
     with World() as world:
@@ -147,10 +147,12 @@ def test_terms_go_on_when_the_lease_is_deleted_and_checkpoints_are_kept() -> Non
     """Attempts and logs of plans are named by terms."""
     with World() as world:
         for holder, epoch in (("first", 2), ("second", 4)):
-            assert run(SETUP, world, listen=die_at(CheckpointDone, epoch), leadership=leadership(world, holder)).crashed
+            assert run(
+                SETUP, world, listen=die_at(CheckpointDone, epoch), leadership=create_leadership(world, holder)
+            ).crashed
         for name in world.disk.list("/leases/job"):
             world.disk.remove(f"/leases/job/{name}")
-        assert run(SECOND, world, leadership=leadership(world, "third")).status is JobStatus.FINISHED
+        assert run(SECOND, world, leadership=create_leadership(world, "third")).status is JobStatus.FINISHED
     generations = [int(context.attempt.split("-")[0]) for context in _seen]
     assert generations == sorted(generations)
     assert generations[-1] // GENERATIONS == 3

@@ -27,8 +27,8 @@ from millstream.datastream.connectors.file_system import BucketAssigner, FileSin
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.errors import ExternalError
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.simulation import ROOT, Life, Setup, World, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import ROOT, Life, Setup, World, run
 
 LAST = 40
 
@@ -164,7 +164,7 @@ def test_a_lease_that_cannot_be_read_between_a_checkpoint_and_its_commit(
     trouble = Trouble(monkeypatch, cancels)
     with World() as world:
         trouble.cannot_read_lease(f"{ROOT}/job/chk-4/_metadata", world)  # the first one is the fence
-        life = lived(world, setup, trouble, leadership(world, "this"))
+        life = lived(world, setup, trouble, create_leadership(world, "this"))
         check_output(world, tmp_path, setup, life, 4, 24)
 
 
@@ -199,7 +199,7 @@ def test_a_stop_whose_lease_cannot_be_read_at_its_end(tmp_path: Path, monkeypatc
     setup, trouble = setup_of(tmp_path, options={"restart-strategy.type": "none"}), Trouble(monkeypatch, cancels=True)
     with World() as world:
         trouble.cannot_read_lease(f"{ROOT}/job/chk-4/_metadata", world)
-        life = lived(world, setup, trouble, leadership(world, "this"), stop=True)
+        life = lived(world, setup, trouble, create_leadership(world, "this"), stop=True)
         check_output(world, tmp_path, setup, life, 4, 20)
 
 

@@ -12,9 +12,9 @@ from millstream.connectors.files import FileSink, RollingPolicy
 from millstream.connectors.files.buckets import BucketAssigner
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.faults import SimulatedCrash
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.simulation import ROOT, Setup, World, run
+from millstream_chaos.simulation import ROOT, Setup, World, run
+from millstream_chaos.storage.faulty_files import SimulatedCrash
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 LATE = f"{ROOT}/job/chk-2/_metadata"
 LAST = 28

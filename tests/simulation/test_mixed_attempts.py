@@ -12,8 +12,8 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import AsyncFunction, FilterFunction, KeyedProcessFunction, MapFunction
 from millstream.job.job_status import JobStatus
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
 
 NAMES = sorted(PROGRAMS)
 COUNT = 300
@@ -107,7 +107,7 @@ def right(setup, faults):
         life = run(setup, world, faults)
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 0
-        found, wanted = (collections.Counter(rows) for rows in (world.visible(), reference(setup)))
+        found, wanted = (collections.Counter(rows) for rows in (world.visible(), compute_reference(setup)))
         assert found == wanted, (found - wanted, wanted - found)
 
 

@@ -10,9 +10,9 @@ from millstream.common import Types, WatermarkStrategy
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.functions import ProcessFunction
 from millstream.job.job_status import JobStatus
-from millstream.testing.faults import SimulatedCrash
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
+from millstream_chaos.storage.faulty_files import SimulatedCrash
 
 NAMES = ["tumbling", "connect", "broadcast", "operator_state", "union"]
 
@@ -27,7 +27,7 @@ def test_epochs_become_small_enough(name, caplog):
     with World() as world:
         life = run(setup, world, Faults(most_records=7))
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
         assert max(done.records for done in life.epochs) <= 7
         assert cuts(life)
         assert all(cut.records_after < cut.records_before for cut in cuts(life))
@@ -44,7 +44,7 @@ def test_plans_of_an_earlier_driver_are_cut(every):
         assert run(setup, world, Faults(storage=(third, "after"))).crashed
         life = run(setup, world, Faults(most_records=4))
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
         assert cuts(life)[0].epoch == (1 if every == 100 else 3)
 
 
@@ -59,7 +59,7 @@ def test_a_smaller_plan_is_durable_before_it_runs():
         life = run(setup, world)
         assert life.epochs[0].epoch == 1
         assert life.epochs[0].records == cuts(crashed)[-1].records_after
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 def crash_after_cut(observation, master):

@@ -21,8 +21,8 @@ from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.file_system import BucketAssigner, FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.job.job_status import JobStatus
-from millstream.testing.chaos_leaders import leadership
-from millstream.testing.simulation import ROOT, Faults, Setup, World, point, run
+from millstream_chaos.cases.leaders import create_leadership
+from millstream_chaos.simulation import ROOT, Faults, Setup, World, find_operation, run
 
 ALLOWED = {"execution.state-recovery.ignore-unclaimed-state": "true"}
 
@@ -46,7 +46,7 @@ def lines(out: Path) -> list[int]:
 
 def crashed_before_a_commit(world: World, tmp_path: Path, **how: Any) -> Path:
     """A job that dies when its third checkpoint is published: two epochs of it are staged."""
-    at = point(setup_of(tmp_path / "probe"), "chk-3/_metadata")
+    at = find_operation(setup_of(tmp_path / "probe"), "chk-3/_metadata")
     out = tmp_path / "out"
     assert run(setup_of(out), world, Faults(storage=(at, "after")), **how).crashed
     assert lines(out) == list(range(1, 17))
@@ -87,21 +87,21 @@ def test_a_leader_with_another_program_leaves_the_output_for_one_with_the_right_
     at = _point_of_leader(tmp_path)
     with World() as world:
         out = tmp_path / "out"
-        first = leadership(world, "first")
+        first = create_leadership(world, "first")
         assert run(setup_of(out), world, Faults(storage=(at, "after")), leadership=first).crashed
         before = lines(out)
-        wrong = run(setup_of(out, "renamed"), world, leadership=leadership(world, "second"))
+        wrong = run(setup_of(out, "renamed"), world, leadership=create_leadership(world, "second"))
         assert isinstance(wrong.failure, OutputNotClaimed)
         assert lines(out) == before
         world.disk.remove("/leases/job/outcome")
-        right = run(setup_of(out), world, leadership=leadership(world, "third"))
+        right = run(setup_of(out), world, leadership=create_leadership(world, "third"))
         assert right.status is JobStatus.FINISHED
         assert lines(out) == list(range(1, 41))
 
 
 def _point_of_leader(tmp_path: Path) -> int:
     with World() as world:
-        done = run(setup_of(tmp_path / "probe"), world, leadership=leadership(world, "first")).operations
+        done = run(setup_of(tmp_path / "probe"), world, leadership=create_leadership(world, "first")).operations
     return next(number for number, each in enumerate(done) if each.target.endswith("chk-3/_metadata"))
 
 

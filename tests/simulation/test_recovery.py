@@ -13,9 +13,8 @@ from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
-from millstream.testing.faults import FaultyFileSystem
-from millstream.testing.sample_input import events
-from millstream.testing.sample_programs import (
+from millstream.types.factory import Types
+from millstream_chaos.samples.programs import (
     EVENT,
     PROGRAMS,
     Running,
@@ -26,8 +25,19 @@ from millstream.testing.sample_programs import (
     one_split,
     strategy,
 )
-from millstream.testing.simulation import ROOT, EngineLost, Faults, Setup, Stumble, World, point, reference, run
-from millstream.types.factory import Types
+from millstream_chaos.samples.sample_input import events
+from millstream_chaos.simulation import (
+    ROOT,
+    EngineLost,
+    Faults,
+    Setup,
+    Stumble,
+    World,
+    compute_reference,
+    find_operation,
+    run,
+)
+from millstream_chaos.storage.faulty_files import FaultyFileSystem
 
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
 RETAIN = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
@@ -59,7 +69,7 @@ def with_options(setup, options):
 
 @pytest.mark.parametrize("at", [1, 2, 7, 19, 40])
 def test_a_function_that_raises_once_changes_nothing(at):
-    expected = reference(Setup(lambda env: one_split(env).key_by(by_key).process(Running())))
+    expected = compute_reference(Setup(lambda env: one_split(env).key_by(by_key).process(Running())))
     with World() as world:
         life = run(Setup(stumbling(f"once-{at}", at), parallelism=1), world)
         assert life.status is JobStatus.FINISHED, life.failure
@@ -73,7 +83,7 @@ def test_a_function_that_always_raises_fails_the_job_with_the_users_error():
         assert life.status is JobStatus.FAILED
         assert isinstance(life.failure, UserFunctionFailed)
         assert str(life.failure).startswith("Traceback")
-        assert "ValueError: stumbled over" in str(life.failure)
+        assert "ValueError: a simulated failure at" in str(life.failure)
         assert len(restarts(life)) == 2
 
 
@@ -83,7 +93,7 @@ def test_an_engine_that_is_lost_now_and_then_changes_nothing(name):
     with World() as world:
         life = run(setup, world, Faults(engine=frozenset({0, 2, 3, 7})))
         assert life.status is JobStatus.FINISHED
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
@@ -91,11 +101,11 @@ def test_an_engine_that_is_lost_now_and_then_changes_nothing(name):
 def test_another_parallelism_after_a_crash_changes_nothing(name, parallelism):
     setup = Setup(PROGRAMS[name], epoch_records=9, backend="lmdb" if parallelism == 3 else "hashmap")
     with World() as world:
-        crash = point(setup, "chk-2/_metadata", "/shared/")
+        crash = find_operation(setup, "chk-2/_metadata", "/shared/")
         assert run(setup, world, Faults(storage=(crash, "after"))).crashed
         life = run(dataclasses.replace(setup, parallelism=parallelism), world)
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 # --------------------------------------------------------------------------------------------- restart strategies
@@ -175,7 +185,7 @@ def test_a_recovery_that_keeps_failing_counts_as_failures(monkeypatch):
 
 def retained(world, setup=SETUP):
     """The path of the first checkpoint of a job that died two epochs later."""
-    crash = point(setup, "chk-1/_metadata", "epochs.log") + 20
+    crash = find_operation(setup, "chk-1/_metadata", "epochs.log") + 20
     assert run(setup, world, Faults(storage=(crash, "after"))).crashed
     return f"{ROOT}/{setup.job}/chk-1"
 
@@ -193,7 +203,7 @@ def test_another_job_goes_on_from_a_path(name, parallelism):
         path = retained(world, setup)
         life = run(dataclasses.replace(resumed(setup, path), parallelism=parallelism), world)
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 @pytest.mark.parametrize("again", range(0, 120, 7))
@@ -205,7 +215,7 @@ def test_another_job_that_fails_before_its_own_checkpoint_replays_what_the_first
         life = run(second, world, Faults(engine=frozenset({2, 5}), storage=(again, "eio")))
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts >= 2
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 def test_another_job_does_not_need_the_files_of_the_first_after_its_first_checkpoint():
@@ -220,7 +230,7 @@ def test_another_job_does_not_need_the_files_of_the_first_after_its_first_checkp
             del world.disk.files[gone]
         life = run(second, world)
         assert life.status is JobStatus.FINISHED, life.failure
-        assert world.visible() == reference(SETUP)
+        assert world.visible() == compute_reference(SETUP)
 
 
 def test_a_job_prefers_its_own_checkpoint_to_the_path_it_began_from():
@@ -233,7 +243,7 @@ def test_a_job_prefers_its_own_checkpoint_to_the_path_it_began_from():
         run(second, world, Faults(storage=(published, "after")))
         life = run(second, world)
         assert life.epochs[0].epoch > 4, "it began again from the path"
-        assert world.visible() == reference(SETUP)
+        assert world.visible() == compute_reference(SETUP)
 
 
 def test_a_checkpoint_of_another_program_is_refused_with_a_sentence():
@@ -330,11 +340,11 @@ def trickle(env):
 def test_a_restored_job_that_waits_for_input_keeps_its_state(job, parallelism):
     """Its sources are silent, and a checkpoint is due long before they speak."""
     setup = Setup(trickle, epoch_records=5)
-    expected = reference(Setup(lambda env: one_split(env, 20).key_by(by_key).process(Running())))
+    expected = compute_reference(Setup(lambda env: one_split(env, 20).key_by(by_key).process(Running())))
     with World() as world:
         run(setup, world)
         assert world.visible() == expected
-    crash = point(setup, "chk-1/_metadata")
+    crash = find_operation(setup, "chk-1/_metadata")
     with World() as world:
         assert run(setup, world, Faults(storage=(crash, "after"))).crashed
         second = resumed(setup, f"{ROOT}/job/chk-1") if job == "other" else setup
@@ -368,7 +378,7 @@ def test_a_restored_processing_time_timer_fires_without_input(parallelism):
 
     setup = Setup(program, epoch_records=5)
     with World() as world:
-        assert run(setup, world, Faults(storage=(point(setup, "chk-1/_metadata"), "after"))).crashed
+        assert run(setup, world, Faults(storage=(find_operation(setup, "chk-1/_metadata"), "after"))).crashed
         life = run(dataclasses.replace(setup, parallelism=parallelism), world)
         assert life.status is JobStatus.FINISHED, life.failure
         alarms = [ast.literal_eval(row) for row in world.visible()]
@@ -381,4 +391,4 @@ def test_many_splits_at_another_parallelism_are_each_read_once():
     with World() as world:
         run(setup, world, Faults(storage=(80, "before")))
         assert run(dataclasses.replace(setup, parallelism=3), world).status is JobStatus.FINISHED
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from millstream.job.job_status import JobStatus
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, reference, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
 
 NAMES = sorted(PROGRAMS)
 
@@ -16,7 +16,7 @@ def right(setup, faults):
         life = run(setup, world, faults)
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 0
-        assert world.visible() == reference(setup)
+        assert world.visible() == compute_reference(setup)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,7 +42,7 @@ def test_no_two_attempts_write_the_same_file():
         life = run(
             Setup(PROGRAMS["tumbling"], epoch_records=20), world, Faults(attempts="twice", engine=frozenset({5}))
         )
-        written = [each.target for each in life.operations if each.kind == "replace" and "/shared/" in each.target]
+        written = [each.target for each in life.operations if each.name == "replace" and "/shared/" in each.target]
         assert len(written) == len(set(written)) > 20
 
 

@@ -22,7 +22,7 @@ from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.engine.spark import session
 from millstream.engine.spark.epoch_job import EpochLevelCommand
 
-JOBS = 3
+JOBS = 2
 RECORDS = 12
 RESTARTS = 3
 PADDING = 1_500_000

@@ -27,9 +27,10 @@ class Losing(MapFunction):
     def map(self, value):
         if not self.marker.exists() and value[1] > 100:
             self.marker.touch()
-            for directory in os.environ["SPARK_LOCAL_DIRS"].split(","):
-                for file in Path(directory).rglob("shuffle_*"):
-                    file.unlink(missing_ok=True)
+            directories = os.environ["SPARK_LOCAL_DIRS"].split(",")
+            files = [file for directory in directories for file in Path(directory).rglob("shuffle_*")]
+            for file in files:  # all at once: what Spark writes when it computes them again must stay
+                file.unlink(missing_ok=True)
         return str(value[1])
 
 

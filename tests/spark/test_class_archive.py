@@ -33,13 +33,13 @@ def test_java_takes_classes_from_the_archive_where_it_fits(tmp_path, monkeypatch
     java = find_java({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     monkeypatch.setattr(class_archive, "_PROGRAM", "raise SystemExit('no Spark here')")
     with pytest.raises(class_archive.ClassesNotArchived, match="no Spark here"):
-        class_archive.made(java)
+        class_archive.create_archive(java)
     assert [file.name for file in (tmp_path / "millstream").iterdir()] == [java.home.name], "nothing half-made stays"
     read = "org.apache.spark.launcher.Main source: "
     assert f"{read}shared" not in said(java.home, "-Xlog:class+load")
     monkeypatch.setattr(class_archive, "_PROGRAM", FEW)
-    archive = class_archive.made(java)
-    assert class_archive.made(java) == archive == java.archive
+    archive = class_archive.create_archive(java)
+    assert class_archive.create_archive(java) == archive == java.archive
     assert f"{read}shared objects file" in said(java.home, "-Xlog:class+load")
     archive.write_bytes(b"of another Java")
     assert said(java.home) == "", "what does not fit is passed over without a word"

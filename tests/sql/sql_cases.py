@@ -12,7 +12,7 @@ import yaml
 from case_columns import declared_columns
 
 from millstream.sql.columns import converter
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.functions import text
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
@@ -46,7 +46,7 @@ def furnished(env: TableEnvironment, case: dict[str, Any], options: dict[str, st
 def create_table(env: TableEnvironment, name: str, table: dict[str, Any]) -> None:
     kinds = [parse_type(kind) for kind in table["columns"].values()]
     rows = [tuple(value(cell, kind) for cell, kind in zip(row, kinds, strict=True)) for row in table["rows"]]
-    offered(name, rows)
+    register_values(name, rows)
     env.execute_sql(
         f"CREATE TEMPORARY TABLE `{name}` ({declared_columns(table)}) WITH ('connector'='values', 'data-id'='{name}')"
     )

@@ -12,13 +12,13 @@ from test_restart import program
 
 from millstream.client import local
 from millstream.cluster.settings import job_settings
+from millstream.errors import UserError
 from millstream.job.job_status import JobStatus
 from millstream.runtime.memory import OperatorMemory
-from millstream.sql.errors import SqlError
 from millstream.sql.operators.expiry import Expiry
 from millstream.state.backend import OperatorState
 from millstream.state.key_groups import KeyGrouper, KeyGroupRange
-from millstream.testing.simulation import EPOCH_MILLIS, Setup, World, run
+from millstream_chaos.simulation import EPOCH_MILLIS, Setup, World, run
 
 SPLIT = {"table.optimizer.distinct-agg.split.enabled": "true", "table.optimizer.distinct-agg.split.bucket-num": "3"}
 MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
@@ -73,16 +73,16 @@ def test_what_is_forgotten_is_freed() -> None:
         context.now = moment
         expiry.touch(key)
     context.now = 1109
-    assert expiry.alive("b")
-    assert list(expiry.expired()) == []
+    assert expiry.is_alive("b")
+    assert list(expiry.take_expired()) == []
     context.now = 1120
-    assert not expiry.alive("b")
-    assert list(expiry.expired()) == ["b"]
-    assert expiry.alive("a")
+    assert not expiry.is_alive("b")
+    assert list(expiry.take_expired()) == ["b"]
+    assert expiry.is_alive("a")
     context.memory = OperatorMemory()  # as in a subtask of another parallelism
     context.now = 1160
-    assert list(expiry.expired()) == ["a"]
-    assert list(expiry.expired()) == []
+    assert list(expiry.take_expired()) == ["a"]
+    assert list(expiry.take_expired()) == []
     assert [each for table in context.state.tables.values() for each in table.namespaces()] == []
 
 
@@ -157,7 +157,7 @@ def test_an_epoch_is_no_longer_than_a_mini_batch_may_wait(
     ],
 )
 def test_a_value_that_means_nothing_is_refused(key: str, value: str, inline_engine: None) -> None:
-    with pytest.raises(SqlError, match=value):
+    with pytest.raises(UserError, match=value):
         environment({"tables": TABLE}, {key: value}).explain_sql("SELECT k FROM t")
 
 

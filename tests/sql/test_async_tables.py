@@ -10,7 +10,7 @@ import pytest
 from sql_cases import changelog
 
 from millstream.errors import UserError
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import AsyncTableFunction, DataTypes, EnvironmentSettings, FunctionContext, TableEnvironment
 from millstream.table.expressions import col
 from millstream.table.udf import udtf
@@ -65,7 +65,7 @@ def env() -> TableEnvironment:
     TRIES.clear()
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
-    offered("numbers", [(i, f"s{i}") for i in range(20)])
+    register_values("numbers", [(i, f"s{i}") for i in range(20)])
     env.execute_sql("CREATE TABLE t (n INT, s STRING) WITH ('connector'='values', 'data-id'='numbers')")
     for name, function in (("plain", plain), ("counted", counted), ("repeated", Repeated()), ("wavering", wavering)):
         env.create_temporary_function(name, udtf(function, result_types=ROW))

@@ -11,7 +11,7 @@ from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.errors import SqlError
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions import aggregation, bitmap_aggregates
-from millstream.sql.functions.aggregates import aggregation as made
+from millstream.sql.functions.aggregates import create_aggregation as made
 from millstream.sql.functions.spark import spark_type
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
@@ -86,7 +86,7 @@ def test_files_have_no_columns_of_bitmaps(t_env: TableEnvironment, tmp_path: Pat
     t_env.execute_sql(
         f"CREATE TABLE f (b BITMAP) WITH ('connector'='filesystem', 'path'='{tmp_path}/f', 'format'='{name}')"
     )
-    with pytest.raises(UserError, match="BITMAP lives inside queries"):
+    with pytest.raises(UserError, match="cannot read or write BITMAP"):
         t_env.execute_sql("INSERT INTO f SELECT BITMAP_BUILD(ARRAY[1])")
 
 

@@ -44,7 +44,7 @@ TOLD = [
     ),
 ]
 REFUSED = [
-    ("TO_CHANGELOG(input => TABLE sums, op_mapping => MAP['nope', 'x'])", "'nope', which is no change"),
+    ("TO_CHANGELOG(input => TABLE sums, op_mapping => MAP['nope', 'x'])", "'nope', which is not a row kind"),
     ("TO_CHANGELOG(input => TABLE sums, op => DESCRIPTOR(k))", "the table has one already"),
     ("TO_CHANGELOG(input => TABLE sums, op => DESCRIPTOR(a, b))", "must name one column"),
     ("TO_CHANGELOG(input => TABLE sums, mode => 'x')", "has no parameter 'mode'"),
@@ -53,7 +53,7 @@ REFUSED = [
     ("FROM_CHANGELOG(input => TABLE log, op => DESCRIPTOR(ops))", "which the table does not have"),
     ("FROM_CHANGELOG(input => TABLE log, op_mapping => MAP['i', 'INSERT', 'u', 'UPDATE_AFTER'])", "no UPDATE_BEFORE"),
     ("FROM_CHANGELOG(input => TABLE log, op_mapping => MAP['i', 'INSERT', 'c', 'INSERT'])", "INSERT twice"),
-    ("FROM_CHANGELOG(input => TABLE sums, op => DESCRIPTOR(k))", "rows that are never corrected"),
+    ("FROM_CHANGELOG(input => TABLE sums, op => DESCRIPTOR(k))", "must be insert-only"),
 ]
 
 
@@ -99,7 +99,7 @@ def test_what_has_no_meaning_is_refused(env: TableEnvironment, call: str, said: 
 
 def test_a_code_that_stands_for_no_change_stops_the_job(env: TableEnvironment) -> None:
     env.get_config().set("restart-strategy.type", "none")
-    with pytest.raises(MillstreamError, match="column 'op' has 'UPDATE_BEFORE', which stands for no change"):
+    with pytest.raises(MillstreamError, match="column 'op' has 'UPDATE_BEFORE', which is not the code of a row kind"):
         told(env.execute_sql("SELECT * FROM FROM_CHANGELOG(TABLE log, DESCRIPTOR(op), MAP['INSERT', 'INSERT'])"))
 
 
@@ -134,7 +134,7 @@ def test_event_time_goes_on_behind_them(env: TableEnvironment) -> None:
 @pytest.mark.usefixtures("inline_engine")
 def test_a_batch_has_no_changes() -> None:
     env = made(EnvironmentSettings.in_batch_mode())
-    with pytest.raises(SqlError, match="TO_CHANGELOG is for streaming mode"):
+    with pytest.raises(SqlError, match="TO_CHANGELOG needs streaming mode"):
         env.execute_sql("SELECT * FROM TO_CHANGELOG(input => TABLE sums)")
 
 

@@ -52,3 +52,27 @@ def test_every_partition_of_a_batch_is_complete_at_its_end(tmp_path: Path, inlin
     )
     env.execute_sql("INSERT INTO f VALUES (1, '2024-01-01'), (2, '2024-01-02')").wait()
     assert len(list(tmp_path.glob("dt=*/_SUCCESS"))) == 2
+
+
+def test_legacy_options_of_csv_files(t_env, tmp_path):
+    (tmp_path / "in.csv").write_text("1|hi\n2|\n")
+    legacy = "'connector.type' = 'filesystem', 'format.type' = 'csv', 'format.ignore-first-line' = 'false'"
+    columns = "'format.fields.0.name' = 'id', 'format.fields.0.data-type' = 'INT', 'format.field-delimiter' = '|'"
+    t_env.get_config().set("pipeline.time-characteristic", "EventTime")
+    t_env.execute_sql(
+        f"CREATE TABLE a (id INT, s STRING) WITH ({legacy}, {columns}, 'connector.path' = '{tmp_path / 'in.csv'}')"
+    )
+    t_env.execute_sql(f"CREATE TABLE b (id INT, s STRING) WITH ({legacy}, 'connector.path' = '{tmp_path / 'out'}')")
+    t_env.execute_sql("INSERT INTO b SELECT * FROM a").wait()
+    written = "".join(path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file())
+    assert sorted(written.splitlines()) == ["1,hi", "2,"]
+    t_env.execute_sql("CREATE TABLE k (id INT) WITH ('connector.type' = 'kafka', 'format.type' = 'json')")
+    with pytest.raises(SqlError, match=r"are not supported(.|\n)*hint: use 'connector'='kafka', 'format'='json'"):
+        t_env.execute_sql("SELECT * FROM k")
+    headed = legacy.replace("'false'", "'true'")
+    t_env.execute_sql(f"CREATE TABLE h (id INT) WITH ({headed}, 'connector.path' = 'x')")
+    with pytest.raises(SqlError, match="every line of a CSV file is a row"):
+        t_env.execute_sql("SELECT * FROM h")
+    t_env.execute_sql(f"CREATE TABLE c (id INT) WITH ({legacy}, 'connector.pth' = 'x')")
+    with pytest.raises(SqlError, match=r"unknown option 'connector.pth'(.|\n)*'connector.path'"):
+        t_env.execute_sql("SELECT * FROM c")

@@ -8,7 +8,7 @@ from sql_cases import changelog, materialised
 
 from millstream.sql.columns import row_type_info
 from millstream.sql.connector.lookup_reload import PeriodicReload, TimedReload
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.errors import SqlError
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec
@@ -30,8 +30,8 @@ MINUTE, HOUR = 60_000, 3_600_000
 def env() -> TableEnvironment:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
-    offered("orders", ORDERS)
-    offered("items", ITEMS)
+    register_values("orders", ORDERS)
+    register_values("items", ITEMS)
     env.execute_sql(
         "CREATE TABLE orders (id INT, item STRING, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')"
     )
@@ -102,18 +102,18 @@ def test_a_table_is_read_again_when_it_is_due_and_not_before(env: TableEnvironme
 
 
 def test_a_period_is_counted_from_the_last_reading_or_from_the_first() -> None:
-    assert PeriodicReload(10).following(0, 13) == 23
-    assert [PeriodicReload(10, fixed_rate=True).following(3, last) for last in (3, 12, 13, 40)] == [13, 13, 23, 43]
+    assert PeriodicReload(10).next_reload(0, 13) == 23
+    assert [PeriodicReload(10, fixed_rate=True).next_reload(3, last) for last in (3, 12, 13, 40)] == [13, 13, 23, 43]
 
 
 def test_a_time_of_day_is_in_its_own_zone_or_the_sessions() -> None:
     noon = TimedReload(datetime.time(12), "UTC")
-    assert noon.following(11 * HOUR, 11 * HOUR) == 12 * HOUR
-    assert noon.following(11 * HOUR, 12 * HOUR) == 36 * HOUR
-    assert noon.following(12 * HOUR, 12 * HOUR) == 36 * HOUR
-    assert TimedReload(datetime.time(12), "Asia/Tokyo").following(0, 0) == 3 * HOUR
-    assert TimedReload(datetime.time.fromisoformat("12:00+07:00"), "Asia/Tokyo").following(0, 0) == 5 * HOUR
-    assert TimedReload(datetime.time(12), "UTC", days=3).following(0, 12 * HOUR) == (12 + 72) * HOUR
+    assert noon.next_reload(11 * HOUR, 11 * HOUR) == 12 * HOUR
+    assert noon.next_reload(11 * HOUR, 12 * HOUR) == 36 * HOUR
+    assert noon.next_reload(12 * HOUR, 12 * HOUR) == 36 * HOUR
+    assert TimedReload(datetime.time(12), "Asia/Tokyo").next_reload(0, 0) == 3 * HOUR
+    assert TimedReload(datetime.time.fromisoformat("12:00+07:00"), "Asia/Tokyo").next_reload(0, 0) == 5 * HOUR
+    assert TimedReload(datetime.time(12), "UTC", days=3).next_reload(0, 12 * HOUR) == (12 + 72) * HOUR
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_time_of_day_is_in_its_own_zone_or_the_sessions() -> None:
             "must be a time of day",
         ),
         (f"{FULL}, 'lookup.full-cache.timed-reload.iso-tme'='10:15'", "did you mean"),
-        (f"{FULL}, 'changelog-mode'='I,UB,UA,D'", "cannot be kept as a whole"),
+        (f"{FULL}, 'changelog-mode'='I,UB,UA,D'", "needs a bounded table without updates"),
     ],
 )
 def test_options_that_are_wrong_are_refused(env: TableEnvironment, options: str, reason: str) -> None:
@@ -140,7 +140,7 @@ def test_options_that_are_wrong_are_refused(env: TableEnvironment, options: str,
 
 def test_files_that_are_watched_are_no_whole(env: TableEnvironment, tmp_path: Path) -> None:
     files_table(env, tmp_path, f"{FULL}, 'source.monitor-interval'='1 s'")
-    with pytest.raises(SqlError, match="cannot be kept as a whole"):
+    with pytest.raises(SqlError, match="needs a bounded table without updates"):
         env.execute_sql(JOIN.format("", ""))
 
 

@@ -9,7 +9,7 @@ from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.errors import SqlError, SqlNotSupported
 from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.functions.aggregates import AGGREGATES, aggregation
+from millstream.sql.functions.aggregates import AGGREGATES, create_aggregation
 from millstream.sql.functions.library import all_functions
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.special_forms import SPECIAL_FORMS
@@ -52,6 +52,38 @@ def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("sql", "zone", "value"),
     [
+        ("TO_TIMESTAMP_LTZ(1234567890, 0)", "UTC", "2009-02-13 23:31:30.000"),
+        ("TO_TIMESTAMP_LTZ(1234567890123)", "UTC", "2009-02-13 23:31:30.123"),
+        ("TO_TIMESTAMP_LTZ(12345678901234, 4)", "UTC", "2009-02-13 23:31:30.1234"),
+        ("TO_TIMESTAMP_LTZ(1234567890123456789, 9)", "UTC", "2009-02-13 23:31:30.123456789"),
+        ("TO_TIMESTAMP_LTZ(CAST(1234567890.9 AS DECIMAL(20, 1)), 0)", "UTC", "2009-02-13 23:31:30.000"),
+        ("TO_TIMESTAMP_LTZ(1.5E0, 0)", "UTC", "1970-01-01 00:00:01.500"),
+        ("TO_TIMESTAMP_LTZ('2023-01-01 00:00:00')", "Asia/Tokyo", "2023-01-01 00:00:00.000"),
+        ("TO_TIMESTAMP_LTZ('2023-01-01 00:00', 'yyyy-MM-dd HH:mm', 'Asia/Shanghai')", "UTC", "2022-12-31 16:00:00.000"),
+        (
+            "TO_TIMESTAMP_LTZ('2023-01-01 12:30:00.123456789', 'yyyy-MM-dd HH:mm:ss.SSSSSSSSS')",
+            "UTC",
+            "2023-01-01 12:30:00.123456789",
+        ),
+        ("UNIX_TIMESTAMP('1970-01-01 08:00:01.001', 'yyyy-MM-dd HH:mm:ss.SSS')", "Europe/Berlin", "25201"),
+        ("UNIX_TIMESTAMP('1970-01-01 08:00:01.001 +0800', 'yyyy-MM-dd HH:mm:ss.SSS X')", "Europe/Berlin", "1"),
+        ("UNIX_TIMESTAMP('1970-01-01 08:00:01.001 +0800', 'yyyy-MM-dd HH:mm:ss.SSS')", "Europe/Berlin", "25201"),
+        ("UNIX_TIMESTAMP('1970-01-01 08:00:01.001', 'yyyy-MM-dd HH:mm:ss.SSS X')", "UTC", "-9223372036854775808"),
+    ],
+)
+def test_epochs_and_texts_become_the_timestamps_that_flink_documents(sql: str, zone: str, value: str) -> None:
+    bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
+    assert to_text(constant(bound, zone=zone), bound.type) == value
+
+
+def test_the_precision_of_an_epoch_is_checked_when_the_query_is_planned() -> None:
+    with pytest.raises(SqlError, match="must be 0 to 9, not 10"):
+        computed("TO_TIMESTAMP_LTZ(1, 10)")
+
+
+@pytest.mark.parametrize(
+    ("sql", "zone", "value"),
+    [
         ("LOCALTIMESTAMP", "UTC", "2023-11-14 22:13:20.000"),
         ("LOCALTIMESTAMP", "Asia/Tokyo", "2023-11-15 07:13:20.000"),
         ("LOCALTIME", "Asia/Tokyo", "07:13:20"),
@@ -71,7 +103,7 @@ def test_variance_is_that_of_a_sample_after_retractions_and_merges(
     numbers: list[float | None], variance: float | None
 ) -> None:
     call = AggregateCall("VARIANCE", (0,), t.DOUBLE, (t.DOUBLE,))
-    function = aggregation(call, retracts=True)
+    function = create_aggregation(call, retracts=True)
     accumulator, other = function.create(), function.create()
     for number in [*numbers, 1000.0]:
         function.add(accumulator, (number,))

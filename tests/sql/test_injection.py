@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import DataTypes, EnvironmentSettings, PlanReference, TableEnvironment
 from millstream.table.expressions import col, lit
 
@@ -96,7 +96,7 @@ def test_a_table_of_any_name_is_made_shown_made_again_and_read(
     fresh: Any, table: str, column: str, comment: str, value: str
 ) -> None:
     env = fresh()
-    offered(value, [(value,), ("other",), (None,)])
+    register_values(value, [(value,), ("other",), (None,)])
     env.execute_sql(
         f"CREATE TABLE {name(table)} ({name(column)} STRING COMMENT {literal(comment)}) COMMENT {literal(comment)} "
         f"WITH ('connector' = 'values', 'data-id' = {literal(value)})"

@@ -17,15 +17,15 @@ from millstream.cluster import progress
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.job.job_status import JobStatus
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.operators import row_runs
 from millstream.sql.operators.join import regular_join as join
 from millstream.state import lmdb
 from millstream.state.compaction import Compaction, Rewrite
 from millstream.state.handles import Lineage
 from millstream.table import StreamTableEnvironment
-from millstream.testing.simulation import Faults, Setup, World, run
 from millstream.types.factory import Types
+from millstream_chaos.simulation import Faults, Setup, World, run
 
 Table = list[tuple[str | None, int | None, int, str]]
 CONDITIONS = ("one.n = other.n", "one.k = other.k AND one.n = other.n", "one.k = other.k AND one.v < other.v")
@@ -43,7 +43,7 @@ def program(condition: str, one: Table, other: Table) -> Any:
     def made(env: StreamExecutionEnvironment) -> DataStream:
         tables = StreamTableEnvironment.create(env)
         for name, rows in (("one", one), ("other", other)):
-            offered(name, rows)
+            register_values(name, rows)
             tables.execute_sql(
                 f"CREATE TEMPORARY TABLE {name} (k STRING, n INT, v BIGINT, w STRING) "
                 f"WITH ('connector' = 'values', 'data-id' = '{name}')"
@@ -87,7 +87,7 @@ def often(lineage: Lineage) -> Compaction | None:
 def test_a_join_tells_the_same_in_memory_and_on_disk(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seeded = random.Random(seed)
     monkeypatch.setattr(lmdb, "_LARGE", 4096)  # so that runs are read where they lie
-    monkeypatch.setattr(row_runs, "_MERGED", seeded.choice((2, 3, 8)))
+    monkeypatch.setattr(row_runs, "_RUNS_TO_MERGE", seeded.choice((2, 3, 8)))
     monkeypatch.setattr(progress, "_compaction", often)
     condition, one, other = CONDITIONS[seed % 3], table(seeded), table(seeded)
     setup = Setup(program(condition, one, other), epoch_records=6, block_records=4, checkpoint_every=1)
@@ -108,7 +108,7 @@ def test_rows_move_between_runs_and_keys(monkeypatch: pytest.MonkeyPatch) -> Non
     setup = Setup(program(CONDITIONS[1], one, other), epoch_records=12, checkpoint_every=1, backend="lmdb")
     with World() as world:
         for grows in (True, False, True):
-            monkeypatch.setattr(join, "can_meet", lambda *_, answer=grows: answer)
+            monkeypatch.setattr(join, "can_compare_keys", lambda *_, answer=grows: answer)
             assert run(setup, world, listen=dies_after(1)).crashed
         life = run(setup, world)
         assert life.status is JobStatus.FINISHED, life.failure

@@ -17,9 +17,9 @@ from test_restart import program
 
 from millstream.job.job_status import JobStatus
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators.window.lateness import rows_dropped
-from millstream.sql.operators.window.window_aggregate import assigned
-from millstream.testing.simulation import Life, Setup, World, run
+from millstream.sql.operators.window.lateness import count_dropped_rows
+from millstream.sql.operators.window.window_aggregate import assign_windows
+from millstream_chaos.simulation import Life, Setup, World, run
 
 TOPICS = ("late/rows", "late/joins")
 QUERIES = [
@@ -73,10 +73,10 @@ def test_late_rows_are_dropped_where_flink_drops_them(topic: str, query: dict[st
     ),
 )
 def test_rows_of_one_batch_count_once_each(times: list[int], passed: int, window: WindowSpec) -> None:
-    rows, _, ends = assigned(np.array(times), window)
+    rows, _, ends = assign_windows(np.array(times), window)
     late = ends - 1 <= passed
     gone = [row for row in range(len(times)) if late[rows == row].all()]
-    assert rows_dropped(ends, late, window) == len(gone)
+    assert count_dropped_rows(ends, late, window) == len(gone)
 
 
 @pytest.mark.parametrize("name", WINDOWS)

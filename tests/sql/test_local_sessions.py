@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from millstream.sql.columns import array_of, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.operators import moments
+from millstream.sql.operators import timestamps
 from millstream.sql.operators.window.local_sessions import SessionParts, Sessions, session_schema
 from millstream.sql.types import data_types as t
 
@@ -27,7 +27,7 @@ ROWS = st.lists(
 
 
 def array(rows: list[Any]) -> pa.Array:
-    return array_of([(key, moments.timestamp(time), value) for key, time, value in rows], None, SCHEMA)
+    return array_of([(key, timestamps.to_timestamp(time), value) for key, time, value in rows], None, SCHEMA)
 
 
 def as_rows(found: Sessions) -> list[tuple[Any, ...]]:
@@ -41,14 +41,14 @@ def test_sessions_of_sessions_are_those_of_all_rows(rows: list[Any], cut: int, s
     pieces = []
     for each in (rows[:cut], rows[cut:]):
         if each:
-            made = PARTS.singly(array(each)) if singly else PARTS.chunk(array(each)).columns
+            made = PARTS.pass_rows(array(each)) if singly else PARTS.chunk(array(each)).columns
             pieces.append(struct_of(list(made), None, schema, len(made[0])))
-    assert as_rows(PARTS.of_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.of_rows(array(rows)))
+    assert as_rows(PARTS.merge_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.sessions_of_rows(array(rows)))
 
 
 def test_a_session_may_lie_within_another() -> None:
     rows = [("a", 0, 1), ("a", 4, 1), ("a", 8, 1), ("a", 2, 5), ("a", 14, 1)]
-    found = PARTS.of_sessions(
+    found = PARTS.merge_sessions(
         pa.concat_arrays(
             struct_of(list(PARTS.chunk(array(each)).columns), None, session_schema(SCHEMA, (0,), CALLS), count)
             for each, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))

@@ -13,7 +13,7 @@ from millstream.errors import MillstreamError
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.connector.table_connector import TableContext
-from millstream.sql.connectors.registry import connector_of
+from millstream.sql.connectors.registry import find_connector
 from millstream.sql.errors import SqlError
 from millstream.sql.types.data_types import INT
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -65,7 +65,7 @@ def test_committing_again_removes_nothing_new(tmp_path: Path) -> None:
         (ColumnDefinition("v", INT),), {"connector": "filesystem", "path": str(tmp_path), "format": "csv"}
     )
     context = TableContext(("n",), definition, definition.options, batch=True, overwrite=True)
-    write = connector_of(context).write
+    write = find_connector(context).write
     assert write is not None
     sink = write(context).sink
     assert isinstance(sink, OverwritingSink)

@@ -21,11 +21,11 @@ from millstream.graph.transformations import Input
 from millstream.job.job_status import JobStatus
 from millstream.runtime.operators.reinterpret import ReinterpretSpec
 from millstream.runtime.partitioners import ElidedHash, Hash
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.physical.planning.placement import Placements
 from millstream.table import StreamTableEnvironment, Table
-from millstream.testing.simulation import Setup, World, run
 from millstream.types.factory import Types
+from millstream_chaos.simulation import Setup, World, run
 
 BEGIN = datetime.datetime(2026, 1, 1)  # noqa: DTZ001
 ROWS = [
@@ -76,7 +76,7 @@ ITSELF = f"SELECT x.s, y.s FROM {SUMS} AS x JOIN {SUMS} AS y ON x.a = y.a AND x.
 def table(env: StreamExecutionEnvironment, sql: str) -> tuple[StreamTableEnvironment, Table]:
     tables = StreamTableEnvironment.create(env)
     for name, rows in (("one", ROWS), ("other", ROWS[::-1][:40])):
-        offered(name, rows)
+        register_values(name, rows)
         tables.execute_sql(
             f"CREATE TEMPORARY TABLE {name} ({COLUMNS}) WITH ('connector' = 'values', 'data-id' = '{name}')"
         )

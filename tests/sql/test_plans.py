@@ -19,10 +19,10 @@ from millstream.errors import UserError
 from millstream.sql import operators
 from millstream.sql.compiled.codec import Writer
 from millstream.sql.compiled.objects import NamedFunctions
-from millstream.sql.compiled.stored import written
+from millstream.sql.compiled.stored import write_nodes
 from millstream.sql.operators import library
 from millstream.sql.operators.spec import SqlOperatorSpec
-from millstream.sql.physical.identity.identity import identities
+from millstream.sql.physical.identity.identity import assign_identities
 from millstream.sql.physical.identity.state_traits import UnknownOperator
 from millstream.sql.physical.nodes import FORWARD, Operation
 from millstream.sql.types import data_types as t
@@ -55,7 +55,7 @@ def reread(plan: Any, **options: str) -> Any:
 
 def nodes_of(plan: Any) -> list[dict[str, Any]]:
     """The nodes of a plan's operations as they are written now."""
-    return written(plan._operations, Writer(NamedFunctions(plan._t_env._catalogs).name))
+    return write_nodes(plan._operations, Writer(NamedFunctions(plan._t_env._catalogs).name))
 
 
 def without_state(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,7 +97,7 @@ def test_an_operator_that_does_not_declare_its_state_is_an_error() -> None:
     scan = Operation("Scan", "", schema, source=object())
     foreign = Operation("Foreign", "", schema, (scan,), (FORWARD,), spec=object())
     with pytest.raises(UnknownOperator, match="Foreign"):
-        identities([foreign])
+        assign_identities([foreign])
 
 
 def _subclasses(cls: type) -> Iterator[type]:
@@ -175,13 +175,13 @@ def test_a_function_without_a_name_cannot_be_compiled(env: TableEnvironment, tmp
     tables(env, tmp_path)
     numbers = env.from_path("numbers")
     double = udf(lambda n: n * 2, result_type=DataTypes.BIGINT())
-    with pytest.raises(UserError, match="has no name in a catalog"):
+    with pytest.raises(UserError, match="is not registered, so a plan cannot refer to it"):
         numbers.select(numbers.n, double(numbers.n)).insert_into("sink").compile_plan()
 
 
 def test_a_table_of_the_program_cannot_be_compiled(env: TableEnvironment, tmp_path: Path) -> None:
     tables(env, tmp_path)
-    with pytest.raises(UserError, match="in no catalog"):
+    with pytest.raises(UserError, match="not in a catalog"):
         env.from_elements([(1, 2)], ["n", "m"]).insert_into("sink").compile_plan()
 
 
@@ -195,14 +195,14 @@ def test_a_table_of_the_program_cannot_be_compiled(env: TableEnvironment, tmp_pa
         ("ALL", "ALL", "BIGINT", None),
         ("ALL", "ALL", "INT", "column 'n' has changed"),
         ("ALL", "ALL_ENFORCED", "INT", None),
-        ("ALL", "IDENTIFIER", None, "in no catalog"),
+        ("ALL", "IDENTIFIER", None, "not in a catalog"),
         ("ALL", "IDENTIFIER", "BIGINT", None),
-        ("SCHEMA", "ALL", None, "in no catalog"),
+        ("SCHEMA", "ALL", None, "not in a catalog"),
         ("SCHEMA", "ALL", "BIGINT", None),
         ("SCHEMA", "ALL", "INT", "column 'n' has changed"),
-        ("IDENTIFIER", "ALL", None, "in no catalog"),
+        ("IDENTIFIER", "ALL", None, "not in a catalog"),
         ("IDENTIFIER", "ALL", "BIGINT", None),
-        ("IDENTIFIER", "ALL_ENFORCED", "BIGINT", "in no catalog"),
+        ("IDENTIFIER", "ALL_ENFORCED", "BIGINT", "not in a catalog"),
         ("EVERYTHING", "ALL", None, "must be ALL, SCHEMA, IDENTIFIER"),
     ],
 )
@@ -210,7 +210,7 @@ def test_catalog_objects(
     env: TableEnvironment, tmp_path: Path, compiled: str, restored: str, known: str | None, problem: str | None
 ) -> None:
     tables(env, tmp_path)
-    env.get_config().set("table.plan.compile.catalog-objects", compiled)
+    env.get_config().get_configuration().set_string("table.plan.compile.catalog-objects", compiled)
 
     def run() -> list[str]:
         plan = env.compile_plan_sql("INSERT INTO sink SELECT n, n FROM numbers WHERE n > 3")
@@ -265,7 +265,7 @@ def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnviro
     (join,) = [node for node in changed["nodes"] if node["type"] == "Join"]
     join["state"][0]["name"] = "join/another/form"
     plan = fresh().load_plan(PlanReference.from_json_string(json.dumps(changed)))
-    with pytest.raises(UserError, match=f"'{join['uid']}'.*does not keep 'join/another/form'"):
+    with pytest.raises(UserError, match=f"'{join['uid']}'.*'join/another/form' does not exist"):
         plan.execute()
 
 
@@ -273,8 +273,8 @@ def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnviro
     ("change", "problem"),
     [
         (lambda plan: plan.update(version=3), "version 3"),
-        (lambda plan: plan.pop("nodes"), "no compiled plan"),
-        (lambda plan: plan["nodes"][1].pop("schema"), "no compiled plan"),
+        (lambda plan: plan.pop("nodes"), "not a millstream plan: the field 'nodes' is missing"),
+        (lambda plan: plan["nodes"][1].pop("schema"), "not a millstream plan: the field 'schema' is missing"),
         (lambda plan: plan["nodes"][-2]["operator"].update({"$": "Popen"}), "a part 'Popen'"),
         (lambda plan: plan["nodes"][-2]["operator"].update(sharper=1), "is not what this release has"),
         (lambda plan: plan["nodes"][-1].update(schema={"$type": "QUATERNION"}), "a type 'QUATERNION'"),

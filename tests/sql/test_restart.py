@@ -20,8 +20,8 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.job.job_status import JobStatus
 from millstream.table import StreamTableEnvironment
-from millstream.testing.simulation import Faults, Setup, World, run
 from millstream.types.factory import Types
+from millstream_chaos.simulation import Faults, Setup, World, run
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_cases import changelog, materialised
 
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.types.row import Row, RowKind
 
@@ -49,7 +49,7 @@ def final(sql: str, tables: dict[str, list[tuple[RowKind, tuple[Any, Any]]]]) ->
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
     for name, rows in tables.items():
-        offered(name, [Row.of_kind(kind, *cells) for kind, cells in rows])
+        register_values(name, [Row.of_kind(kind, *cells) for kind, cells in rows])
         env.execute_sql(f"CREATE TABLE {name} (k STRING, v INT) WITH ('connector'='values', 'data-id'='{name}', {ALL})")
     return materialised(changelog(env, sql)[2])
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.config.configuration import Configuration
-from millstream.config.secrets import HIDDEN, hidden_in, is_secret, shown
+from millstream.config.secrets import HIDDEN, is_secret, mask_secret, mask_statement
 from millstream.connectors.kafka.source import KafkaSource
 from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
@@ -68,7 +68,7 @@ def test_plans_tell_no_secrets(env: TableEnvironment) -> None:
         env.explain_sql(query)
     assert "password" in str(caught.value)
     assert "u!sh" not in str(caught.value)
-    plan = env._plans_of(parse_statement("INSERT INTO s SELECT * FROM t"))[0]
+    plan = env._bind_statement(parse_statement("INSERT INTO s SELECT * FROM t"))[0]
     assert "u!sh" not in repr(plan)
 
 
@@ -108,7 +108,7 @@ def test_the_caret_stays_under_what_is_wrong(env: TableEnvironment) -> None:
 @given(st.text(st.sampled_from("'=,()ab ;SET\npassword"), max_size=40), st.integers(0, 40))
 def test_hiding_keeps_a_place_in_the_text(text: str, at: int) -> None:
     at = min(at, len(text))
-    made, place, _ = hidden_in(text, at)
+    made, place, _ = mask_statement(text, at)
     assert 0 <= place <= len(made)
     if made == text:
         assert place == at
@@ -124,9 +124,9 @@ def test_texts_of_descriptions_have_no_secrets(caplog: pytest.LogCaptureFixture)
 
 
 def test_urls_keep_all_but_their_secrets() -> None:
-    assert shown("url", "postgresql://me:hush@host:5432/db?a=b") == "postgresql://me:******@host:5432/db?a=b"
+    assert mask_secret("url", "postgresql://me:hush@host:5432/db?a=b") == "postgresql://me:******@host:5432/db?a=b"
     assert (
-        shown("url", "jdbc:postgresql://host/db?user=me&password=x")
+        mask_secret("url", "jdbc:postgresql://host/db?user=me&password=x")
         == "jdbc:postgresql://host/db?user=me&password=******"
     )
-    assert shown("path", "s3://bucket/key@1:2/x") == "s3://bucket/key@1:2/x"
+    assert mask_secret("path", "s3://bucket/key@1:2/x") == "s3://bucket/key@1:2/x"

@@ -12,7 +12,7 @@ from sql_cases import changelog, content, environment, materialised
 
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.window.slices import can_slice, last_ends, slice_ends, start_of, window_ends
-from millstream.sql.operators.window.window_aggregate import assigned
+from millstream.sql.operators.window.window_aggregate import assign_windows
 
 MOMENTS = st.lists(st.integers(-200, 200), min_size=1)
 WINDOWS = st.builds(
@@ -32,7 +32,7 @@ QUERIES = [
 @given(MOMENTS, WINDOWS)
 def test_windows_of_slices_are_those_of_their_rows(moments: list[int], window: WindowSpec) -> None:
     times = np.array(moments, dtype=np.int64)
-    rows, starts, ends = assigned(times, window)
+    rows, starts, ends = assign_windows(times, window)
     found = set()
     slices = slice_ends(times, window)
     for row, each in enumerate(slices):

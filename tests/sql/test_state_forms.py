@@ -14,11 +14,11 @@ from sql_cases import as_text, materialised
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.job.job_status import JobStatus
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.operators.row_runs import KeyColumns
 from millstream.table import StreamTableEnvironment
-from millstream.testing.simulation import Setup, World, run
 from millstream.types.factory import Types
+from millstream_chaos.simulation import Setup, World, run
 
 ROWS = [(f"k{i * i % 7}", None if i % 11 == 0 else i % 5, i * 37 % 50) for i in range(60)]
 COLUMNS = "k STRING, n INT, v BIGINT, p AS PROCTIME()"
@@ -46,7 +46,7 @@ def program(sql: str) -> Any:
         tables = StreamTableEnvironment.create(env)
         tables.get_config().set("table.exec.mini-batch.enabled", "true")
         for name, rows in (("one", ROWS), ("other", ROWS[::-1][:40])):
-            offered(name, rows)
+            register_values(name, rows)
             tables.execute_sql(
                 f"CREATE TEMPORARY TABLE {name} ({COLUMNS}) WITH ('connector' = 'values', 'data-id' = '{name}')"
             )

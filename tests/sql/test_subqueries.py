@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from millstream.errors import MillstreamError
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 
 @pytest.fixture
 def env(inline_engine: None) -> TableEnvironment:
     made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    offered("a", [(1, 10), (2, 20), (3, 30), (3, 5)])
-    offered("b", [(1, 1), (1, 2), (2, 7)])
+    register_values("a", [(1, 10), (2, 20), (3, 30), (3, 5)])
+    register_values("b", [(1, 1), (1, 2), (2, 7)])
     for name in ("a", "b"):
         made.execute_sql(f"CREATE TABLE {name} (k INT, v INT) WITH ('connector' = 'values', 'data-id' = '{name}')")
     return made

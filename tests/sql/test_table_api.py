@@ -9,7 +9,7 @@ import pytest
 from remaining_rows import rows
 
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.sql.errors import SqlError
+from millstream.sql.errors import SqlError, SqlValidationError
 from millstream.table import (
     AggregateFunction,
     DataTypes,
@@ -34,7 +34,7 @@ def test_select_filter_and_expressions(orders: Any) -> None:
         col("id"), (col("v") * 2 + 1).alias("w"), col("k").upper_case.alias("u"), lit("x")
     )
     assert rows(made) == [(2, 41.0, "B", "x"), (3, 61.0, "A", "x")]
-    assert made.get_schema().get_field_names() == ["id", "w", "u", "EXPR$3"]
+    assert made.get_schema().get_field_names() == ["id", "w", "u", "_c3"]
 
 
 def test_columns_are_added_renamed_and_dropped(orders: Any) -> None:
@@ -238,3 +238,21 @@ def test_batch_mode_tells_final_rows_only(inline_engine: None) -> None:
     made = table.group_by(col("k")).select(col("k"), col("v").sum).order_by(col("k").desc)
     with made.execute().collect() as found:
         assert [(str(row.get_row_kind()), *row) for row in found] == [("+I", "b", 20.0), ("+I", "a", 40.0)]
+
+
+def test_columns_that_do_not_exist_cannot_be_renamed(orders: Any) -> None:
+    with pytest.raises(SqlValidationError, match="there is no column 'no'"):
+        orders.rename_columns(col("no").alias("x"))
+    with pytest.raises(SqlValidationError, match="alias has 9 names"):
+        orders.alias(*"abcdefghi")
+
+
+def test_the_text_of_an_expression_is_sql() -> None:
+    texts = [str(expr) for expr in (lit(None), lit(True), lit("it's"), col("a") + 1)]
+    assert texts == ["null", "true", "'it''s'", "(a + 1)"]
+
+
+def test_star_after_an_aggregate_function_is_its_result(orders: Any) -> None:
+    count = udaf(lambda values: len(values), result_type=DataTypes.BIGINT(), func_type="pandas")
+    counted = orders.group_by(col("k")).aggregate(count(col("v")).alias("n")).select(col("*"))
+    assert counted.get_schema().get_field_names() == ["k", "n"]

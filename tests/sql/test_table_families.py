@@ -134,7 +134,7 @@ def test_a_row_is_taken_apart(t_env: TableEnvironment) -> None:
     table = t_env.from_elements([((1, "a"),)], kind)
     flat = table.select(col("r").flatten)
     assert rows(flat) == [(1, "a")]
-    assert flat.get_schema().get_field_names() == ["x", "y"]
+    assert flat.get_schema().get_field_names() == ["r$x", "r$y"]
 
 
 def test_frames_look_back(inline_engine: None) -> None:
@@ -206,7 +206,7 @@ def test_names_come_and_go(t_env: TableEnvironment, orders: Any) -> None:
     t_env.create_temporary_view("tw", orders)
     assert t_env.list_tables() == ["t", "tt", "tw", "w"]
     assert (t_env.list_views(), t_env.list_temporary_views()) == (["tw", "w"], ["tw"])
-    assert t_env.list_temporary_tables() == ["tt"]
+    assert t_env.list_temporary_tables() == ["tt", "tw"]
     assert rows(t_env.from_path("w").select(col("id"))) == [(1,), (2,), (3,)]
     assert t_env.drop_temporary_table("tt")
     assert t_env.drop_temporary_view("tw")
@@ -270,12 +270,13 @@ def test_catalogs_databases_and_modules(t_env: TableEnvironment) -> None:
 def test_options_are_read_and_set() -> None:
     config = TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).get_config()
     config.set_local_timezone("Europe/Berlin")
-    config.set_idle_state_retention(Duration.of_hours(2))
+    config.set_idle_state_retention(Duration.of_hours(1))
+    config.set_idle_state_retention(datetime.timedelta(hours=2))
     config.set_max_generated_code_length(5000)
     config.set_sql_dialect(SqlDialect.DEFAULT)
     config.set_python_executable("python3")
     assert config.get_local_timezone() == "Europe/Berlin"
-    assert config.get_idle_state_retention() == Duration.of_hours(2)
+    assert config.get_idle_state_retention() == datetime.timedelta(hours=2)
     assert config.get_max_generated_code_length() == 5000
     assert config.get_sql_dialect() is SqlDialect.DEFAULT
     assert config.get_python_executable() == "python3"

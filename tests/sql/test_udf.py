@@ -253,7 +253,7 @@ def test_an_asynchronous_call_has_a_deadline(t_env: TableEnvironment, orders: An
     ("key", "value"), [("max-concurrent-operations", "none"), ("retry-strategy", "FOREVER"), ("timeout", "soon")]
 )
 def test_a_wrong_option_is_refused_before_anything_runs(t_env: TableEnvironment, key: str, value: str) -> None:
-    t_env.get_config().set(f"table.exec.async-scalar.{key}", value)
+    t_env.get_config().get_configuration().set_string(f"table.exec.async-scalar.{key}", value)
     with pytest.raises(UserError, match=value):
         t_env.execute_sql("SELECT 1")
 
@@ -332,7 +332,7 @@ def test_an_aggregate_that_gives_a_row_becomes_columns(orders: Any) -> None:
     made = orders.group_by(col("k").alias("key")).aggregate(spread(col("v")).alias("x", "y"))
     assert rows(made.select(col("key"), col("y") - col("x"))) == [("a", 25), ("b", 0)]
     assert rows(orders.aggregate(spread(col("v"))).select(col("low"), col("high"))) == [(5, 30)]
-    with pytest.raises(UserError, match="names for 2 results"):
+    with pytest.raises(UserError, match="has 2 results"):
         orders.aggregate(spread(col("v")).alias("x")).select(col("x"))
 
 
@@ -396,3 +396,28 @@ def test_windows_are_aggregated_by_users_functions(inline_engine: None, window: 
     flat = grouped.flat_aggregate(udtaf(Top2())(col("n"))).select(col("w").start, col("k"), col("v"), col("place"))
     found = [(k, v, place) for _, k, v, place in rows(flat)]
     assert sorted(found) == [("a", 1, 2), ("a", 4, 1), ("a", 12, 1), ("b", 11, 1)]
+
+
+class Growing(ScalarFunction):
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def eval(self, number: int) -> list[int]:
+        self.seen.append(number)
+        return self.seen
+
+
+class Steps(TableFunction):
+    def eval(self, number: int) -> Iterator[Row]:
+        steps = Row(0)
+        for step in range(2):
+            steps[0] = number * 10 + step
+            yield steps
+
+
+def test_a_function_may_change_what_it_returned(t_env: TableEnvironment) -> None:
+    numbers = t_env.from_elements([(1,), (2,)], ["n"])
+    growing = udf(Growing(), result_type=DataTypes.ARRAY(DataTypes.BIGINT()))
+    assert rows(numbers.select(growing(col("n")).alias("seen"))) == [([1, 2],), ([1],)]
+    steps = udtf(Steps(), result_types=[DataTypes.BIGINT()])
+    assert rows(numbers.join_lateral(steps(col("n")).alias("step")).select(col("step"))) == [(10,), (11,), (20,), (21,)]

@@ -14,7 +14,7 @@ from millstream.connectors.collect import CollectSink, forget, get_results
 from millstream.errors import UserError
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink
 from millstream.sql.connectors.registry import register
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.sql.errors import SqlError
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -56,7 +56,7 @@ def told(env: TableEnvironment, columns: str, insert: str, mode: str = "UPSERT")
 
 
 def offer(env: TableEnvironment, rows: list[Any], columns: str, mode: str = "I,UB,UA,D") -> None:
-    offered("t", rows)
+    register_values("t", rows)
     env.execute_sql(f"CREATE TABLE t ({columns}) WITH ('connector'='values', 'data-id'='t', 'changelog-mode'='{mode}')")
 
 
@@ -224,3 +224,59 @@ def test_upserts_are_told_as_the_changes_they_were(rows: list[tuple[RowKind, int
     offer(env, upserts, "id INT, name STRING, v INT, PRIMARY KEY (id) NOT ENFORCED", "I,UA,D")
     found = changelog(env, "SELECT * FROM t")[2]
     assert [(kind, int(key), name, int(v)) for kind, key, name, v in found] == wanted
+
+
+def offer_with_time(env: TableEnvironment, rows: list[Any], mode: str = "I,UB,UA,D") -> None:
+    """A table of (order, product, time) with its changes; a watermark follows each row."""
+    register_values("timed", [Row.of_kind(kind, *cells, at) for kind, *cells, at in rows])
+    env.execute_sql(
+        "CREATE TABLE t (id INT, product STRING, at BIGINT, ts AS TO_TIMESTAMP_LTZ(at, 3), WATERMARK FOR ts AS ts) "
+        f"WITH ('connector'='values', 'data-id'='timed', 'changelog-mode'='{mode}')"
+    )
+
+
+BY_PRODUCT = "product STRING PRIMARY KEY NOT ENFORCED, id INT"
+TO_PRODUCT = "INSERT INTO sink SELECT product, id FROM t ON CONFLICT DO "
+CONFLICT = [(INS, 1, "laptop", 1), (INS, 2, "phone", 1), (INS, 3, "laptop", 1)]
+MOVED = [(INS, 1, "laptop", 1), (INS, 3, "laptop", 1), (UB, 1, "laptop", 1), (UA, 1, "phone", 1)]
+
+
+@pytest.mark.parametrize("action", ["ERROR", "NOTHING"])
+def test_changes_that_cancel_each_other_are_no_conflict(action: str) -> None:
+    env = environment()
+    offer_with_time(env, MOVED)
+    assert sorted(told(env, BY_PRODUCT, TO_PRODUCT + action)) == [("+I", "laptop", 3), ("+I", "phone", 1)]
+
+
+@pytest.mark.parametrize("mode", ["I", "I,UB,UA,D"])
+def test_conflicts_are_errors_or_keep_the_first_row(mode: str) -> None:
+    env = environment(**{"restart_strategy__type": "none"})
+    offer_with_time(env, CONFLICT, mode)
+    assert sorted(told(env, BY_PRODUCT, f"{TO_PRODUCT}NOTHING")) == [("+I", "laptop", 1), ("+I", "phone", 2)]
+    said = r"2 rows with different upsert keys have the same primary key \[product=laptop\](?s:.*)DO NOTHING"
+    with pytest.raises(UserError, match=said):
+        told(env, BY_PRODUCT, f"{TO_PRODUCT}ERROR")
+
+
+def test_a_retraction_of_a_row_that_was_not_kept_has_no_effect() -> None:
+    env = environment()
+    later = [*CONFLICT, (DEL, 3, "laptop", 5), (DEL, 2, "phone", 5)]
+    offer_with_time(env, later)
+    rows = told(env, BY_PRODUCT, f"{TO_PRODUCT}NOTHING")
+    assert {row[1:]: row[0] for row in rows}.get(("laptop", 3)) is None
+    assert [row for row in rows if row[1] == "laptop"] == [("+I", "laptop", 1)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("INSERT_ONLY", "ON CONFLICT is allowed for upsert sinks only, and the sink of this table gets inserts only"),
+        ("RETRACT", "gets inserts only"),
+        ("UPSERT", r"ON CONFLICT DO ERROR needs watermarks, and these tables have none: default_catalog\.\S+\.t"),
+    ],
+)
+def test_on_conflict_needs_an_upsert_sink_and_watermarks(mode: str, message: str) -> None:
+    env = environment()
+    offer(env, [(1, "a")], "id INT, product STRING", "I")
+    with pytest.raises(SqlError, match=message):
+        told(env, BY_PRODUCT, f"{TO_PRODUCT}ERROR", mode)

@@ -1,4 +1,4 @@
-"""Complex event processing: find patterns in streams of events."""
+"""Complex event processing (CEP): find patterns in streams of events."""
 
 from millstream.cep.conditions import (
     ConditionRegistry,

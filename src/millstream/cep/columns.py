@@ -1,7 +1,7 @@
-"""Comparisons of a field with a value, for a whole batch of events.
+"""Comparisons of a field with a value, evaluated for a batch of events.
 
-Promises: exactly the answers that the comparison of each event gives; None where columns do not give them.
-Does not know: expressions, patterns."""
+Promises: the results are the same as those of comparing each event; None if columns cannot give these results.
+Does not know: expressions and patterns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from millstream.runtime.batch import Batch
 from millstream.types.factory import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from millstream.types.row import Row
 
-_EXACT = 1 << 53  # whole numbers up to it are floats, too
-_LARGEST = 1 << 63
+_MAX_EXACT_FLOAT = 1 << 53  # integers up to this value are exact as floats
+_INT64_LIMIT = 1 << 63
 _INTEGERS = (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())
 
 
@@ -31,45 +31,48 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def comparisons(batch: Batch, field: str, op: str, value: Any) -> np.ndarray | None:
-    """Whether field `op` value, for each event."""
-    found = _column(batch, field)
-    if found is None:
+def compare_column(batch: Batch, field: str, op: str, value: Any) -> np.ndarray | None:
+    """Return for each event whether `field op value` is true; None if each event must be compared by itself."""
+    column_with_type = _column(batch, field)
+    if column_with_type is None:
         return None
-    column, kind = found
-    plain = _comparable(kind, value if op == "in" else (value,))
-    if plain is None or (op == "in" and pa.types.is_floating(plain[0])):  # there 0.0 is not -0.0, and NaN is itself
+    column, type_info = column_with_type
+    common = _find_common_type(type_info, value if op == "in" else (value,))
+    if common is None:
         return None
-    target, values = plain
-    column = column if column.type == target else column.cast(target)
+    common_type, values = common
+    if op == "in" and pa.types.is_floating(common_type):  # for is_in, 0.0 differs from -0.0 and NaN equals itself
+        return None
+    column = column if column.type == common_type else column.cast(common_type)
     if op == "in":
-        answers = pc.is_in(column, value_set=pa.array(values, target))
+        results = pc.is_in(column, value_set=pa.array(values, common_type))
     else:
-        answers = _OPERATORS[op](column, pa.scalar(values[0], target))
-    return answers.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        results = _OPERATORS[op](column, pa.scalar(values[0], common_type))
+    return results.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _column(batch: Batch, field: str) -> tuple[pa.Array, TypeInformation] | None:
-    """The column of what an event gives by that name; None when events may give something else."""
-    kind = batch.kind
-    place: str | int = field
-    if isinstance(kind, TupleTypeInfo):
+    """Return the column of a field and its type; None if an event can return another value for this name."""
+    type_info = batch.record_type
+    name_or_index: str | int = field
+    if isinstance(type_info, TupleTypeInfo):
         if not field.isdecimal() or not field.isascii():
             return None
-        place = int(field)
-    elif isinstance(kind, RowTypeInfo) and hasattr(Row, field):
+        name_or_index = int(field)
+    elif isinstance(type_info, RowTypeInfo) and hasattr(Row, field):
         return None
-    found = batch.column(place)
-    return None if found is None or batch.array().null_count else found
+    column = batch.column(name_or_index)
+    return None if column is None or batch.array().null_count else column
 
 
-def _comparable(kind: TypeInformation, values: tuple[Any, ...]) -> tuple[pa.DataType, list[Any]] | None:
-    """The Arrow type in which a column of a kind compares with values as Python would, and the values in it."""
-    types = set(map(type, values))
-    if kind == Types.STRING() and types <= {str}:
+def _find_common_type(type_info: TypeInformation, values: tuple[Any, ...]) -> tuple[pa.DataType, list[Any]] | None:
+    """Return the Arrow type in which a column and values compare as in Python, and the values of this type."""
+    classes = set(map(type, values))
+    if type_info == Types.STRING() and classes <= {str}:
         return pa.string(), list(values)
-    if kind in _INTEGERS and types <= {int} and all(-_LARGEST <= value < _LARGEST for value in values):
+    if type_info in _INTEGERS and classes <= {int} and all(-_INT64_LIMIT <= value < _INT64_LIMIT for value in values):
         return pa.int64(), list(values)
-    if kind == Types.DOUBLE() and types <= {int, float} and all(type(v) is float or abs(v) <= _EXACT for v in values):
-        return pa.float64(), [float(value) for value in values]
+    if type_info == Types.DOUBLE() and classes <= {int, float}:
+        are_exact = all(type(value) is float or abs(value) <= _MAX_EXACT_FLOAT for value in values)
+        return (pa.float64(), [float(value) for value in values]) if are_exact else None
     return None

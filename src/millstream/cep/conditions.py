@@ -1,8 +1,8 @@
-"""Conditions of patterns: classes with Flink's names, plain functions, and expressions as data.
+"""Conditions of patterns: classes with Flink's names, Python functions, and expressions.
 
-Promises: whatever a pattern's `where`, `or_` and `until` accept becomes one condition of the automaton, with its JSON
-where it has one.
-Does not know: patterns, automata."""
+Promises: every value that `where`, `or_` and `until` of a pattern accept becomes a condition of the automaton, with its
+JSON form if it has one.
+Does not know: patterns and automata."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from millstream.runtime.nfa.conditions import Both, Condition, Either, MatchCont
 
 
 class NotACondition(UserError):
-    """Something that cannot be asked about an event was given as a condition."""
+    """A value that is not a condition was given as one."""
 
     def __init__(self, value: object, reason: str) -> None:
         super().__init__(
@@ -29,15 +29,21 @@ class NotACondition(UserError):
 
 
 class IterativeCondition(ABC):
-    """A condition that may look at the events matched so far."""
+    """A condition that can read the events that the partial match has accepted so far."""
 
     @abstractmethod
     def filter(self, value: Any, ctx: MatchContext) -> bool:
-        """Whether the event is taken; `ctx.get_events_for_pattern(name)` are the events taken before."""
+        """Return whether the step accepts an event.
+
+        Args:
+            value: The event.
+            ctx: `ctx.get_events_for_pattern(name)` returns the events that a step has accepted.
+
+        """
 
 
 class RichIterativeCondition(IterativeCondition, Function):
-    """An iterative condition that is opened and closed with its operator."""
+    """An iterative condition with `open` and `close`, which are called with those of its operator."""
 
 
 class SimpleCondition(ABC):
@@ -45,11 +51,11 @@ class SimpleCondition(ABC):
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Whether the event is taken."""
+        """Return whether the step accepts an event."""
 
     @staticmethod
     def of(function: Callable[[Any], bool]) -> SimpleCondition:
-        """A function as a condition."""
+        """Create a condition from a function of the event."""
         return _FunctionCondition(function)
 
 
@@ -62,97 +68,110 @@ class _FunctionCondition(SimpleCondition):
 
 
 @dataclass(frozen=True)
-class Given:
-    """A condition of the automaton, and its JSON where it has one."""
+class PatternCondition:
+    """A condition of the automaton with its JSON form, which is None for a Python function."""
 
     condition: Condition
     json: dict[str, Any] | None = None
 
-    def and_(self, other: Given) -> Given:
-        """Both."""
-        joined = None if self.json is None or other.json is None else {"and": [self.json, other.json]}
-        return Given(Both(self.condition, other.condition), joined)
+    def and_(self, other: PatternCondition) -> PatternCondition:
+        """Return the conjunction of two conditions."""
+        json = None if self.json is None or other.json is None else {"and": [self.json, other.json]}
+        return PatternCondition(Both(self.condition, other.condition), json)
 
-    def or_(self, other: Given) -> Given:
-        """One of both."""
-        joined = None if self.json is None or other.json is None else {"or": [self.json, other.json]}
-        return Given(Either(self.condition, other.condition), joined)
+    def or_(self, other: PatternCondition) -> PatternCondition:
+        """Return the disjunction of two conditions."""
+        json = None if self.json is None or other.json is None else {"or": [self.json, other.json]}
+        return PatternCondition(Either(self.condition, other.condition), json)
 
 
 class ConditionRegistry:
-    """Conditions by name: what patterns as data may refer to.
+    """Conditions by name, to which patterns in JSON can refer.
 
-    registry = ConditionRegistry(suspicious=lambda event: event.amount > 1000)
-    Pattern.begin("start").where(registry["suspicious"])
+    Example:
+        >>> from millstream.cep import Pattern
+        >>> registry = ConditionRegistry(suspicious=lambda event: event.amount > 1000)
+        >>> Pattern.begin("start").where(registry["suspicious"]).to_json()
+        {'steps': [{'name': 'start', 'where': {'condition': 'suspicious'}}]}
+
     """
 
     def __init__(self, **conditions: Any) -> None:
-        self._conditions: dict[str, Given] = {}
+        self._conditions: dict[str, PatternCondition] = {}
         for name, condition in conditions.items():
             self.register(name, condition)
 
     def register(self, name: str, condition: Any) -> ConditionRegistry:
-        """Let patterns use a condition by this name."""
-        self._conditions[name] = Given(as_given(condition).condition, {"condition": name})
+        """Register a condition.
+
+        Args:
+            name: The name by which patterns refer to it.
+            condition: Any value that `Pattern.where` accepts.
+
+        Returns:
+            This registry.
+
+        """
+        self._conditions[name] = PatternCondition(to_pattern_condition(condition).condition, {"condition": name})
         return self
 
-    def __getitem__(self, name: str) -> Given:
-        """The condition of a name, for `where`, `or_` and `until`."""
+    def __getitem__(self, name: str) -> PatternCondition:
+        """Return a registered condition, for `where`, `or_` and `until`."""
         if name not in self._conditions:
-            msg = f"there is no condition '{name}'"
-            raise UserError(msg, hint=f"registered are {', '.join(sorted(self._conditions)) or 'none'}")
+            msg = f"no condition '{name}' is registered"
+            raise UserError(msg, hint=f"registered conditions: {', '.join(sorted(self._conditions)) or 'none'}")
         return self._conditions[name]
 
 
-def as_given(value: Any, registry: ConditionRegistry | None = None) -> Given:
-    """What `where` was given as a condition."""
+def to_pattern_condition(value: Any, registry: ConditionRegistry | None = None) -> PatternCondition:
+    """Convert an argument of `where`, `or_` or `until` to a condition."""
     match value:
-        case Given():
+        case PatternCondition():
             return value
         case IterativeCondition():
-            return Given(Predicate(value.filter, iterative=True))
+            return PatternCondition(Predicate(value.filter, iterative=True))
         case SimpleCondition():
-            return Given(Predicate(value.filter))
+            return PatternCondition(Predicate(value.filter))
         case Expression():
-            return value_of(value, registry)
+            return compile_expression(value, registry)
         case dict():
-            return value_of(parse(value), registry)
+            return compile_expression(parse(value), registry)
     if isinstance(value, type):
         raise NotACondition(value, "it is a class; pass an instance")
     if not callable(value):
         raise NotACondition(value, f"it is of type {type(value).__name__}")
-    return Given(Predicate(value, iterative=_arity(value) == 2))
+    return PatternCondition(Predicate(value, iterative=_count_arguments(value) == 2))
 
 
-def value_of(expression: Expression, registry: ConditionRegistry | None) -> Given:
-    """An expression as a condition; the names in it are those of the registry."""
-    known = registry or ConditionRegistry()
-    return Given(expression.condition(lambda name: known[name].condition), expression.to_json())
+def compile_expression(expression: Expression, registry: ConditionRegistry | None) -> PatternCondition:
+    """Compile an expression to a condition; names in it refer to the registry."""
+    conditions = registry or ConditionRegistry()
+    return PatternCondition(expression.condition(lambda name: conditions[name].condition), expression.to_json())
 
 
-def _arity(function: Callable[..., Any]) -> int:
-    """1 for a function of the event, 2 for one that wants the context too."""
+def _count_arguments(function: Callable[..., Any]) -> int:
+    """Return 1 for a function of the event, 2 for a function of the event and the context."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some builtins have no signature
         return 1
-    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
-    required = [each for each in positional if each.default is each.empty]
-    variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters)
-    if len(required) > 2 or (not positional and not variadic):
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in positional if p.default is p.empty]
+    is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if len(required) > 2 or (not positional and not is_variadic):
         raise NotACondition(function, f"it takes {len(required)} arguments")
     return 2 if len(required) == 2 else 1
 
 
-def rich_conditions(condition: Condition) -> Iterator[RichIterativeCondition]:
-    """The conditions in a tree that want to be opened."""
+def find_rich_conditions(condition: Condition) -> Iterator[RichIterativeCondition]:
+    """Yield the conditions in a tree that must be opened and closed."""
     match condition:
         case Predicate(function=function):
             owner = getattr(function, "__self__", None)
             if isinstance(owner, RichIterativeCondition):
                 yield owner
         case Negation(of=of):
-            yield from rich_conditions(of)
+            yield from find_rich_conditions(of)
         case Both(one=one, other=other) | Either(one=one, other=other):
-            yield from rich_conditions(one)
-            yield from rich_conditions(other)
+            yield from find_rich_conditions(one)
+            yield from find_rich_conditions(other)

@@ -1,7 +1,7 @@
-"""What is done with matches: Flink's function classes.
+"""Functions that process matches: Flink's function classes.
 
-Promises: every kind of function becomes one object that the operator can call.
-Does not know: operators, streams."""
+Promises: the operator calls all classes of functions through the same methods.
+Does not know: operators and streams."""
 
 from __future__ import annotations
 
@@ -18,61 +18,101 @@ Match = dict[str, list[Any]]
 
 
 class PatternProcessFunction(Function):
-    """Is called with every match; what it yields are the results."""
+    """A function that is called with every match and yields results; it can use side outputs.
+
+    To process timed out partial matches as well, extend `TimedOutPartialMatchHandler` too.
+    """
 
     Context = MatchContext
 
     @abstractmethod
     def process_match(self, match: Match, ctx: MatchContext) -> Iterable[Any] | None:
-        """The results of a match; `match` has the events by the names of the steps."""
+        """Process a match.
+
+        Args:
+            match: The events by the names of the steps, in the order of the steps.
+            ctx: The timestamp of the match, the processing time, and `output(tag, value)` for side outputs.
+
+        Returns:
+            The results, in an iterable or as a generator; None for none.
+
+        """
 
 
 class TimedOutPartialMatchHandler(ABC):
-    """For a PatternProcessFunction that also wants partial matches whose time is over."""
+    """A mix-in for a `PatternProcessFunction` that also processes partial matches that timed out."""
 
     @abstractmethod
     def process_timed_out_match(self, match: Match, ctx: MatchContext) -> Iterable[Any] | None:
-        """A partial match; send what is to be told of it with `ctx.output(tag, value)`."""
+        """Process a partial match that timed out; emit results with `ctx.output(tag, value)`.
+
+        Args:
+            match: The events that were accepted so far, by the names of the steps.
+            ctx: The timestamp of the timeout, the processing time, and `output(tag, value)` for side outputs.
+
+        """
 
 
 class PatternSelectFunction(Function):
-    """One result per match."""
+    """A function that returns one result for each match."""
 
     @abstractmethod
     def select(self, match: Match) -> Any:
-        """The result."""
+        """Return the result of a match.
+
+        Args:
+            match: The events by the names of the steps.
+
+        """
 
 
 class PatternFlatSelectFunction(Function):
-    """Any number of results per match."""
+    """A function that returns any number of results for each match."""
 
     @abstractmethod
     def flat_select(self, match: Match) -> Iterable[Any] | None:
-        """The results."""
+        """Return or yield the results of a match.
+
+        Args:
+            match: The events by the names of the steps.
+
+        """
 
 
 class PatternTimeoutFunction(Function):
-    """One result per partial match whose time is over."""
+    """A function that returns one result for each partial match that timed out."""
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Any:
-        """The result for the side output."""
+        """Return the result for the side output.
+
+        Args:
+            match: The events that were accepted so far, by the names of the steps.
+            timeout_timestamp: When the partial match timed out, in milliseconds.
+
+        """
 
 
 class PatternFlatTimeoutFunction(Function):
-    """Any number of results per partial match whose time is over."""
+    """A function that returns any number of results for each partial match that timed out."""
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Iterable[Any] | None:
-        """The results for the side output."""
+        """Return or yield the results for the side output.
+
+        Args:
+            match: The events that were accepted so far, by the names of the steps.
+            timeout_timestamp: When the partial match timed out, in milliseconds.
+
+        """
 
 
-class Selecting(Function):
-    """select or flat_select, without timeouts."""
+class SelectAdapter(Function):
+    """Calls a select or flat-select function with matches."""
 
     def __init__(self, function: Any, method: str, *, flat: bool) -> None:
         self._function = function
-        self._select = _callable(function, method)
+        self._select = _find_callable(function, method)
         self._flat = flat
 
     def open(self, runtime_context: Any) -> None:
@@ -86,18 +126,18 @@ class Selecting(Function):
             self._function.close()
 
     def process_match(self, match: Match, ctx: MatchContext) -> Iterable[Any] | None:
-        """The results of a match."""
-        found = self._select(match)
-        return found if self._flat else (found,)
+        """Return the results of a match."""
+        selected = self._select(match)
+        return selected if self._flat else (selected,)
 
 
-class SelectingWithTimeout(Selecting):
-    """select or flat_select, with partial matches to a side output."""
+class SelectWithTimeoutAdapter(SelectAdapter):
+    """Calls a select or flat-select function with matches, and a timeout function with partial matches."""
 
     def __init__(self, function: Any, method: str, tag: OutputTag, timeout: Any, *, flat: bool) -> None:
         super().__init__(function, method, flat=flat)
         self._tag, self._timeout_function = tag, timeout
-        self._timeout = _callable(timeout, "timeout")
+        self._timeout = _find_callable(timeout, "timeout")
 
     def open(self, runtime_context: Any) -> None:
         """Open both functions."""
@@ -112,15 +152,15 @@ class SelectingWithTimeout(Selecting):
             self._timeout_function.close()
 
     def process_timed_out_match(self, match: Match, ctx: MatchContext) -> None:
-        """Send what the timeout function says to the side output."""
-        found = self._timeout(match, ctx.timestamp())
-        for value in (found or ()) if self._flat else (found,):
+        """Emit the results of the timeout function to the side output."""
+        results = self._timeout(match, ctx.timestamp())
+        for value in (results or ()) if self._flat else (results,):
             ctx.output(self._tag, value)
 
 
-def _callable(function: Any, method: str) -> Callable[..., Any]:
-    found = getattr(function, method, function)
-    if not callable(found):
+def _find_callable(function: Any, method: str) -> Callable[..., Any]:
+    target = getattr(function, method, function)
+    if not callable(target):
         msg = f"{function!r} cannot be called with a match"
         raise UserError(msg, hint=f"give a function, or an object with a method '{method}'")
-    return found  # type: ignore[no-any-return]
+    return target  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Pattern: how a sequence of events is described.
+"""Pattern: the description of a sequence of events.
 
-Promises: Flink's methods in Python spelling; a step that makes no sense is refused by the call that makes it.
-Does not know: streams, automata; `plan` is what they are made from."""
+Promises: Flink's methods in Python spelling. A method that makes the pattern invalid raises at once.
+Does not know: streams and automata; they are built from the result of `plan`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.cep import pattern_json
-from millstream.cep.conditions import ConditionRegistry, Given, as_given
+from millstream.cep.conditions import ConditionRegistry, PatternCondition, to_pattern_condition
 from millstream.cep.skip import AfterMatchSkipStrategy
 from millstream.errors import UserError
 from millstream.runtime.nfa.conditions import ALWAYS, Predicate
@@ -23,14 +23,24 @@ GROUP = "GroupPattern"
 
 
 class WithinType(Enum):
-    """What `within` limits: the time of the whole match, or from one event to the next."""
+    """What `within` limits: the time of the whole match, or the time between two consecutive events."""
 
     FIRST_AND_LAST = "FIRST_AND_LAST"
     PREVIOUS_AND_CURRENT = "PREVIOUS_AND_CURRENT"
 
 
 class Pattern:
-    """One step of a pattern, linked to the steps before it. Begin with `Pattern.begin`."""
+    """A step of a pattern with the steps before it; start with `Pattern.begin`.
+
+    Methods that configure a step, such as `where` and `times`, change it and return it. Methods that add a step, such
+    as `next`, return the new step.
+
+    Example:
+        >>> pattern = Pattern.begin("failed").where(lambda event: not event.ok).times(3).consecutive().within(60_000)
+        >>> pattern
+        Pattern(failed)
+
+    """
 
     def __init__(
         self,
@@ -41,143 +51,235 @@ class Pattern:
         group: Pattern | None = None,
     ) -> None:
         if not isinstance(name, str) or not name or ":" in name:
-            msg = f"{name!r} is no name for a step of a pattern"
-            raise MalformedPatternException(msg, hint="give a non-empty string without a colon")
+            msg = f"{name!r} is not a valid name of a pattern step"
+            raise MalformedPatternException(msg, hint="use a non-empty string without a colon")
         self._name, self._previous, self._group = name, previous, group
-        self._contiguity, self._skip = contiguity, skip_strategy
-        self._where: Given | None = None
-        self._until: Given | None = None
+        self._contiguity, self._skip_strategy = contiguity, skip_strategy
+        self._where: PatternCondition | None = None
+        self._until: PatternCondition | None = None
         self._times: Times | None = None
-        self._inner = Contiguity.RELAXED
+        self._inner_contiguity = Contiguity.RELAXED
         self._optional = self._greedy = False
         self._within: dict[WithinType, int] = {}
 
-    # ------------------------------------------------------------------------------------------- one after another
+    # ------------------------------------------------------------------------------------------------------- steps
 
     @staticmethod
     def begin(name: str | Pattern, skip_strategy: AfterMatchSkipStrategy | None = None) -> Pattern:
-        """The first step, or a group of steps to begin with."""
+        """Start a pattern.
+
+        Args:
+            name: The name of the first step, or a pattern that is a group of steps.
+            skip_strategy: Which partial matches are discarded after a match; by default none.
+
+        Returns:
+            The first step.
+
+        Raises:
+            MalformedPatternException: If the name is not valid.
+
+        """
         skip: Any = skip_strategy or AfterMatchSkipStrategy.no_skip()
         if not isinstance(skip, AfterMatchSkipStrategy):
             msg = f"{skip!r} is not a skip strategy"
             raise UserError(msg, hint="AfterMatchSkipStrategy.skip_past_last_event()")
-        return _step(name, None, Contiguity.STRICT, skip)
+        return _create_step(name, None, Contiguity.STRICT, skip)
 
     def next(self, name: str | Pattern) -> Pattern:
-        """A step whose event comes directly after."""
-        return _step(name, self, Contiguity.STRICT, self._skip)
+        """Add a step with strict contiguity: its event directly follows the event before.
+
+        Args:
+            name: The name of the step, or a pattern that is a group of steps.
+
+        """
+        return _create_step(name, self, Contiguity.STRICT, self._skip_strategy)
 
     def followed_by(self, name: str | Pattern) -> Pattern:
-        """A step whose event comes later; the first that fits is taken."""
-        return _step(name, self, Contiguity.RELAXED, self._skip)
+        """Add a step with relaxed contiguity: events that do not match it can lie between.
+
+        The first matching event is accepted.
+
+        Args:
+            name: The name of the step, or a pattern that is a group of steps.
+
+        """
+        return _create_step(name, self, Contiguity.RELAXED, self._skip_strategy)
 
     def followed_by_any(self, name: str | Pattern) -> Pattern:
-        """A step whose event comes later; each one that fits makes a match of its own."""
-        return _step(name, self, Contiguity.ANY, self._skip)
+        """Add a step with non-deterministic relaxed contiguity: each later matching event makes a match of its own.
+
+        Args:
+            name: The name of the step, or a pattern that is a group of steps.
+
+        """
+        return _create_step(name, self, Contiguity.ANY, self._skip_strategy)
 
     def not_next(self, name: str) -> Pattern:
-        """What must not come directly after."""
+        """Add a negated step: no event that matches it may directly follow the event before.
+
+        Raises:
+            MalformedPatternException: If the step before is optional.
+
+        """
         self._check_no_option_before_not()
-        return _step(name, self, Contiguity.NOT_NEXT, self._skip)
+        return _create_step(name, self, Contiguity.NOT_NEXT, self._skip_strategy)
 
     def not_followed_by(self, name: str) -> Pattern:
-        """What must not come before the next step, or, at the end, before the time of `within` is over."""
+        """Add a negated step: no event that matches it may occur before the next step.
+
+        At the end of the pattern, no such event may occur before the time of `within` is over.
+
+        Raises:
+            MalformedPatternException: If the step before is optional.
+
+        """
         self._check_no_option_before_not()
-        return _step(name, self, Contiguity.NOT_FOLLOWED_BY, self._skip)
+        return _create_step(name, self, Contiguity.NOT_FOLLOWED_BY, self._skip_strategy)
 
     def _check_no_option_before_not(self) -> None:
         if self._optional:
-            msg = f"'{self._name}' is optional, and what must not be cannot come after an optional step"
-            raise MalformedPatternException(msg, hint="write two patterns, with and without the optional step")
+            msg = f"'{self._name}' is optional, and a negated step cannot follow an optional step"
+            raise MalformedPatternException(msg, hint="use two patterns, with and without the optional step")
 
     # ---------------------------------------------------------------------------------------------------- conditions
 
     def where(self, condition: Any) -> Pattern:
-        """The events of this step; another condition is joined by "and"."""
+        """Add a condition that events of this step must satisfy; several conditions are combined with "and".
+
+        Args:
+            condition: A function of the event or of the event and the context, a condition object, an expression of
+                `field`, or a condition of a `ConditionRegistry`.
+
+        Raises:
+            NotACondition: If the value is none of these.
+
+        """
         self._check_not_a_group("where")
-        given = as_given(condition)
-        self._where = given if self._where is None else self._where.and_(given)
+        new_condition = to_pattern_condition(condition)
+        self._where = new_condition if self._where is None else self._where.and_(new_condition)
         return self
 
     def or_(self, condition: Any) -> Pattern:
-        """Other events of this step: joined by "or" to the conditions so far."""
+        """Add an alternative to the conditions of this step so far; it is combined with them by "or".
+
+        Args:
+            condition: A condition, as for `where`.
+
+        """
         self._check_not_a_group("or_")
-        given = as_given(condition)
-        self._where = given if self._where is None else self._where.or_(given)
+        new_condition = to_pattern_condition(condition)
+        self._where = new_condition if self._where is None else self._where.or_(new_condition)
         return self
 
     def subtype(self, subtype_class: Any) -> Pattern:
-        """Only events of a class."""
+        """Accept only events that are instances of a class."""
         self._check_not_a_group("subtype")
         if not isinstance(subtype_class, type):
-            msg = f"{subtype_class!r} is not a class"
+            msg = f"subtype needs a class, not {subtype_class!r}"
             raise UserError(msg)
-        given = Given(Predicate(lambda event: isinstance(event, subtype_class)))
-        self._where = given if self._where is None else self._where.and_(given)
+        new_condition = PatternCondition(Predicate(lambda event: isinstance(event, subtype_class)))
+        self._where = new_condition if self._where is None else self._where.and_(new_condition)
         return self
 
     def until(self, condition: Any) -> Pattern:
-        """What ends a loop: no event is taken from this one on."""
+        """Set the stop condition of a looping step: no further events are accepted when an event satisfies it.
+
+        Args:
+            condition: A condition, as for `where`.
+
+        Raises:
+            MalformedPatternException: If the step does not loop, or already has a stop condition.
+
+        """
         if self._until is not None:
-            msg = f"'{self._name}' has an until condition already"
-            raise MalformedPatternException(msg, hint="join both in one condition")
+            msg = f"'{self._name}' already has an until condition"
+            raise MalformedPatternException(msg, hint="combine both in one condition")
         if self._times is None or self._times.most is not None:
-            msg = f"'{self._name}' does not loop, so there is nothing until could end"
+            msg = f"'{self._name}' is not a looping step, so it cannot have an until condition"
             raise MalformedPatternException(msg, hint="call one_or_more() or times_or_more(n) before until")
-        self._until = as_given(condition)
+        self._until = to_pattern_condition(condition)
         return self
 
     def within(self, window_time: Length | None, within_type: WithinType | str = WithinType.FIRST_AND_LAST) -> Pattern:
-        """How long a match may take in all, or from the event before to the event of this step."""
+        """Limit the time of a match. A partial match that takes longer is discarded and times out.
+
+        Args:
+            window_time: The time in milliseconds, or as a `Duration`, `Time` or `timedelta`.
+            within_type: Whether the limit is for the whole match, or from the event before to the event of this step.
+
+        """
         if window_time is not None:
-            self._within[WithinType(within_type)] = _length(window_time)
+            self._within[WithinType(within_type)] = _to_millis(window_time)
         return self
 
-    # -------------------------------------------------------------------------------------------------- how often
+    # ------------------------------------------------------------------------------------------------- quantifiers
 
     def optional(self) -> Pattern:
-        """The step may be left out."""
+        """Make the step optional.
+
+        Raises:
+            MalformedPatternException: If it is already optional or negated, or follows a greedy step.
+
+        """
         if self._previous is not None and self._previous._greedy:
             msg = f"'{self._name}' cannot be optional after the greedy '{self._previous._name}'"
             raise MalformedPatternException(msg)
         if self._optional:
-            msg = f"'{self._name}' is optional already"
+            msg = f"'{self._name}' is already optional"
             raise MalformedPatternException(msg)
         if self._contiguity.is_not:
-            msg = f"'{self._name}' says what must not be, and cannot be optional"
+            msg = f"'{self._name}' is a negated step and cannot be optional"
             raise MalformedPatternException(msg)
         self._optional = True
         return self
 
     def one_or_more(self, window_time: Length | None = None) -> Pattern:
-        """Once or more often; `window_time` limits the time from one to the next."""
+        """Let the step occur once or more often.
+
+        Args:
+            window_time: The maximum time from one occurrence to the next.
+
+        """
         return self._repeat(1, None, window_time)
 
     def times_or_more(self, times: int, window_time: Length | None = None) -> Pattern:
-        """So many times or more often."""
+        """Let the step occur at least a number of times.
+
+        Args:
+            times: The minimum number.
+            window_time: The maximum time from one occurrence to the next.
+
+        """
         return self._repeat(times, None, window_time)
 
     def times(
         self, from_times: int, to_times: int | Length | None = None, window_time: Length | None = None
     ) -> Pattern:
-        """Exactly so many times, or between two numbers of times; from 0 makes the step optional."""
+        """Let the step occur an exact number of times, or a number in a range.
+
+        Args:
+            from_times: The exact or minimum number; with a maximum, 0 makes the step optional.
+            to_times: The maximum number.
+            window_time: The maximum time from one occurrence to the next.
+
+        """
         if window_time is None and to_times is not None and not isinstance(to_times, int):
             to_times, window_time = None, to_times
         if to_times is None:
             return self._repeat(from_times, from_times, window_time)
         if from_times == 0 and to_times == 0:
             msg = f"'{self._name}' would occur from 0 to 0 times"
-            raise MalformedPatternException(msg, hint="leave the step out")
+            raise MalformedPatternException(msg, hint="remove the step")
         repeated = self._repeat(max(from_times, 1) if from_times == 0 else from_times, to_times, window_time)
         self._optional = self._optional or from_times == 0
         return repeated
 
     def _repeat(self, least: int, most: Any, window_time: Length | None) -> Pattern:
         if self._contiguity.is_not:
-            msg = f"'{self._name}' says what must not be, and cannot occur several times"
+            msg = f"'{self._name}' is a negated step and cannot occur several times"
             raise MalformedPatternException(msg)
         if self._times is not None or self._optional:
-            msg = f"'{self._name}' already says how often it occurs"
+            msg = f"'{self._name}' already has a quantifier"
             raise MalformedPatternException(msg, hint="call times, one_or_more or times_or_more once, before optional")
         for number in (least, most):
             if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
@@ -186,87 +288,93 @@ class Pattern:
         if most is not None and most < least:
             msg = f"'{self._name}' cannot occur from {least} to {most} times"
             raise MalformedPatternException(msg, hint="give the smaller number first")
-        self._times = Times(least, most, None if window_time is None else _length(window_time))
+        self._times = Times(least, most, None if window_time is None else _to_millis(window_time))
         return self
 
     def greedy(self) -> Pattern:
-        """Take as many events as can be had, so that only the longest matches are found."""
+        """Let a repeated step accept as many events as possible.
+
+        Raises:
+            MalformedPatternException: If the step is not repeated, is a group or negated, or allows combinations.
+
+        """
         if self._contiguity.is_not or self._group is not None:
-            what = "a group" if self._group is not None else "a step that must not be"
-            msg = f"'{self._name}' is {what}, and cannot be greedy"
+            step_type = "a group" if self._group is not None else "a negated step"
+            msg = f"'{self._name}' is {step_type} and cannot be greedy"
             raise MalformedPatternException(msg)
-        if self._inner is Contiguity.ANY:
-            msg = f"'{self._name}' allows combinations, and cannot be greedy"
+        if self._inner_contiguity is Contiguity.ANY:
+            msg = f"'{self._name}' allows combinations and cannot be greedy"
             raise MalformedPatternException(msg)
         self._check_repeats("greedy")
         self._greedy = True
         return self
 
     def consecutive(self) -> Pattern:
-        """The events of a repeated step come directly one after another."""
-        return self._set_inner(Contiguity.STRICT, "consecutive")
+        """Require strict contiguity between the events of a repeated step."""
+        return self._set_inner_contiguity(Contiguity.STRICT, "consecutive")
 
     def allow_combinations(self) -> Pattern:
-        """A repeated step may leave out events that fit."""
-        return self._set_inner(Contiguity.ANY, "allow_combinations")
+        """Use non-deterministic relaxed contiguity in a repeated step: matching events can be skipped."""
+        return self._set_inner_contiguity(Contiguity.ANY, "allow_combinations")
 
-    def _set_inner(self, inner: Contiguity, method: str) -> Pattern:
+    def _set_inner_contiguity(self, inner: Contiguity, method: str) -> Pattern:
         self._check_repeats(method)
-        if self._inner is not Contiguity.RELAXED:
-            msg = f"'{self._name}' is {'consecutive' if self._inner is Contiguity.STRICT else 'combining'} already"
-            raise MalformedPatternException(msg, hint="call consecutive or allow_combinations, once")
-        self._inner = inner
+        if self._inner_contiguity is not Contiguity.RELAXED:
+            called = "consecutive" if self._inner_contiguity is Contiguity.STRICT else "allow_combinations"
+            msg = f"{called} was already called on '{self._name}'"
+            raise MalformedPatternException(msg, hint="call either consecutive or allow_combinations, once")
+        self._inner_contiguity = inner
         return self
 
     def _check_repeats(self, method: str) -> None:
         if self._times is None:
-            msg = f"'{self._name}' occurs once, so {method} means nothing"
+            msg = f"'{self._name}' occurs once, so {method} has no meaning"
             raise MalformedPatternException(msg, hint="call times, one_or_more or times_or_more first")
 
     def _check_not_a_group(self, method: str) -> None:
         if self._group is not None:
-            msg = f"a group has no {method}"
-            raise MalformedPatternException(msg, hint="give conditions to the steps of the group")
+            msg = f"{method} cannot be called on a group of steps"
+            raise MalformedPatternException(msg, hint="add conditions to the steps of the group")
 
-    # -------------------------------------------------------------------------------------------------- what it is
+    # -------------------------------------------------------------------------------------------------- properties
 
     def get_name(self) -> str:
-        """The step's name."""
+        """Return the name of the step."""
         return self._name
 
     def get_previous(self) -> Pattern | None:
-        """The step before."""
+        """Return the step before; None if this is the first step."""
         return self._previous
 
     def get_window_size(self, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Duration | None:
-        """What `within` was given."""
-        found = self._within.get(within_type)
-        return None if found is None else Duration.of_millis(found)
+        """Return the time that `within` has set; None if it was not called."""
+        length = self._within.get(within_type)
+        return None if length is None else Duration.of_millis(length)
 
     def get_after_match_skip_strategy(self) -> AfterMatchSkipStrategy:
-        """The skip strategy the pattern began with."""
-        return self._skip
+        """Return the skip strategy of the pattern."""
+        return self._skip_strategy
 
     def steps(self) -> list[Pattern]:
-        """All steps, from the first to this one."""
-        found: list[Pattern] = []
+        """Return all steps from the first to this one."""
+        steps: list[Pattern] = []
         step: Pattern | None = self
         while step is not None:
-            found.append(step)
+            steps.append(step)
             step = step._previous
-        return found[::-1]
+        return steps[::-1]
 
     def plan(self) -> PatternPlan:
-        """The pattern up to this step, as the automaton takes it."""
-        return PatternPlan(tuple(step._step() for step in self.steps()), self._skip._skip)
+        """Return the frozen form of the pattern from which an automaton is compiled."""
+        return PatternPlan(tuple(step._to_plan_step() for step in self.steps()), self._skip_strategy._skip)
 
-    def _step(self) -> Step:
+    def _to_plan_step(self) -> Step:
         return Step(
             name=self._name,
             contiguity=self._contiguity,
             condition=ALWAYS if self._where is None else self._where.condition,
             times=self._times,
-            inner=self._inner,
+            inner=self._inner_contiguity,
             optional=self._optional,
             greedy=self._greedy,
             until=None if self._until is None else self._until.condition,
@@ -276,32 +384,46 @@ class Pattern:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The pattern as plain values; its conditions must be expressions or registered ones."""
+        """Return the pattern as JSON values.
+
+        Raises:
+            NotData: If a condition is a Python function that is not registered.
+
+        """
         return pattern_json.write(self)
 
     @staticmethod
     def from_json(data: str | bytes | dict[str, Any], registry: ConditionRegistry | None = None) -> Pattern:
-        """The pattern that JSON describes; conditions by name are those of the registry. Nothing is executed."""
+        """Read a pattern; nothing in it is executed.
+
+        Args:
+            data: JSON as text, bytes or values.
+            registry: The conditions that the pattern can refer to by name.
+
+        Raises:
+            InvalidPatternJson: If the JSON does not describe a pattern.
+
+        """
         return pattern_json.read(data, registry, Pattern.begin)
 
     def __repr__(self) -> str:
         return f"Pattern({' > '.join(step._name for step in self.steps())})"
 
 
-def _step(
+def _create_step(
     name: str | Pattern, previous: Pattern | None, contiguity: Contiguity, skip: AfterMatchSkipStrategy
 ) -> Pattern:
     if isinstance(name, Pattern):
         if contiguity.is_not:
-            msg = "a group cannot be what must not come"
-            raise MalformedPatternException(msg, hint="give a single step")
+            msg = "a group of steps cannot be negated"
+            raise MalformedPatternException(msg, hint="give the name of a single step")
         return Pattern(GROUP, previous, contiguity, skip, name)
     return Pattern(name, previous, contiguity, skip)
 
 
-def _length(value: Length) -> int:
+def _to_millis(value: Length) -> int:
     length = millis(value)
     if length < 0:
-        msg = f"a pattern cannot be matched within {length} ms"
+        msg = f"the time of a pattern cannot be negative: {length} ms"
         raise MalformedPatternException(msg, hint="give a time of zero or more")
     return length

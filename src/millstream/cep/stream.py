@@ -1,7 +1,7 @@
-"""CEP.pattern(stream, pattern): a pattern on a stream, and what becomes of its matches.
+"""CEP and PatternStream: apply patterns to streams and select their matches.
 
-Promises: Flink's methods in Python spelling; the automaton is made once here, so that a pattern that makes no sense is
-refused while the program is written.
+Promises: Flink's methods in Python spelling. The pattern is compiled when the program is built, so an invalid pattern
+is refused before the job runs.
 Does not know: how matching works."""
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from millstream.cep.conditions import ConditionRegistry, rich_conditions
+from millstream.cep.conditions import ConditionRegistry, find_rich_conditions
 from millstream.cep.dynamic import DynamicCepSpec
-from millstream.cep.functions import PatternProcessFunction, Selecting, SelectingWithTimeout
+from millstream.cep.functions import PatternProcessFunction, SelectAdapter, SelectWithTimeoutAdapter
 from millstream.cep.pattern import Pattern
 from millstream.datastream.call_types import result_type
 from millstream.datastream.data_stream import DataStream
@@ -20,7 +20,7 @@ from millstream.errors import UserError
 from millstream.functions import Function
 from millstream.graph.transformations import Input
 from millstream.runtime.keys import KeySelection
-from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.pattern import Step
 from millstream.runtime.operators.cep import CepSpec
 from millstream.runtime.partitioners import Broadcast, Hash
@@ -35,7 +35,10 @@ def _same_key(_: Any) -> int:
 
 
 class PatternStream:
-    """A stream with a pattern. Event time unless told otherwise."""
+    """A stream and a pattern that is searched for in it; in event time unless `in_processing_time` is called.
+
+    Each method returns a new stream or a changed copy.
+    """
 
     def __init__(self, stream: Any, spec: Callable[..., CepSpec], name: str) -> None:
         if not isinstance(stream, DataStream):
@@ -44,32 +47,56 @@ class PatternStream:
         self._stream, self._spec, self._name = stream, spec, name
         self._options: dict[str, Any] = {}
 
-    def _with(self: S, **options: Any) -> S:
+    def _with_options(self: S, **options: Any) -> S:
         changed = type(self).__new__(type(self))
         changed.__dict__.update(self.__dict__)
         changed._options = {**self._options, **options}
         return changed
 
     def in_processing_time(self: S) -> S:
-        """Match events as they come."""
-        return self._with(processing_time=True)
+        """Match events in the order of arrival, with the processing time for `within`."""
+        return self._with_options(processing_time=True)
 
     def in_event_time(self: S) -> S:
-        """Match events in the order of their timestamps, when the watermark has passed them."""
-        return self._with(processing_time=False)
+        """Match events in the order of their timestamps when the watermark has passed them; the default."""
+        return self._with_options(processing_time=False)
 
     def with_comparator(self: S, comparator: Callable[[Any, Any], int]) -> S:
-        """Order events of the same time by a function of two events, negative when the first comes first."""
-        return self._with(comparator=comparator)
+        """Order events with equal timestamps.
+
+        Args:
+            comparator: A function of two events that is negative if the first comes first, positive if it comes last,
+                else 0.
+
+        """
+        return self._with_options(comparator=comparator)
 
     def side_output_late_data(self: S, late_data_output_tag: OutputTag) -> S:
-        """Send events that come after the watermark to a side output."""
-        return self._with(late_tag=late_data_output_tag.tag_id)
+        """Emit late events, whose timestamp the watermark has passed, to a side output instead of dropping them.
+
+        Args:
+            late_data_output_tag: The tag of the side output of the resulting stream.
+
+        """
+        return self._with_options(late_tag=late_data_output_tag.tag_id)
 
     # ------------------------------------------------------------------------------------------------------ results
 
     def process(self, pattern_process_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """A function that is called with every match, and may send to side outputs."""
+        """Apply a process function to every match.
+
+        Args:
+            pattern_process_function: A `PatternProcessFunction`. If it is a `TimedOutPartialMatchHandler` too, it is
+                also called with partial matches that timed out.
+            output_type: The type of the results; by default derived from the annotation of `process_match`.
+
+        Returns:
+            The stream of the results.
+
+        Raises:
+            UserError: If the function has no method `process_match`.
+
+        """
         function = pattern_process_function
         if not callable(getattr(function, "process_match", None)):
             msg = f"{function!r} has no process_match"
@@ -77,37 +104,63 @@ class PatternStream:
         return self._apply(function, result_type(output_type, function.process_match, element=True))
 
     def select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """One result per match: `select(function)`, or `select(tag, timeout_function, function)`."""
+        """Apply a function that returns one result for each match.
+
+        Args:
+            *functions: A function or `PatternSelectFunction`; or an `OutputTag` and a timeout function for partial
+                matches that timed out, and then the function.
+            output_type: The type of the results; by default derived from the annotation of the function.
+
+        Returns:
+            The stream of the results.
+
+        Raises:
+            UserError: If the arguments are of another form.
+
+        """
         return self._select(functions, "select", output_type, flat=False)
 
     def flat_select(self, *functions: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Any number of results per match: `flat_select(function)`, or with a tag and a timeout function before it."""
+        """Apply a function that returns any number of results for each match.
+
+        Args:
+            *functions: A function or `PatternFlatSelectFunction`; or an `OutputTag` and a timeout function for partial
+                matches that timed out, and then the function.
+            output_type: The type of the results; by default derived from the annotation of the function.
+
+        Returns:
+            The stream of the results.
+
+        Raises:
+            UserError: If the arguments are of another form.
+
+        """
         return self._select(functions, "flat_select", output_type, flat=True)
 
-    def _select(self, given: tuple[Any, ...], method: str, output_type: Any, *, flat: bool) -> DataStream:
-        match given:
+    def _select(self, functions: tuple[Any, ...], method: str, output_type: Any, *, flat: bool) -> DataStream:
+        match functions:
             case (OutputTag() as tag, timeout, function):
-                calling: Selecting = SelectingWithTimeout(function, method, tag, timeout, flat=flat)
-            case (function, TypeInformation() as kind):
-                return self._select((function,), method, kind, flat=flat)
+                adapter: SelectAdapter = SelectWithTimeoutAdapter(function, method, tag, timeout, flat=flat)
+            case (function, TypeInformation() as type_info):
+                return self._select((function,), method, type_info, flat=flat)
             case (function,):
-                calling = Selecting(function, method, flat=flat)
+                adapter = SelectAdapter(function, method, flat=flat)
             case _:
-                msg = f"{method} was given {len(given)} arguments"
-                raise UserError(msg, hint=f"{method}(function), or {method}(tag, timeout_function, function)")
-        return self._apply(calling, result_type(output_type, getattr(function, method, function), element=flat))
+                msg = f"{method} was called with {len(functions)} arguments"
+                raise UserError(msg, hint=f"call {method}(function), or {method}(tag, timeout_function, function)")
+        return self._apply(adapter, result_type(output_type, getattr(function, method, function), element=flat))
 
-    def _apply(self, function: Function | PatternProcessFunction, kind: TypeInformation) -> DataStream:
+    def _apply(self, function: Function | PatternProcessFunction, output_type: TypeInformation) -> DataStream:
         stream = self._stream
         key = stream._key_selection()
-        more: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if key is None:
             key = KeySelection(Types.INT(), selector=_same_key)
-            more["parallelism"] = 1
+            settings["parallelism"] = 1
         spec = self._spec(key=key, input_type=stream.get_type(), function=function, **self._options)
-        inputs = tuple(dataclasses.replace(each, partitioner=Hash(key)) for each in stream._inputs)
+        inputs = tuple(dataclasses.replace(edge, partitioner=Hash(key)) for edge in stream._inputs)
         number = stream._env._program.add(
-            self._name, spec, kind, inputs + self._other_inputs(), key_type=key.key_type, **more
+            self._name, spec, output_type, inputs + self._other_inputs(), key_type=key.key_type, **settings
         )
         return stream._env._stream(number)
 
@@ -116,57 +169,104 @@ class PatternStream:
 
 
 class DynamicPatternStream(PatternStream):
-    """A stream with patterns that come and go while the job runs."""
+    """A stream and patterns that are added, replaced and removed while the job runs."""
 
     def __init__(self, stream: DataStream, patterns: DataStream, registry: ConditionRegistry | None) -> None:
         super().__init__(stream, DynamicCepSpec.of(registry), "Dynamic patterns")
         self._patterns = patterns
 
     def side_output_rejected_patterns(self, output_tag: OutputTag) -> DynamicPatternStream:
-        """Send texts that say why a pattern was refused to a side output."""
-        return self._with(rejected_tag=output_tag.tag_id)
+        """Emit an error message for each rejected record of the pattern stream to a side output.
+
+        Args:
+            output_tag: The tag of the side output of the resulting stream.
+
+        """
+        return self._with_options(rejected_tag=output_tag.tag_id)
 
     def _other_inputs(self) -> tuple[Input, ...]:
-        return tuple(dataclasses.replace(each, side=1, partitioner=Broadcast()) for each in self._patterns._inputs)
+        return tuple(dataclasses.replace(edge, side=1, partitioner=Broadcast()) for edge in self._patterns._inputs)
 
 
 class CEP:
-    """Where patterns meet streams."""
+    """The entry point of complex event processing.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> events = env.from_collection([1, 5, 9])
+        >>> rise = Pattern.begin("low").where(lambda n: n < 3).followed_by("high").where(lambda n: n > 7)
+        >>> matches = CEP.pattern(events, rise).in_processing_time().select(lambda match: (match["low"], match["high"]))
+        >>> list(matches.execute_and_collect())
+        [([1], [9])]
+
+    """
 
     @staticmethod
     def pattern(stream: DataStream, pattern: Any, comparator: Callable[[Any, Any], int] | None = None) -> PatternStream:
-        """Look for a pattern in a stream: in each key by itself, or in the whole of a stream without keys."""
+        """Search for a pattern in a stream.
+
+        The events of each key of a keyed stream are matched separately. A stream without keys is matched as a whole,
+        with parallelism 1.
+
+        Args:
+            stream: The events.
+            pattern: The pattern.
+            comparator: A function that orders events with equal timestamps; see `PatternStream.with_comparator`.
+
+        Returns:
+            A pattern stream, for `process`, `select` or `flat_select`.
+
+        Raises:
+            MalformedPatternException: If the pattern is not valid.
+
+        """
         if not isinstance(pattern, Pattern):
             msg = f"{pattern!r} is not a pattern"
             raise UserError(msg, hint="Pattern.begin('first').where(...)")
         plan = pattern.plan()
-        automaton(plan)
-        opened = {id(each): each for step in _all(plan.steps) for each in _opened(step)}
+        compile_pattern(plan)
+        rich_conditions = {
+            id(condition): condition for step in _all_steps(plan.steps) for condition in _rich_conditions_of(step)
+        }
 
-        def spec(**options: Any) -> CepSpec:
-            return CepSpec(plan=plan, opened=tuple(opened.values()), **options)
+        def create_spec(**options: Any) -> CepSpec:
+            return CepSpec(plan=plan, opened=tuple(rich_conditions.values()), **options)
 
-        found = PatternStream(stream, spec, f"Pattern: {' > '.join(step.name for step in plan.steps)}")
-        return found if comparator is None else found.with_comparator(comparator)
+        matches = PatternStream(stream, create_spec, f"Pattern: {' > '.join(step.name for step in plan.steps)}")
+        return matches if comparator is None else matches.with_comparator(comparator)
 
     @staticmethod
     def dynamic_patterns(
         stream: DataStream, pattern_stream: DataStream, registry: ConditionRegistry | None = None
     ) -> DynamicPatternStream:
-        """Look for patterns that a second stream brings while the job runs.
+        """Search for patterns that a second stream adds and removes while the job runs.
 
-        Its records are JSON (text, bytes or dicts): {"id": ..., "version": ..., "pattern": {...}} brings a pattern, or
-        replaces one of another version; {"id": ..., "remove": true} takes it away. Partial matches go with their
-        pattern. A record that makes no sense is counted, and told to `side_output_rejected_patterns`.
+        The records of the pattern stream are JSON (text, bytes or dicts). `{"id": ..., "version": ..., "pattern":
+        {...}}` adds a pattern, or replaces the pattern with this id if the version or the pattern differs. `{"id": ...,
+        "remove": true}` removes it. Removing or replacing a pattern discards its partial matches. An invalid record is
+        counted in a metric and reported to `side_output_rejected_patterns`.
 
-        The pattern stream has its say in event time, as every input has: give it watermarks, or let it be idle."""
+        In event time, the watermark is the minimum of both streams. The pattern stream must therefore emit watermarks
+        or be idle.
+
+        Args:
+            stream: The events.
+            pattern_stream: The patterns; each subtask receives all of them.
+            registry: The conditions that patterns can refer to by name.
+
+        Returns:
+            A pattern stream, for `process`, `select` or `flat_select`.
+
+        """
         return DynamicPatternStream(stream, pattern_stream, registry)
 
 
-def _all(steps: tuple[Step, ...]) -> list[Step]:
-    return [each for step in steps for each in (step, *_all(step.group))]
+def _all_steps(steps: tuple[Step, ...]) -> list[Step]:
+    return [nested for step in steps for nested in (step, *_all_steps(step.group))]
 
 
-def _opened(step: Step) -> list[Function]:
-    found: list[Function] = list(rich_conditions(step.condition))
-    return found if step.until is None else [*found, *rich_conditions(step.until)]
+def _rich_conditions_of(step: Step) -> list[Function]:
+    conditions: list[Function] = list(find_rich_conditions(step.condition))
+    return conditions if step.until is None else [*conditions, *find_rich_conditions(step.until)]

@@ -101,6 +101,20 @@ class Snapshot:
         return needed
 
 
+def dispose_savepoint(path: str) -> Snapshot:
+    """Delete a savepoint, and return what was deleted.
+
+    Raises:
+        NotASavepoint: The path is a checkpoint, which belongs to its job.
+
+    """
+    snapshot = open_snapshot(path)
+    if snapshot.metadata.savepoint is None:
+        raise NotASavepoint(path)
+    snapshot.dispose()
+    return snapshot
+
+
 def open_snapshot(path: str, like: CheckpointStorage | None = None) -> Snapshot:
     """Open the checkpoint or savepoint at a path; `like` is a storage on the same file system."""
     directory = absolute_location(path)

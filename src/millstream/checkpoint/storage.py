@@ -11,7 +11,6 @@ Does not know: what the bytes mean, or which files may be deleted."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import itertools
 import os
@@ -321,11 +320,11 @@ class CheckpointStorage:
     # -- the directory -------------------------------------------------------------------------------------------
 
     def check_writable(self) -> None:
-        """Check that the root exists, that a file can be written, renamed, read and deleted, and that creating a file
-        fails if it exists, which checkpoints depend on. Raises `StorageFailure` or `NoConditionalWrites`."""
+        """Create the root if it is missing, and check that a file can be written, renamed, read and deleted, and that
+        creating a file fails if it exists, which checkpoints depend on. Raises `StorageFailure` or
+        `NoConditionalWrites`."""
         with self._translate_errors("use the checkpoint directory", self.root):
-            if not isinstance(self._fs, ObjectStore) and not self._fs.exists(self.root):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.root)
+            self._fs.make_dirs(self.root)
             probe = f"{self.root}/{_temporary_name('probe')}"
             try:
                 self._fs.write_bytes(probe, b"probe", self._sync)

@@ -20,7 +20,7 @@ from millstream.checkpoint.state_files import StateReader
 from millstream.checkpoint.storage import METADATA, CheckpointStorage
 from millstream.checkpoint.storage_errors import VoidCheckpoint
 from millstream.errors import MillstreamError, UserError
-from millstream.graph.explain import aligned, printable
+from millstream.graph.explain import align_columns, printable
 from millstream.state.handles import Handle
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _format_list(snapshots: Sequence[Snapshot]) -> Iterable[str]:
         numbers = (str(metadata.epoch), str(len(metadata.operators)))
         sizes = (_format_size(metadata.full_size), _format_size(metadata.bytes_new))
         rows.append((printable(path), job, taken, *numbers, *sizes, damage))
-    return aligned(rows)
+    return align_columns(rows)
 
 
 def _format_details(snapshots: Sequence[Snapshot]) -> Iterable[str]:
@@ -231,7 +231,7 @@ def _format_operator(operator: OperatorSnapshot) -> Iterable[str]:
         )
         for subtask, handle in files
     ]
-    yield from (f"    {line}" for line in aligned(rows))
+    yield from (f"    {line}" for line in align_columns(rows))
 
 
 def _to_json(snapshot: Snapshot, is_detailed: bool) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _to_json(snapshot: Snapshot, is_detailed: bool) -> dict[str, Any]:
 
 
 def _indent(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    return (f"  {line}" for line in aligned(rows))
+    return (f"  {line}" for line in align_columns(rows))
 
 
 def _format_value(value: Any) -> str:

@@ -215,7 +215,7 @@ def java() -> Finding:
 def classes(archive: bool) -> Finding:
     """Check for the class archive that makes Spark start faster; with `archive`, create it."""
     runtime = find_java()
-    path = class_archive.made(runtime) if archive else runtime.archive
+    path = class_archive.create_archive(runtime) if archive else runtime.archive
     if path is None or not path.exists():
         return Finding(
             "classes", Status.OK, "not archived", "millstream doctor --archive-classes makes Spark start faster"

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from millstream import __version__
-from millstream.cli import chaos, checkpoints, doctor, info, rescale, run, savepoint, sql, state, txn
+from millstream.cli import checkpoints, doctor, info, installed_commands, jobs, rescale, run, savepoint, sql, state, txn
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (run, sql, info, rescale, checkpoints, savepoint, state, txn, doctor, chaos)
+COMMANDS = (run, sql, info, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="<command>", required=True)
     for command in COMMANDS:
         command.add_parser(subparsers)
-    args = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if not words or words[0] not in subparsers.choices:  # a command of this package needs no search for others
+        installed_commands.add_parsers(subparsers)
+    args = parser.parse_args(savepoint.with_action(words))
     try:
         code: int = args.run(args)
     except InternalError:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream import options
+from millstream.client import unexecuted
 from millstream.client.program import run_program
-from millstream.errors import InternalError, MillstreamError, UserError
+from millstream.client.uncaught_errors import CANCELLED_TEXT, format_error
+from millstream.errors import InternalError, UserError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -183,51 +183,11 @@ def run_guarded(path: str, run: Callable[[], None]) -> int:
     except InternalError:
         raise
     except KeyboardInterrupt:
-        print("millstream: cancelled", file=sys.stderr)
+        unexecuted.forget_all()
+        print(CANCELLED_TEXT, file=sys.stderr)
         return CANCELLED
     except Exception as problem:
+        unexecuted.forget_all()
         print(format_error(path, problem), file=sys.stderr)
         return 1
     return 0
-
-
-def format_error(path: str, problem: Exception) -> str:
-    """Format an error for the author of the program.
-
-    A traceback begins in the file of the program. An error of millstream has no traceback, but the line of the program
-    that caused it."""
-    trace = traceback.TracebackException.from_exception(problem)
-    if not isinstance(problem, MillstreamError):
-        for link in _chain_of_causes(trace):
-            link.stack[:] = _frames_from_program(path, link.stack)
-        return "".join(trace.format()).rstrip()
-    has_traceback = "\n" in problem.message  # of a user function
-    lines = [problem.message if has_traceback else f"millstream: {problem.message}"]
-    frames = [frame for frame in trace.stack if _is_program(path, frame)]
-    if frames and not has_traceback:
-        lines.append(f"  at {frames[-1].filename}, line {frames[-1].lineno}: {frames[-1].line}")
-    if problem.hint:
-        lines.append(f"  hint: {problem.hint}")
-    return "\n".join(lines)
-
-
-def _chain_of_causes(trace: traceback.TracebackException) -> list[traceback.TracebackException]:
-    chain = [trace]
-    for link in chain:
-        chain += [cause for cause in (link.__cause__, link.__context__) if cause is not None]
-    return chain
-
-
-def _frames_from_program(path: str, stack: Sequence[traceback.FrameSummary]) -> Sequence[traceback.FrameSummary]:
-    first = next((index for index, frame in enumerate(stack) if _is_program(path, frame)), None)
-    if first is not None:
-        return stack[first:]
-    # a syntax error in the program, or a cause that was raised elsewhere: no frame is in the file of the program
-    return [frame for frame in stack if "runpy" not in frame.filename and not frame.filename.startswith(_PACKAGE)]
-
-
-def _is_program(path: str, frame: traceback.FrameSummary) -> bool:
-    return frame.filename == path or Path(frame.filename) == Path(path)
-
-
-_PACKAGE = str(Path(__file__).parent.parent)

@@ -1,4 +1,4 @@
-"""`millstream savepoint check|show|dispose`: checks, shows and disposes savepoints.
+"""`millstream savepoint trigger|check|show|dispose`: writes, checks, shows and disposes savepoints.
 
 Promises: `check` reports what a restore would keep, migrate, drop and refuse, for a program or a SQL script; it starts
 no job and changes nothing, and its exit code is 1 if the restore would be refused. `dispose` deletes a savepoint, the
@@ -17,22 +17,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.checkpoint.compatibility import Outcome, Verdict, compare
-from millstream.checkpoint.savepoint import NotASavepoint, open_snapshot
-from millstream.cli import checkpoints
+from millstream.checkpoint.savepoint import dispose_savepoint, open_snapshot
+from millstream.cli import checkpoints, jobs
 from millstream.cli.info import NothingPlanned
 from millstream.cli.run import run_guarded, setting
 from millstream.client.program import run_program
+from millstream.client.remote import RemoteCluster
 from millstream.cluster.declared_state import find_declared_states
 from millstream.cluster.max_parallelism import inherit_max_parallelism
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 from millstream.graph.execution_plan import execution_plan
-from millstream.graph.explain import aligned, printable
+from millstream.graph.explain import align_columns, printable
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+
+
+_ACTIONS = ("trigger", "check", "show", "dispose")
 
 
 class SeveralProgramJobs(UserError):
@@ -46,8 +50,14 @@ class SeveralProgramJobs(UserError):
 
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
-    parser = subparsers.add_parser("savepoint", help="check, show and dispose savepoints")
+    parser = subparsers.add_parser("savepoint", help="trigger, check, show and dispose savepoints")
     actions = parser.add_subparsers(title="actions", metavar="<action>", required=True)
+    trigger = actions.add_parser("trigger", help="write a savepoint of a running job (also without the word trigger)")
+    trigger.add_argument("job", metavar="JOB", help="the id or name of the job")
+    trigger.add_argument("directory", nargs="?", metavar="DIR", help="where to write the savepoint")
+    trigger.add_argument("-type", "--type", choices=("canonical", "native"), help="the format of the savepoint")
+    jobs.add_address(trigger)
+    trigger.set_defaults(run=run_trigger)
     check = actions.add_parser("check", help="check whether a program can start from a savepoint, without running it")
     check.add_argument("program", metavar="job.py|job.sql", help="the program or SQL script")
     check.add_argument("path", metavar="PATH", help="the directory of a savepoint, or a chk-N")
@@ -76,6 +86,22 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     dispose.set_defaults(run=run_dispose)
 
 
+def with_action(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line; `savepoint JOB`, as in Flink, is `savepoint trigger JOB`."""
+    if len(words) > 1 and words[0] == "savepoint" and words[1] not in (*_ACTIONS, "-h", "--help"):
+        return ["savepoint", "trigger", *words[1:]]
+    return list(words)
+
+
+def run_trigger(args: argparse.Namespace) -> int:
+    """Write a savepoint of a running job."""
+    cluster = RemoteCluster(args.jobmanager)
+    job = jobs.find_job(cluster, args.job)
+    form = None if args.type is None else args.type.upper()
+    print(f"savepoint: {printable(cluster.savepoint(job.id, args.directory, form=form))}")
+    return 0
+
+
 def run_check(args: argparse.Namespace) -> int:
     """Compare a program with a savepoint."""
     snapshot = open_snapshot(args.path)
@@ -94,17 +120,14 @@ def run_check(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_to_json(verdict) for verdict in verdicts], indent=2))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in aligned([_to_row(verdict) for verdict in verdicts]))
+        sys.stdout.writelines(f"{line}\n" for line in align_columns([_to_row(verdict) for verdict in verdicts]))
         print("refused: the job cannot start from it" if is_refused else "the job can start from it")
     return 1 if is_refused else 0
 
 
 def run_dispose(args: argparse.Namespace) -> int:
     """Delete a savepoint."""
-    snapshot = open_snapshot(args.path)
-    if snapshot.metadata.savepoint is None:
-        raise NotASavepoint(args.path)
-    snapshot.dispose()
+    snapshot = dispose_savepoint(args.path)
     note = " (other files in the directory were kept)" if Path(snapshot.path).exists() else ""
     print(f"disposed {printable(snapshot.path)}{note}")
     return 0

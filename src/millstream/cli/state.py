@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from millstream.graph.explain import aligned, printable
+from millstream.graph.explain import align_columns, printable
 from millstream.serialization.codec_errors import UnsafeData
 from millstream.state_processor import Savepoint, SavepointState
 
@@ -62,7 +62,7 @@ def run_ls(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(objects, indent=2))
     else:
-        _print(aligned([tuple(printable(cell) for cell in row) for row in rows]))
+        _print(align_columns([tuple(printable(cell) for cell in row) for row in rows]))
     return 0
 
 
@@ -85,7 +85,7 @@ def run_cat(args: argparse.Namespace) -> int:
         return 0
     rows = [tuple(frame.columns)]
     rows += [tuple(_format_cell(frame[name].iloc[index]) for name in frame.columns) for index in range(len(frame))]
-    _print(aligned(rows))
+    _print(align_columns(rows))
     if visible.num_rows < table.num_rows:
         print(f"... {table.num_rows - visible.num_rows} more; --limit 0 for all")
     return 0

@@ -9,8 +9,8 @@ import argparse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from millstream.connectors.kafka.open_transactions import OpenTransaction, abort, listed
-from millstream.connectors.kafka.properties import translated
+from millstream.connectors.kafka.open_transactions import OpenTransaction, abort, list_transactions
+from millstream.connectors.kafka.properties import translate_properties
 from millstream.errors import UserError
 from millstream.graph.explain import printable
 
@@ -55,11 +55,11 @@ def _client_properties(args: argparse.Namespace) -> dict[str, str]:
     for text, (name, equals, _) in zip(args.property, pairs, strict=True):
         if not name or not equals:
             raise NotAProperty(text)
-    return translated({name: value for name, _, value in pairs})
+    return translate_properties({name: value for name, _, value in pairs})
 
 
 def _list(args: argparse.Namespace) -> int:
-    transactions = listed(args.bootstrap_servers, _client_properties(args), args.prefix, everything=args.all)
+    transactions = list_transactions(args.bootstrap_servers, _client_properties(args), args.prefix, everything=args.all)
     if not transactions:
         print("no transaction is open")
         return 0

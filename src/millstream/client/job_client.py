@@ -39,13 +39,13 @@ class JobExecutionResult:
         return self._net_runtime
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
-        """Return the result of one accumulator; None if there is none of this name."""
+        """Return the result of one accumulator; None if there is none of this name. Names that begin with `millstream.`
+        hold the newest epochs and checkpoints of the job."""
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
-        """Return the results of all accumulators, user counters and distributions by name. Names that begin with
-        `millstream.` hold the newest epochs and checkpoints of the job."""
-        return dict(self._accumulators)
+        """Return the results of all accumulators, user counters and distributions by name."""
+        return {name: result for name, result in self._accumulators.items() if not name.startswith("millstream.")}
 
     def __str__(self) -> str:
         return f"Job with JobID {self._job_id} has finished.\nJob Runtime: {self._net_runtime} ms"

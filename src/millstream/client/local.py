@@ -49,16 +49,16 @@ class LocalHandle:
 
     def cancel(self) -> None:
         """Cancel the job."""
-        self._running.master.cancel()
+        self._running.cancel()
 
     def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
         """Request a savepoint at the next epoch boundary."""
-        path: Future[str] = self._running.master.savepoint(directory, **options)
+        path: Future[str] = self._running.savepoint(directory, **options)
         return path
 
     def rescale(self, parallelism: int | Mapping[str, int]) -> Future[int]:
         """Request another parallelism."""
-        slots: Future[int] = self._running.master.rescale(parallelism)
+        slots: Future[int] = self._running.rescale(parallelism)
         return slots
 
     def accumulators(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class LocalHandle:
         ]
         totals["millstream.checkpoints"] = [
             {"id": c.id, "bytes": c.bytes, "full_bytes": c.full_bytes, "duration_ms": c.duration_ms, "path": c.path}
-            for c in list(self._running.checkpoints)
+            for c in self._running.checkpoints
         ]
         totals["millstream.epochs.count"] = self._running.epoch_count
         totals["millstream.checkpoints.count"] = self._running.checkpoint_count

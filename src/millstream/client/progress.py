@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, StatusChanged
+from millstream.engine.announcement import hide_announcements
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.job.job_status import JobStatus
 
@@ -129,6 +130,7 @@ def progress(
     where = console or Console(stderr=True)
     listener = Progress(name, clock)
     if where.is_terminal:
+        hide_announcements()
         live = Live(console=where, get_renderable=listener.panel, refresh_per_second=5)
     else:
         live = nullcontext()  # type: ignore[assignment]
@@ -188,5 +190,5 @@ def format_bytes(size: int) -> str:
 def _last_line(cause: str | None) -> str:
     """Return the line of an error message that names the error: the last one of a traceback, without the operator."""
     lines = [line.strip() for line in (cause or "unknown cause").splitlines() if line.strip()]
-    named = [line for line in lines if not line.startswith(("in operator", "Traceback", "File", "^", "~"))]
+    named = [line for line in lines if not line.startswith(("in operator", "hint:", "Traceback", "File", "^", "~"))]
     return (named or lines)[-1]

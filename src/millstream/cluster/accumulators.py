@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.job.accumulators import Accumulator, merged
-from millstream.runtime.metrics import combined
+from millstream.job.accumulators import Accumulator, merge_accumulators
+from millstream.runtime.metrics import combine_values
 
 _USER = "user."
 _DISTRIBUTION = "distribution."
-_KEPT = 16  # checkpoints that a job may restore
+_MAX_CHECKPOINTS = 16  # the newest checkpoints, which a job may restore
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Totals:
                 short = name.removeprefix(_DISTRIBUTION)
                 if short.startswith(_USER):
                     short = short.removeprefix(_USER)
-                    sums[short] = combined(sums[short], count) if short in sums else count
-        return Totals(epoch, merged(self.accumulators, accumulators), sums)
+                    sums[short] = combine_values(sums[short], count) if short in sums else count
+        return Totals(epoch, merge_accumulators(self.accumulators, accumulators), sums)
 
 
 class AcceptedTotals:
@@ -51,24 +51,24 @@ class AcceptedTotals:
 
     def __init__(self) -> None:
         self._checkpointed: list[Totals] = []
-        self._now: Totals | None = None
+        self._current: Totals | None = None
         self._origin = Totals()
 
     def accept(
         self, epoch: int, accumulators: Mapping[str, Accumulator[Any, Any]], metrics: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Add an accepted epoch; a number that was accepted before means that the epoch is replayed."""
-        before = self._now
+        before = self._current
         if before is not None and epoch <= before.epoch:
             self._checkpointed = [totals for totals in self._checkpointed if totals.epoch < epoch]
             before = self._checkpointed[-1] if self._checkpointed else None
-        self._now = (before or self._origin).after(epoch, accumulators, metrics)
+        self._current = (before or self._origin).after(epoch, accumulators, metrics)
 
     def checkpoint(self) -> None:
         """Remember the totals: the job may restore this checkpoint."""
-        if self._now is not None:
-            self._checkpointed = [*self._checkpointed, self._now][-_KEPT:]
+        if self._current is not None:
+            self._checkpointed = [*self._checkpointed, self._current][-_MAX_CHECKPOINTS:]
 
     def values(self) -> dict[str, Any]:
         """Return the results by name."""
-        return (self._now or self._origin).values()
+        return (self._current or self._origin).values()

@@ -3,7 +3,7 @@
 Promises: everything is planned, then run once; output becomes visible after all of it was accepted. A failure before
 that plans and runs everything again, one while output is committed repeats the commit alone. There are no checkpoints,
 so nothing can be restored after this process.
-Does not know: Spark, sorting, which step is next (the job machine decides)."""
+Does not know: Spark, sorting, which step is next (the job machine decides that)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from millstream.config.configuration import Configuration
 from millstream.connector.source import Budget
 from millstream.errors import InternalError, UserError
 
-_ALL = 1 << 62
+_UNLIMITED = 1 << 62
 _NO_DEADLINE = 365 * 24 * 3_600_000
 
 
@@ -45,14 +45,14 @@ class NotInBatch(UserError):
 
     hint = "set execution.runtime-mode to STREAMING"
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"a batch job has no {what}")
+    def __init__(self, feature: str) -> None:
+        super().__init__(f"a batch job has no {feature}")
 
 
 def batch_settings(settings: JobSettings, configuration: Configuration) -> JobSettings:
     """The settings of a batch job: no checkpoints, no deadline of an epoch or commit, and nothing to be restored."""
     if settings.recovery_path is not None:
-        raise NotInBatch(what="state to restore from a savepoint")
+        raise NotInBatch(feature="state to restore from a savepoint")
     return dataclasses.replace(
         settings,
         restart=restart_strategy(configuration, checkpointing=False),
@@ -132,7 +132,9 @@ class BatchPolicy:
 
     def _plan_more(self) -> EpochPlan:
         execution = self._execution
-        return execution.sources.plan(1, Budget(_ALL, _ALL, execution.clock.now()), execution.progress.memory)
+        return execution.sources.plan(
+            1, Budget(_UNLIMITED, _UNLIMITED, execution.clock.now()), execution.progress.memory
+        )
 
 
 def _join(plan: EpochPlan, more: EpochPlan) -> EpochPlan:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from millstream.times import Clock
 
-_LONGEST_SLEEP = 0.1  # seconds until a pause notices that the job is cancelled
+_MAX_SLEEP = 0.1  # seconds until a pause notices that the job is cancelled
 
 
 class Cancellation:
@@ -31,5 +31,5 @@ class Cancellation:
     def pause(self, millis: int) -> None:
         """Sleep, but not after the job was cancelled."""
         until = self._clock.precise() + millis / 1000
-        while not self.is_requested() and (left := until - self._clock.precise()) > 0:
-            self._sleep(min(left, _LONGEST_SLEEP))
+        while not self.is_requested() and (remaining := until - self._clock.precise()) > 0:
+            self._sleep(min(remaining, _MAX_SLEEP))

@@ -60,14 +60,14 @@ class NewerCheckpointExists(CheckpointTaken):
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetainedCheckpoint:
     """The epoch of a retained checkpoint, and the files it needs."""
 
     epoch: int
     files: frozenset[str]
 
     @classmethod
-    def of(cls, metadata: CheckpointMetadata) -> Kept:
+    def of(cls, metadata: CheckpointMetadata) -> RetainedCheckpoint:
         """Create the entry of a checkpoint."""
         return cls(metadata.epoch, frozenset(handle.file for handle in metadata.handles))
 
@@ -80,8 +80,8 @@ class Checkpoints:
         self.storage = storage
         self._schedule = schedule
         self._temporary = temporary
-        self._known: set[str] = set()
-        self._kept: dict[int, Kept | None] = {}  # by number; None for a void one. Each is read at most once
+        self._published_files: set[str] = set()
+        self._retained: dict[int, RetainedCheckpoint | None] = {}  # by number, None for a void one; each is read once
         self._restored_from: CheckpointStorage | None = None
         self._opened: CheckpointMetadata | None = None
         self._opened_path = ""
@@ -149,14 +149,14 @@ class Checkpoints:
         if newest is not None:
             self.storage.sync_checkpoint(newest.checkpoint)  # its output is committed next
             self._newest = max(self._newest, newest.checkpoint)
-            self._kept[newest.checkpoint] = Kept.of(newest)
+            self._retained[newest.checkpoint] = RetainedCheckpoint.of(newest)
         return newest
 
     def note_damage(self, damaged: StateFileDamaged) -> bool:
         """Note a state file that a task could not use; return whether the checkpoint to restart from is damaged."""
-        used = [kept.files for kept in self._kept.values() if kept is not None]
+        used = [entry.files for entry in self._retained.values() if entry is not None]
         if self._opened is not None:
-            used.append(Kept.of(self._opened).files)
+            used.append(RetainedCheckpoint.of(self._opened).files)
         return any(damaged.file in files for files in used) and self._damage.note(damaged)
 
     def newest_term(self) -> int:
@@ -190,7 +190,7 @@ class Checkpoints:
         for record in records:
             plan = json.loads(record)
             if log is None:
-                plan.pop(_NEWEST, None)  # a number of the other job
+                plan.pop(_NEWEST, None)  # it is a number of the other job
             if plan["epoch"] <= epoch:
                 continue
             while plans and plans[-1]["epoch"] >= plan["epoch"]:  # planned again after an older recovery
@@ -236,15 +236,15 @@ class Checkpoints:
 
     def new_bytes(self, operators: Iterable[OperatorSnapshot]) -> int:
         """Return the bytes of state files written since the last checkpoint."""
-        return sum(handle.size for handle in _handles(operators) if handle.name not in self._known)
+        return sum(handle.size for handle in _handles(operators) if handle.name not in self._published_files)
 
     def complete(self, metadata: CheckpointMetadata, clock: Clock) -> tuple[CheckpointMetadata, str]:
         """Publish a checkpoint, and return it as it was published, and its path. Raises `CheckpointExpired` when that
         takes too long; until the checkpoint is resolved, it may still come to exist."""
         deadline = partial(self._in_time, metadata.checkpoint)
         metadata = self._publisher.publish(metadata, deadline, merges=self.merges, confirm=self._confirm)
-        self._known = {handle.name for handle in metadata.handles}
-        self._kept[metadata.checkpoint] = Kept.of(metadata)
+        self._published_files = {handle.name for handle in metadata.handles}
+        self._retained[metadata.checkpoint] = RetainedCheckpoint.of(metadata)
         self._newest = metadata.checkpoint
         self._schedule = self._schedule.after_checkpoint(metadata.timestamp, clock.now(), metadata.epoch)
         return metadata, self.path_of(metadata.checkpoint)
@@ -257,7 +257,11 @@ class Checkpoints:
         """Return the path of a checkpoint of this job, or of the snapshot it started from, if it can be kept after the
         end of the job; else None."""
         opened = self._opened
-        if opened is not None and opened.checkpoint == checkpoint and checkpoint not in {*self._kept, *self._landed}:
+        if (
+            opened is not None
+            and opened.checkpoint == checkpoint
+            and checkpoint not in {*self._retained, *self._landed}
+        ):
             return self._opened_path
         return self.path_of(checkpoint) if self.enabled and not self._temporary else None
 
@@ -304,7 +308,7 @@ class Checkpoints:
         """Publish the fence that begins a term; raises `CheckpointTaken` if its number is taken."""
         self.storage.publish(metadata.checkpoint, metadata.to_bytes())
         self._publisher.next_id = metadata.checkpoint + 1
-        self._kept[metadata.checkpoint] = Kept.of(metadata)
+        self._retained[metadata.checkpoint] = RetainedCheckpoint.of(metadata)
         self._newest = metadata.checkpoint
 
     def discard(self, checkpoint: int) -> None:
@@ -320,8 +324,8 @@ class Checkpoints:
         A void number stays while a checkpoint before it is kept. A known checkpoint is kept even if storage does not
         list it, because a listing may be stale."""
         directories = self.storage.list_directories()
-        numbers = sorted({*filter(self.storage.exists, directories), *self._kept})
-        needs: dict[int, Kept | None] = {}
+        numbers = sorted({*filter(self.storage.exists, directories), *self._retained})
+        needs: dict[int, RetainedCheckpoint | None] = {}
         for number in reversed(numbers):
             if sum(needed is not None for needed in needs.values()) == keep:
                 break
@@ -329,12 +333,12 @@ class Checkpoints:
         for number in sorted({*directories, *numbers}):
             if number < min(needs, default=0):
                 self.storage.delete_checkpoint(number)
-        self._kept = needs
-        kept = [needed for needed in needs.values() if needed is not None]
-        self._sweep(frozenset[str]().union(*(needed.files for needed in kept)))
-        if len(kept) >= keep:
+        self._retained = needs
+        retained = [needed for needed in needs.values() if needed is not None]
+        self._sweep(frozenset[str]().union(*(needed.files for needed in retained)))
+        if len(retained) >= keep:
             self._dispose_of_claimed()
-        oldest = min((needed.epoch for needed in kept), default=0)
+        oldest = min((needed.epoch for needed in retained), default=0)
         records = self.storage.read_log(self._log_name)
         needed = [record for record in records if json.loads(record)["epoch"] > oldest]
         if len(records) - len(needed) > 100:
@@ -344,14 +348,16 @@ class Checkpoints:
         """Delete the state files that are not needed. Must not be called while an epoch runs."""
         self._sweep({handle.file for handle in needed})
 
-    def _needs(self, checkpoint: int) -> Kept | None:
+    def _needs(self, checkpoint: int) -> RetainedCheckpoint | None:
         """Return what a checkpoint needs; None for a void number. Metadata of other drivers' checkpoints is read."""
-        if checkpoint not in self._kept:
+        if checkpoint not in self._retained:
             try:
-                self._kept[checkpoint] = Kept.of(CheckpointMetadata.from_bytes(self.storage.read_metadata(checkpoint)))
+                self._retained[checkpoint] = RetainedCheckpoint.of(
+                    CheckpointMetadata.from_bytes(self.storage.read_metadata(checkpoint))
+                )
             except VoidCheckpoint:
-                self._kept[checkpoint] = None
-        return self._kept[checkpoint]
+                self._retained[checkpoint] = None
+        return self._retained[checkpoint]
 
     def _sweep(self, needed: Collection[str]) -> None:
         names = set(needed).union(*list(self._pins.values()))
@@ -375,7 +381,7 @@ class Checkpoints:
         if not keep:
             self._dispose_of_claimed()
         if not keep and not self._temporary:
-            for number in sorted({*self.storage.list_directories(), *self._kept}):
+            for number in sorted({*self.storage.list_directories(), *self._retained}):
                 self.storage.delete_checkpoint(number)
             self.sweep([])
             for term in range(1, self._term):

@@ -32,10 +32,10 @@ _ENDING = 2.0  # seconds that a call of a cancelled job has to end after it was 
 class CallTimedOut(ExternalError):
     """A call of a sink or a source did not end in time."""
 
-    def __init__(self, who: str, doing: str, millis: int, remedy: str) -> None:
-        self.who, self.doing, self.millis = who, doing, millis
+    def __init__(self, connector: str, doing: str, millis: int, remedy: str) -> None:
+        self.connector, self.doing, self.millis = connector, doing, millis
         super().__init__(
-            f"{who} did not {doing} within {millis / 1000:g} s",
+            f"{connector} did not {doing} within {millis / 1000:g} s",
             hint=f"check that its external system responds; {remedy}",
         )
 
@@ -45,9 +45,9 @@ class CallStillRunning(ExternalError):
 
     hint = "check that its external system responds; the job continues when the call has ended"
 
-    def __init__(self, who: str, doing: str, before: str) -> None:
-        self.who, self.doing, self.before = who, doing, before
-        super().__init__(f"{who} cannot {doing}: an earlier call to {before} timed out and has still not ended")
+    def __init__(self, connector: str, doing: str, before: str) -> None:
+        self.connector, self.doing, self.before = connector, doing, before
+        super().__init__(f"{connector} cannot {doing}: an earlier call to {before} timed out and has still not ended")
 
 
 class ConnectorCalls:
@@ -56,10 +56,10 @@ class ConnectorCalls:
     it raises ends the wait."""
 
     def __init__(
-        self, who: str, millis: int | None, option: str, backpressured: Callable[[], None] = lambda: None
+        self, connector: str, millis: int | None, option: str, backpressured: Callable[[], None] = lambda: None
     ) -> None:
-        self._who, self._time, self._backpressured = who, (millis, f"else raise {option}"), backpressured
-        self._left: tuple[Future[Any], str] | None = None
+        self._connector, self._time, self._backpressured = connector, (millis, f"else raise {option}"), backpressured
+        self._late_call: tuple[Future[Any], str] | None = None
         self._hurry: tuple[int, str] | None = None
         self._over: threading.Event | None = None  # set when the caller no longer waits for the call under way
 
@@ -75,8 +75,8 @@ class ConnectorCalls:
         its full timeout in a cancelled job."""
         if has_no_deadlines():
             return work()
-        if self._left is not None and not self._has_ended(self._left[0]):
-            raise CallStillRunning(self._who, doing, self._left[1])
+        if self._late_call is not None and not self._has_ended(self._late_call[0]):
+            raise CallStillRunning(self._connector, doing, self._late_call[1])
         over = threading.Event()
         if not patient:
             self._over = over
@@ -88,18 +88,18 @@ class ConnectorCalls:
             if outcome.done():
                 return outcome.result()
             millis, remedy = (None if patient else self._hurry) or self._time
-            raise CallTimedOut(self._who, doing, millis or 0, remedy)
+            raise CallTimedOut(self._connector, doing, millis or 0, remedy)
         finally:
             self._over = None
             if not outcome.done():
-                self._left = outcome, doing
+                self._late_call = outcome, doing
                 self._interrupt(interrupt)
 
     def _interrupt(self, interrupt: Callable[[], None]) -> None:
         try:
             interrupt()
         except Exception as problem:
-            _log.warning("%s could not be interrupted: %s", self._who, problem)
+            _log.warning("%s could not be interrupted: %s", self._connector, problem)
 
     def _wait(self, over: threading.Event, doing: str, millis: int | None) -> None:
         if millis is not None:
@@ -113,14 +113,14 @@ class ConnectorCalls:
                 _log.warning(
                     "the job is backpressured: %s cannot %s until the results are read. Continue to read, "
                     "close the iterator, or cancel the job.",
-                    self._who,
+                    self._connector,
                     doing,
                 )
 
-    def _has_ended(self, left: Future[Any]) -> bool:
+    def _has_ended(self, late: Future[Any]) -> bool:
         if self._hurry is not None:
-            wait([left], _ENDING)
-        return left.done()
+            wait([late], _ENDING)
+        return late.done()
 
     def hurry(self, millis: int, remedy: str) -> None:
         """Shorten the timeout because the job is cancelled: of the call under way, from now on, and of every later call
@@ -136,10 +136,10 @@ class ConnectorCalls:
 
     def close(self, work: Callable[[], None]) -> None:
         """Make the last call, now or when the late one has ended."""
-        if self._left is None or self._left[0].done():
+        if self._late_call is None or self._late_call[0].done():
             self.call("close its connections", work, patient=True)
         else:
-            self._left[0].add_done_callback(lambda _: work())
+            self._late_call[0].add_done_callback(lambda _: work())
 
 
 class CommitterWithDeadline(Committer):
@@ -173,9 +173,9 @@ class CommitterWithDeadline(Committer):
         """Return what a checkpoint keeps for the committer."""
         return self._committer.snapshot()
 
-    def restore(self, kept: Any) -> None:
-        """Restore what a checkpoint kept."""
-        self._committer.restore(kept)
+    def restore(self, state: Any) -> None:
+        """Restore the state that a checkpoint keeps for the committer."""
+        self._committer.restore(state)
 
     def describe(self, committables: Sequence[Any]) -> str:
         """Describe output that is not committed."""

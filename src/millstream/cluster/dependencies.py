@@ -29,10 +29,10 @@ _ZIPS = (".zip", ".whl", ".egg", ".jar")
 class DependencyMissing(UserError):
     """A dependency of the program does not exist."""
 
-    def __init__(self, what: str, path: str) -> None:
-        self.what, self.path = what, path
+    def __init__(self, role: str, path: str) -> None:
+        self.role, self.path = role, path
         super().__init__(
-            f"the {what} '{path}' does not exist", hint="use its path on the machine that submits the program"
+            f"the {role} '{path}' does not exist", hint="use its path on the machine that submits the program"
         )
 
 
@@ -63,7 +63,8 @@ def bundle_dependencies(configuration: Configuration, scratch: Path) -> Dependen
     for part in (FILES, CACHED, ARCHIVES):
         (home / part).mkdir(parents=True)
     manifest = {
-        "path": _copy_files(files, home / FILES),
+        # of two files with a module of the same name, the one that was added last is imported, as in Flink
+        "path": _copy_files(files, home / FILES)[::-1],
         "archives": _copy_archives(archives, home / ARCHIVES),
         "cached": _copy_cached(cached, home / CACHED),
     }
@@ -91,14 +92,14 @@ def _split_target(text: str) -> tuple[str, str | None]:
     return path, target or None
 
 
-def _check_exists(what: str, path: str) -> Path:
+def _check_exists(role: str, path: str) -> Path:
     parts = urlsplit(path)
     if "://" in path and parts.scheme != "file":
-        msg = f"the {what} '{path}' is not on a local or mounted file system"
+        msg = f"the {role} '{path}' is not on a local or mounted file system"
         raise UnusableDependency(msg, hint="use the path of a local copy")
     local_path = Path(unquote(parts.path) if parts.scheme == "file" else path)
     if not local_path.exists():
-        raise DependencyMissing(what, path)
+        raise DependencyMissing(role, path)
     return local_path
 
 

@@ -17,7 +17,9 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 from millstream import options
 from millstream.checkpoint.storage import CheckpointStorage
@@ -26,13 +28,15 @@ from millstream.cluster.batch import BatchPolicy, batch_settings
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import bundle_dependencies
+from millstream.cluster.dispatcher import Dispatcher
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
+from millstream.cluster.job_statistics import JobStatistics, Statistics
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.max_parallelism import JobLayout
-from millstream.cluster.rescale import Adaptive, max_useful_parallelism
+from millstream.cluster.rescale import Adaptive, RequestedParallelism, max_useful_parallelism
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
@@ -45,15 +49,19 @@ from millstream.files.access import set_file_access
 from millstream.files.local import LocalFileSystem
 from millstream.files.locations import is_uri
 from millstream.files.remote import ObjectStore
-from millstream.graph.execution_plan import execution_plan
+from millstream.graph.execution_plan import ExecutionPlan, execution_plan
 from millstream.graph.job_graph import job_graph
 from millstream.graph.stream_graph import StreamGraph
+from millstream.option_keys import ignored_keys, unknown_keys
 from millstream.serialization import codec
 from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()
-_KEPT_EPOCHS, _KEPT_CHECKPOINTS = 500, 100  # the newest ones are kept for clients
+_KEPT_EPOCHS = 500  # the newest ones are kept for clients
+DISPATCHER = Dispatcher()
+_servers: list[Any] = []  # the REST server of this process
+_server_lock = threading.Lock()
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
 
 
@@ -70,17 +78,15 @@ class SystemClock:
 
 
 class RunningJob:
-    """A job and its thread. It keeps the newest epochs and checkpoints and the number of all, so that its memory does
-    not grow with time."""
+    """A job and its thread. It keeps the newest epochs and statistics, so that its memory does not grow with time."""
 
-    def __init__(self, job_id: str, name: str) -> None:
-        self.id, self.name = job_id, name
+    def __init__(self, job_id: str, name: str, configuration: Configuration) -> None:
+        self.id, self.name, self.configuration = job_id, name, configuration
         self.keep_alive: Callable[[], None] = lambda: None
         self.epochs: deque[EpochDone] = deque(maxlen=_KEPT_EPOCHS)
-        self.checkpoints: deque[CheckpointDone] = deque(maxlen=_KEPT_CHECKPOINTS)
-        self.epoch_count = self.checkpoint_count = 0
         self.totals = AcceptedTotals()
-        self.listeners: list[Callable[[JobEvent], None]] = []
+        self._statistics = JobStatistics(SystemClock())
+        self.listeners: list[Callable[[JobEvent], None]] = [self._statistics]
         self._failed_listeners: list[Callable[[JobEvent], None]] = []
         self.started_at = time.perf_counter()
         self.submitted_at = SystemClock().now()
@@ -92,12 +98,9 @@ class RunningJob:
         """Keep an event of the job, and notify the listeners."""
         if isinstance(event, EpochDone):
             self.epochs.append(event)
-            self.epoch_count += 1
             self.keep_alive()
             self.totals.accept(event.epoch, event.accumulators, event.metrics)
         elif isinstance(event, CheckpointDone):
-            self.checkpoints.append(event)
-            self.checkpoint_count += 1
             self.totals.checkpoint()
         for listener in self.listeners:
             self._call(listener, event)
@@ -132,6 +135,45 @@ class RunningJob:
         self._thread = threading.Thread(target=run, name=f"job-{self.name}", daemon=True)
         self._thread.start()
 
+    def statistics(self) -> Statistics:
+        """Return the statistics of this moment."""
+        return self._statistics.get()
+
+    @property
+    def epoch_count(self) -> int:
+        """The number of accepted epochs."""
+        return self.statistics().epochs
+
+    @property
+    def checkpoint_count(self) -> int:
+        """The number of completed checkpoints."""
+        return self.statistics().checkpoint_count
+
+    @property
+    def checkpoints(self) -> list[CheckpointDone]:
+        """The newest checkpoints, oldest first."""
+        return [checkpoint.event for checkpoint in self.statistics().checkpoints]
+
+    def plan(self) -> ExecutionPlan:
+        """Return the plan at the current parallelism."""
+        return self.master.plan
+
+    def accumulators(self) -> dict[str, Any]:
+        """Return the values of accumulators and user metrics."""
+        return self.totals.values()
+
+    def cancel(self) -> None:
+        """Cancel the job."""
+        self.master.cancel()
+
+    def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
+        """Request a savepoint; `options` are fields of `SavepointRequest`."""
+        return self.master.savepoint(directory, **options)
+
+    def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
+        """Request another parallelism."""
+        return self.master.rescale(parallelism)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the job; False if it has not ended in time."""
         self._thread.join(timeout)
@@ -147,6 +189,7 @@ def submit(
 ) -> RunningJob:
     """Check a program and start it as a job."""
     check_options(configuration)
+    serve(configuration)
     set_file_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
     if graph.batch:
@@ -159,7 +202,7 @@ def submit(
             node.sink.check()
     job_id = _job_id(configuration, name)
     leadership = _leadership(configuration, settings, job_id)
-    running = RunningJob(job_id, name)
+    running = RunningJob(job_id, name, configuration)
     running.listeners.extend(listeners)
     scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_scratch_root(configuration)))
     hold = Hold(str(scratch))
@@ -188,6 +231,7 @@ def submit(
             dependencies=dependencies,
             compressed_state=configuration.get(options.SNAPSHOT_COMPRESSION),
             cache_limit=int(configuration.get(options.STATE_CACHE_SIZE)) // 1024,
+            object_reuse=configuration.get(options.OBJECT_REUSE),
             run_bytes=int(configuration.get(options.BATCH_RUN_SIZE)),
             storage=os.path.join(checkpoints.storage.root, job_id),
             file_access=configuration.get(options.FILE_ACCESS),
@@ -217,17 +261,43 @@ def submit(
     policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
     master = JobMaster(execution, policy)
     running.start(master, codec.Classes(classes), clean_up)
+    DISPATCHER.add(running)
     return running
+
+
+def serve(configuration: Configuration) -> str | None:
+    """Start the REST server of this process, once, if a port is configured; return its URL.
+
+    Raises:
+        UserError: The packages of the server are not installed.
+
+    """
+    if not (configuration.contains(options.REST_BIND_PORT) or configuration.contains(options.REST_PORT)):
+        return None
+    try:
+        from millstream.cluster.rest.application import create_application
+        from millstream.cluster.rest.context import RestContext
+        from millstream.cluster.rest.server import RestServer
+    except ModuleNotFoundError as missing:
+        msg = f"the REST server needs the package '{missing.name}'"
+        raise UserError(msg, hint="install it: pip install 'millstream[rest]'") from missing
+    with _server_lock:
+        if not _servers:
+            ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
+            application = create_application(RestContext(DISPATCHER, SystemClock(), lambda: uuid.uuid4().hex))
+            _servers.append(RestServer.start(application, configuration.get(options.REST_BIND_ADDRESS), ports))
+            _log.info("the REST server listens on %s", _servers[0].address)
+        return str(_servers[0].address)
 
 
 def check_options(configuration: Configuration) -> None:
     """Refuse unknown options; warn once about each option that has no effect."""
-    unknown = options.unknown_keys(configuration)
+    unknown = unknown_keys(configuration)
     if unknown:
         key, near = unknown[0]
         msg = f"unknown option '{key}'"
         raise UserError(msg, hint=f"did you mean '{near}'?" if near else "docs/reference/options.md lists all options")
-    for key, reason in options.ignored_keys(configuration):
+    for key, reason in ignored_keys(configuration):
         if key not in _warned:
             _warned.add(key)
             _log.warning("option '%s' has no effect. %s", key, reason)

@@ -15,10 +15,21 @@ from millstream.job.job_status import JobStatus
 
 
 @dataclass(frozen=True)
+class SubtaskEpoch:
+    """What one subtask did in an epoch."""
+
+    subtask: int
+    records_in: int
+    records_out: int
+    busy_ms: float
+    watermark: int
+
+
+@dataclass(frozen=True)
 class EpochDone:
     """An accepted epoch. `watermark` is the least over the subtasks; `lag` is the number of records that sources have
     not read yet; `accumulators` hold what this epoch added; `vertex_busy_ms` is how long the subtasks of each
-    vertex worked."""
+    vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex."""
 
     epoch: int
     records: int
@@ -29,6 +40,7 @@ class EpochDone:
     metrics: dict[str, dict[str, Any]]
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
     vertex_busy_ms: Mapping[str, float] = field(default_factory=dict)
+    subtasks: Mapping[str, tuple[SubtaskEpoch, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

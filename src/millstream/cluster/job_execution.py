@@ -37,7 +37,7 @@ from millstream.times import Clock
 
 
 class JobExecution:
-    """What runs of a job, and where it is between two epochs.
+    """The running parts of a job, and its position between two epochs.
 
     Attributes:
         logged_plans: Plans of epochs after the restored checkpoint, which are to be replayed.
@@ -100,7 +100,7 @@ class JobExecution:
         return Position(
             epochs=self.progress.epoch - self._first_epoch,
             replay=len(self.logged_plans),
-            has_restored_files=self.progress.restored,
+            has_restored_files=self.progress.is_restored,
             is_over=self._is_over,
         )
 
@@ -110,7 +110,7 @@ class JobExecution:
         return min(planned.task.max_parallelism for planned in self.plan.vertices)
 
     def check_leadership(self, published: int | None = None) -> None:
-        """Raise `LeadershipLost` if another driver leads; then a checkpoint just `published` may be taken back."""
+        """Raise `LeadershipLost` if another driver leads; then a checkpoint just `published` may be deleted."""
         if self.leadership is not None:
             check_leadership(self.leadership, self.checkpoints, published)
 
@@ -182,8 +182,8 @@ class JobExecution:
         self.logged_plans = deque(EpochPlan.from_json(plan) for plan in logged)
 
     def _is_foreign(self, checkpoint: CheckpointMetadata) -> bool:
-        own = (self.job.id, self.incarnation)
-        return checkpoint.savepoint is not None or (checkpoint.job_id, checkpoint.incarnation) != own
+        this_run = (self.job.id, self.incarnation)
+        return checkpoint.savepoint is not None or (checkpoint.job_id, checkpoint.incarnation) != this_run
 
     def _deploy(self, generation: int) -> None:
         owner = "-".join(part for part in (self.job.id, self.incarnation) if part)

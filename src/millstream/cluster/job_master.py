@@ -32,6 +32,7 @@ from millstream.cluster.machine_events import (
     Submitted,
 )
 from millstream.cluster.rescale import RequestedParallelism
+from millstream.graph.execution_plan import ExecutionPlan
 from millstream.job.job_status import JobStatus
 from millstream.state.snapshot import StateFileDamaged
 
@@ -57,6 +58,11 @@ class JobMaster:
         self.job = Job(strategy=execution.settings.restart)
         self.failure: BaseException | None = None
 
+    @property
+    def plan(self) -> ExecutionPlan:
+        """The plan at the current parallelism."""
+        return self._execution.plan
+
     def cancel(self) -> None:
         """End the job without a checkpoint, soon."""
         self._execution.cancel()
@@ -69,9 +75,9 @@ class JobMaster:
         """Ask for another parallelism; see `JobRequests.rescale`."""
         return self._requests("other parallelism than the one it started with").rescale(parallelism)
 
-    def _requests(self, what: str) -> JobRequests:
+    def _requests(self, feature: str) -> JobRequests:
         if self._policy.requests is None:
-            raise NotInBatch(what)
+            raise NotInBatch(feature)
         return self._policy.requests
 
     def run(self) -> None:
@@ -110,12 +116,12 @@ class JobMaster:
         try:
             event = self._policy.carry_out(action)
         except Exception as problem:
-            return self._failed(problem)
+            return self._to_event(problem)
         if isinstance(event, Concluded):
             self.failure = FailedElsewhere(event) if event.status is JobStatus.FAILED else None
         return event
 
-    def _failed(self, problem: Exception) -> Event:
+    def _to_event(self, problem: Exception) -> Event:
         execution = self._execution
         if execution.cancellation.is_requested():
             return CancelRequested()

@@ -97,9 +97,9 @@ class FileLease:
         terms = self._terms()
         if not terms:
             return None
-        taken = self._parse(_term(terms[-1]), dict, self._read(_term(terms[-1])) or b"{}")
-        beaten = self._parse(_beat(terms[-1]), int, self._read(_beat(terms[-1])) or b"0")
-        return Held(terms[-1], str(taken.get("holder", "")), beaten)
+        record = self._parse(_term(terms[-1]), dict, self._read(_term(terms[-1])) or b"{}")
+        renewals = self._parse(_beat(terms[-1]), int, self._read(_beat(terms[-1])) or b"0")
+        return Held(terms[-1], str(record.get("holder", "")), renewals)
 
     def take(self, term: int, holder: str) -> bool:
         """Create the file of the term, unless it exists."""

@@ -58,14 +58,14 @@ class Restored:
 
 @dataclass(frozen=True)
 class BoundaryReached:
-    """The job is between two epochs; `savepoint`: somebody waits for a savepoint."""
+    """The job is between two epochs; `savepoint`: a savepoint is requested."""
 
     savepoint: bool = False
 
 
 @dataclass(frozen=True)
 class RequestsRead:
-    """Requests to the job were read; `rescale`: another parallelism is ordered."""
+    """Requests to the job were read; `rescale`: another parallelism is requested."""
 
     rescale: bool = False
 
@@ -215,7 +215,7 @@ class ReadRequests:
 
 @dataclass(frozen=True)
 class Rescale:
-    """Deploy the job at the parallelism that is ordered."""
+    """Deploy the job at the parallelism that is requested."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from millstream.state.handles import Chain, Handle, Lineage
 
 _FEWEST_CHANGES = 7  # deltas, before the base is rewritten because of them
 _MERGE_AFTER = 64  # deltas, before they are merged
-_WORTH_MERGING = 8  # deltas: fewer are not merged
+_FEWEST_MERGED = 8  # deltas: fewer are not merged
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Progress:
     attempts: dict[str, tuple[bytes, ...]] = field(default_factory=dict)  # the accepted ones, by vertex and subtask
 
     @property
-    def restored(self) -> bool:
+    def is_restored(self) -> bool:
         """Whether state is still in the files of a restore; the next epoch writes it as its own."""
         return any(part.restored for parts in self.lineages.values() for part in parts)
 
@@ -135,20 +135,20 @@ def _compaction(lineage: Lineage) -> Compaction | None:
     if len(changes) >= _FEWEST_CHANGES and sum(handle.size for handle in changes) > max(2 * base, 1 << 20):
         part = min(PART_BYTES, max(1, base // len(bases))) if bases else PART_BYTES
         return Rewrite(max(1, changes[-1].size // part))
-    fresh = sum(1 for handle in changes if not handle.covers)
-    if fresh >= _MERGE_AFTER:
-        return _mergeable(lineage.own, merged_too=False)
-    return _mergeable(lineage.own, merged_too=True) if len(changes) - fresh >= _MERGE_AFTER else None
+    unmerged = sum(1 for handle in changes if not handle.covers)
+    if unmerged >= _MERGE_AFTER:
+        return _first_mergeable(lineage.own, merged_too=False)
+    return _first_mergeable(lineage.own, merged_too=True) if len(changes) - unmerged >= _MERGE_AFTER else None
 
 
-def _mergeable(own: Chain, *, merged_too: bool) -> int | None:
+def _first_mergeable(chain: Chain, *, merged_too: bool) -> int | None:
     """The index of the first of the last files that are merged into one of at most the size of a part; None if they are
     too few."""
     rows = size = 0
-    since = len(own)
-    for handle in reversed(own):
+    since = len(chain)
+    for handle in reversed(chain):
         rows, size = rows + handle.rows, size + handle.size
         if handle.base or (handle.covers and not merged_too) or rows > PART_ROWS or size > PART_BYTES:
             break
         since -= 1
-    return since if len(own) - since >= _WORTH_MERGING else None
+    return since if len(chain) - since >= _FEWEST_MERGED else None

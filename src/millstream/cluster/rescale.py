@@ -23,9 +23,11 @@ _FIRST_RECORDS = 1_000  # at most, in the first epoch at another parallelism: it
 class NoSuchOperator(UserError):
     """A rescale request names an operator that the job does not have."""
 
-    def __init__(self, name: str, known: tuple[str, ...]) -> None:
-        self.name, self.known = name, known
-        super().__init__(f"no operator has the uid or name '{name}'", hint=f"operators of this job: {', '.join(known)}")
+    def __init__(self, name: str, operators: tuple[str, ...]) -> None:
+        self.name, self.operators = name, operators
+        super().__init__(
+            f"no operator has the uid or name '{name}'", hint=f"operators of this job: {', '.join(operators)}"
+        )
 
 
 class UnusableParallelism(UserError):
@@ -45,9 +47,9 @@ def rescale_graph(graph: StreamGraph, parallelism: RequestedParallelism) -> Stre
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise UnusableParallelism(number)
     named = dict(parallelism) if isinstance(parallelism, Mapping) else {}
-    known = {name for node in graph.nodes for name in (node.uid, node.name) if name is not None}
+    operator_names = {name for node in graph.nodes for name in (node.uid, node.name) if name is not None}
     for name in named:
-        if name not in known:
+        if name not in operator_names:
             raise NoSuchOperator(name, tuple(node.uid or node.name for node in graph.nodes))
     program = tuple(
         replace(step, parallelism=named.get(step.uid or "", named.get(step.name, step.parallelism)))

@@ -8,7 +8,6 @@ Does not know: epochs, sinks; the checkpoint coordinator decides when, and what 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,8 +24,6 @@ from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.files.locations import absolute_location
 from millstream.job.savepoints import SavepointFormatType
-
-_log = logging.getLogger("millstream.savepoints")
 
 
 class NoSavepointDirectory(UserError):

@@ -44,12 +44,12 @@ class OutputNotClaimed(StateRefused):
 
 @dataclass(frozen=True)
 class Uncommitted:
-    """Output that a checkpoint or savepoint names and that may not be committed. `left` describes the output, `problem`
-    is the cause."""
+    """Output that a checkpoint or savepoint names and that may not be committed. `output` describes the output,
+    `problem` is the cause."""
 
     sink: str
     checkpoint: int
-    left: str
+    output: str
     problem: str
 
     def report(self, path: str | None) -> str:
@@ -57,7 +57,7 @@ class Uncommitted:
         end = f"{path} is kept: a job that starts from it (execution.state-recovery.path) commits this output"
         text = f"output of sink '{self.sink}' of checkpoint {self.checkpoint} may not be committed: {self.problem}"
         nothing = "No checkpoint or savepoint that names it is kept"
-        return f"{text}. What is left: {self.left}. {end if path else nothing}."
+        return f"{text}. What is left: {self.output}. {end if path else nothing}."
 
 
 class Sinks:
@@ -100,7 +100,7 @@ class Sinks:
                             committer = CommitterWithDeadline(committer, node.name, millis, option, waits)
                         self._committers[node.id] = committer
         self._staged: dict[str, list[tuple[int, list[Any]]]] = {}  # by epoch
-        self._owed: dict[str, list[Any]] = {}  # rows in the driver, of a checkpoint: not committed yet
+        self._undelivered: dict[str, list[Any]] = {}  # rows in the driver, of a checkpoint: not committed yet
         self._uncommitted: dict[str, tuple[int, list[Any]]] = {}  # named by a checkpoint: not committed yet
         self._tried: set[str] = set()  # sinks whose commit was tried and did not complete
         self._committed = 0  # the last checkpoint whose output is committed
@@ -143,7 +143,7 @@ class Sinks:
             if not named:
                 continue
             if self._is_driver_only(operator):
-                self._owed.setdefault(operator, []).extend(_join(named))
+                self._undelivered.setdefault(operator, []).extend(_join(named))
             else:  # an earlier checkpoint that expired may name a part of this
                 _, before = self._uncommitted.get(operator, (0, []))
                 self._uncommitted[operator] = (checkpoint, [*before, *_join(named)])
@@ -156,7 +156,7 @@ class Sinks:
         self.mark_published(checkpoint)
         problems: list[Exception] = []
         with self._commit_under_way():
-            for operator in sorted({**self._uncommitted, **self._owed}, key=self._is_driver_only):
+            for operator in sorted({**self._uncommitted, **self._undelivered}, key=self._is_driver_only):
                 try:
                     self._commit_named(operator, checkpoint)
                 except Exception as problem:
@@ -173,8 +173,8 @@ class Sinks:
             self._tried.discard(operator)
             del self._uncommitted[operator]
         else:
-            self._committers[operator].commit(checkpoint, self._owed[operator])
-            del self._owed[operator]
+            self._committers[operator].commit(checkpoint, self._undelivered[operator])
+            del self._undelivered[operator]
 
     @contextmanager
     def _commit_under_way(self) -> Iterator[None]:
@@ -211,7 +211,7 @@ class Sinks:
         for operator in committables:  # a batch job has no other commit
             self._staged.pop(operator, None)
         with self._commit_under_way():
-            for operator in [*self._uncommitted, *self._owed]:
+            for operator in [*self._uncommitted, *self._undelivered]:
                 self._commit_named(operator, checkpoint)
         if committables:  # else it may be the boundary of a rescale, not a checkpoint
             self._committed = checkpoint
@@ -258,12 +258,12 @@ class Sinks:
         problems: list[Exception] = []
         for operator, epochs in staged.items():
             if self._is_driver_only(operator):
-                owed = [entry for entry in epochs if entry[0] <= last]
-                if owed:
-                    self._owed.setdefault(operator, []).extend(_join(owed))
-                epochs = epochs[len(owed) :]
-            kept = named.get(operator, ())
-            problem = self._remove(operator, [item for item in _join(epochs) if item not in kept])
+                undelivered = [entry for entry in epochs if entry[0] <= last]
+                if undelivered:
+                    self._undelivered.setdefault(operator, []).extend(_join(undelivered))
+                epochs = epochs[len(undelivered) :]
+            named_by_checkpoint = named.get(operator, ())
+            problem = self._remove(operator, [item for item in _join(epochs) if item not in named_by_checkpoint])
             problems += [problem] if problem is not None else []
         return problems
 
@@ -272,8 +272,8 @@ class Sinks:
         try:
             self._committers[operator].abort(committables)
         except Exception as problem:
-            name, left = self._names[operator], self._committers[operator].describe(committables)
-            _log.warning("output of sink '%s' could not be removed: %s. What is left: %s", name, problem, left)
+            name, output = self._names[operator], self._committers[operator].describe(committables)
+            _log.warning("output of sink '%s' could not be removed: %s. What is left: %s", name, problem, output)
             return problem
         return None
 
@@ -297,26 +297,26 @@ class Sinks:
                     except Exception as problem:
                         problems[operator] = problem.message if isinstance(problem, MillstreamError) else str(problem)
         self._abort_staged(None)
-        left = self._left_over(problems, is_kept)
+        uncommitted = self._collect_uncommitted(problems, is_kept)
         with self._commit_under_way():
-            for operator in list(self._owed) if retry else ():
+            for operator in list(self._undelivered) if retry else ():
                 try:
                     self._commit_named(operator, 0)
                 except Exception as problem:
                     _log.warning("rows of sink '%s' were not delivered: %s", self._names[operator], problem)
-        return left
+        return uncommitted
 
-    def _left_over(self, problems: Mapping[str, str], is_kept: Callable[[int], bool]) -> list[Uncommitted]:
+    def _collect_uncommitted(self, problems: Mapping[str, str], is_kept: Callable[[int], bool]) -> list[Uncommitted]:
         """Return the output that could not be committed; `problems` has the causes. What may be removed is removed."""
-        left = []
+        uncommitted = []
         for operator, problem_text in problems.items():
             checkpoint, committables = self._uncommitted[operator]
             if not is_kept(checkpoint) and operator not in self._tried:
                 self._remove(operator, committables)
                 continue
             described = self._committers[operator].describe(committables)
-            left.append(Uncommitted(self._names[operator], checkpoint, described, problem_text))
-        return left
+            uncommitted.append(Uncommitted(self._names[operator], checkpoint, described, problem_text))
+        return uncommitted
 
     def cancel(self, grace: int) -> bool:
         """Cancel: no call waits for the reader of results any longer, and calls to external systems have `grace`

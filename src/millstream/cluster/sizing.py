@@ -49,7 +49,7 @@ class EpochSize:
             limit, patience = max(1, (records or self.budget) // _CUT), self.patience
         return replace(self, limit=limit, proven=limit, patience=min(max(patience, least), most), accepted=0)
 
-    def _raised(self) -> EpochSize:
+    def _raise_limit(self) -> EpochSize:
         """The size after enough epochs have succeeded at the limit, or without one."""
         if self.limit is None:
             patience = self.patience // 2
@@ -65,15 +65,15 @@ class EpochSize:
         if records <= 0:
             return self
         if self.patience and self.accepted >= self.patience:
-            return self._raised().after(records, seconds)
+            return self._raise_limit().after(records, seconds)
         learned = self._learn(records, seconds)
         per_record, fixed = learned._cost()
-        wanted = int(max(self.target - fixed, self.target / 4) / per_record)
+        records_for_target = int(max(self.target - fixed, self.target / 4) / per_record)
         if records < self.records // 2:  # the source had less than the budget: no evidence for a larger one
-            wanted = min(wanted, self.records)
+            records_for_target = min(records_for_target, self.records)
         growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
         most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))
-        bounded = min(max(wanted, self.records // 4), most)
+        bounded = min(max(records_for_target, self.records // 4), most)
         is_full = 2 * records >= self.budget  # a small epoch does not show that one at the limit succeeds
         return replace(learned, records=max(bounded, _LEAST), accepted=self.accepted + is_full)
 

@@ -73,7 +73,7 @@ class EpochPlan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EpochPlan:
-        """The inverse of `to_json`."""
+        """Create a plan from its JSON value."""
         return cls(data["epoch"], data["now"], data["sources"], data.get("stop", False))
 
 
@@ -121,8 +121,8 @@ class Sources:
             if operator in self._ended:
                 parts[operator] = {"ranges": [], "splits": [], "end": True}
                 continue
-            asked = replace(budget, held=held.get(operator, frozenset()))
-            parts[operator] = self._part(operator, enumerator.plan(asked))
+            source_budget = replace(budget, held=held.get(operator, frozenset()))
+            parts[operator] = self._part(operator, enumerator.plan(source_budget))
         return EpochPlan(epoch, budget.now, parts)
 
     def _part(self, operator: str, ranges: Sequence[SplitRange]) -> dict[str, Any]:
@@ -222,11 +222,11 @@ class Sources:
             alignment = spec.strategy.alignment
             if alignment is None or operator in self._ended:
                 continue
-            going_on = set(self._enumerators[operator].splits())
+            unfinished = set(self._enumerators[operator].splits())
             for subtask in memory.get(operator, ()):
-                for split, known in subtask.part(SourceMemory).splits.items():
-                    if known.watermark is not None and split in going_on:
-                        entry = (operator, split, known.watermark, alignment.max_drift)
+                for split, remembered in subtask.part(SourceMemory).splits.items():
+                    if remembered.watermark is not None and split in unfinished:
+                        entry = (operator, split, remembered.watermark, alignment.max_drift)
                         groups.setdefault(alignment.group, []).append(entry)
         held: dict[str, set[str]] = {}
         for members in groups.values():
@@ -247,8 +247,8 @@ class Sources:
 
     def lag(self) -> int | None:
         """Return how many records are not read yet, over all sources that know it."""
-        known = [lag for enumerator in self._enumerators.values() if (lag := enumerator.lag()) is not None]
-        return sum(known) if known else None
+        lags = [lag for enumerator in self._enumerators.values() if (lag := enumerator.lag()) is not None]
+        return sum(lags) if lags else None
 
     def close(self) -> None:
         """Close every enumerator."""
@@ -260,10 +260,10 @@ def _is_number(position: Any) -> bool:
     return isinstance(position, int | float) and not isinstance(position, bool)
 
 
-def _owners(names: Sequence[str], known: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the subtask of each split; `known` has the splits in the memory of each subtask."""
-    owners = {name: subtask for subtask, splits in enumerate(known) for name in names if name in splits}
-    counts = [sum(owner == subtask for owner in owners.values()) for subtask in range(len(known))]
+def _owners(names: Sequence[str], remembered: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the subtask of each split; `remembered` has the splits in the memory of each subtask."""
+    owners = {name: subtask for subtask, splits in enumerate(remembered) for name in names if name in splits}
+    counts = [sum(owner == subtask for owner in owners.values()) for subtask in range(len(remembered))]
     for name in names:
         if name not in owners:
             owners[name] = counts.index(min(counts))

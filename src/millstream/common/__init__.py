@@ -5,6 +5,9 @@ Does not know: streams or tables."""
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from millstream.common.completable_future import CompletableFuture
 from millstream.common.config_options import ConfigOption, ConfigOptions
 from millstream.common.configuration import Configuration
@@ -56,3 +59,18 @@ __all__ = [
     "Types",
     "WatermarkStrategy",
 ]
+
+#: Schemas that PyFlink offers here as well as in `datastream.formats`, by the module that has them. They are loaded
+#: when they are first used, because `datastream` imports `common`.
+_FORMATS = {
+    f"{format_name}Row{direction}Schema": f"millstream.datastream.formats.{format_name.lower()}"
+    for format_name in ("Avro", "Csv", "Json")
+    for direction in ("Deserialization", "Serialization")
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FORMATS:
+        return getattr(importlib.import_module(_FORMATS[name]), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -1,7 +1,7 @@
-"""PyFlink's module of this name: the bounds of a long and the tag of the main output.
+"""PyFlink's module of this name: the range of a long, and the tag of the main output.
 
 Promises: Flink's values.
-Does not know: who compares with them."""
+Does not know: where they are used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """PyFlink's module of this name: InputDependencyConstraint.
 
 Promises: the names of Flink's enum.
-Does not know: scheduling; Spark starts a stage when all its inputs are there."""
+Does not know: scheduling. Spark starts a stage when all of its inputs are available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """Which inputs must be there before a task may start."""
+    """Which inputs must be available before a task can start."""
 
     ANY = 0
     ALL = 1

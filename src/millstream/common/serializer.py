@@ -1,6 +1,6 @@
-"""PyFlink's module of this name: TypeSerializer, and the serializer of the namespace that is none.
+"""PyFlink's module of this name: TypeSerializer, and the serializer of the void namespace.
 
-Promises: the void namespace takes no bytes.
+Promises: the void namespace is serialized to no bytes.
 Does not know: other serializers."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ void = b""
 
 
 class VoidNamespaceSerializer(TypeSerializer[bytes]):
-    """Writes nothing and reads nothing."""
+    """Serializes the void namespace, the namespace of state outside of windows."""
 
     def serialize(self, element: bytes, stream: BinaryIO) -> None:
         """Write nothing."""
 
     def deserialize(self, stream: BinaryIO) -> bytes:
-        """The void namespace."""
+        """Return the void namespace."""
         return void

@@ -1,8 +1,8 @@
-"""What nobody may read: passwords, tokens and keys among options, in URLs and in statements.
+"""Masks secrets: passwords, tokens and access keys in options, URLs and statements.
 
-Promises: an option is a secret where Flink's configuration says so, and where its name speaks of a key of access;
-`shown` and `hidden_in` leave everything else as it is.
-Does not know: who shows what."""
+Promises: an option is secret if Flink treats it as sensitive, or if its key names an access key; `mask_secret` and
+`mask_statement` change nothing else.
+Does not know: where the results are displayed."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ _NAMES = (
 _USER_INFO = re.compile(r"(?<=://)[^/?#@:\s']*:(?P<value>[^/?#@\s']+)(?=@)")
 _PARAMETER = re.compile(r"[?&;](?P<key>[^=&;?\s']+)=(?P<value>[^&;\s']+)")
 _WORDS = re.compile(r"--[^\n]*|/\*(?!\+).*?(?:\*/|\Z)|`(?:[^`]|``)*(?:`|\Z)|'(?P<text>(?:[^']|'')*)(?:'|\Z)", re.DOTALL)
-_BETWEEN = re.compile(r"\s*=?\s*")  # a sign that was left out does not make a secret less of one
+_BETWEEN = re.compile(r"\s*=?\s*")  # a secret is masked even if the equals sign is missing
 _SET = re.compile(r"\bSET\s+(?P<key>[^'\s=;]+)\s*=\s*(?P<value>[^'\s;][^;]*)", re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of an option is for nobody's eyes."""
+    """Return whether the value of an option is a secret."""
     lower = key.lower()
     return any(name in lower for name in _NAMES)
 
 
-def shown(key: str, value: Any) -> Any:
-    """The value of an option for people: hidden where it is a secret, and without the secrets of a URL."""
+def mask_secret(key: str, value: Any) -> Any:
+    """Return the value of an option for display: masked if it is a secret, and without passwords of URLs."""
     if is_secret(key):
         return HIDDEN
-    return _without(value, _in_urls(value)) if isinstance(value, str) else value
+    return _mask(value, _in_urls(value)) if isinstance(value, str) else value
 
 
-def shown_all(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options for people."""
-    return {key: shown(key, value) for key, value in options.items()}
+def mask_secrets(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options for display, with masked secrets."""
+    return {key: mask_secret(key, value) for key, value in options.items()}
 
 
-def hidden_in(statement: str, at: int = 0) -> tuple[str, int, list[str]]:
-    """A statement without the secrets that it gives to options, the place in it that was `at`, and those secrets."""
+def mask_statement(statement: str, offset: int = 0) -> tuple[str, int, list[str]]:
+    """Return a statement with masked secrets, the new offset of the character at `offset`, and the secrets."""
     spans = sorted(set(chain(_in_options(statement), _in_urls(statement))))
-    place = at
+    masked_offset = offset
     for start, stop in spans:
-        if at >= stop:
-            place += len(HIDDEN) - (stop - start)
-        elif at > start:
-            place -= at - start
-    return _without(statement, spans), place, [statement[start:stop] for start, stop in spans]
+        if offset >= stop:
+            masked_offset += len(HIDDEN) - (stop - start)
+        elif offset > start:
+            masked_offset -= offset - start
+    return _mask(statement, spans), masked_offset, [statement[start:stop] for start, stop in spans]
 
 
 def _in_options(text: str) -> Iterator[tuple[int, int]]:
-    literals = [found for found in _WORDS.finditer(text) if found["text"] is not None]
+    literals = [match for match in _WORDS.finditer(text) if match["text"] is not None]
     for key, value in pairwise(literals):
         if value["text"] and is_secret(key["text"]) and _BETWEEN.fullmatch(text, key.end(), value.start()):
             yield value.span("text")
-    yield from (found.span("value") for found in _SET.finditer(text) if is_secret(found["key"]))
+    yield from (match.span("value") for match in _SET.finditer(text) if is_secret(match["key"]))
 
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:
-    yield from (found.span("value") for found in _USER_INFO.finditer(text))
-    yield from (found.span("value") for found in _PARAMETER.finditer(text) if is_secret(found["key"]))
+    yield from (match.span("value") for match in _USER_INFO.finditer(text))
+    yield from (match.span("value") for match in _PARAMETER.finditer(text) if is_secret(match["key"]))
 
 
-def _without(text: str, spans: Iterator[tuple[int, int]] | list[tuple[int, int]]) -> str:
+def _mask(text: str, spans: Iterator[tuple[int, int]] | list[tuple[int, int]]) -> str:
     parts, end = [], 0
     for start, stop in sorted(spans):
         if start >= end:

@@ -1,7 +1,7 @@
-"""A cache of lookup results: the rows of keys, as Flink's partial cache keeps them.
+"""A cache of lookup results by key, like Flink's partial cache.
 
-Promises: a result is kept no longer, and no more of them, than the policy allows; the result that was used longest ago
-goes first. Safe to call from several threads.
+Promises: results are kept no longer, and in no greater number, than the policy allows; the least recently used result
+is evicted first. Safe to call from several threads.
 Does not know: where rows come from, or clocks: the caller passes the time."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Entry:
 
 
 class LookupCache:
-    """Results by key, the one that was used last at the end."""
+    """Results by key, the most recently used last."""
 
     def __init__(self, policy: CachePolicy) -> None:
         self._policy = policy

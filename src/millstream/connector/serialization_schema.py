@@ -1,7 +1,7 @@
-"""How records become bytes and bytes become records, at the edge of a program.
+"""Serialization schemas, encoders and bulk writers: convert records to bytes and bytes to records.
 
 Promises: schemas, encoders and bulk writers are plain Python objects that can be sent to a task; text is what Flink
-would write for the same value.
+writes for the same value.
 Does not know: formats with a structure of their own, files, or brokers."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 from millstream.types.row import Row
 
 
-class UnknownCharset(UserError):
+class UnknownCharset(UserError, ValueError):
     """A character set that Python does not know."""
 
     def __init__(self, charset: str) -> None:
@@ -34,84 +34,84 @@ class NotSerializable(UserError):
         self.expected = expected
         super().__init__(
             f"{type(schema).__name__} cannot serialize {value!r:.200} ({type(value).__name__})",
-            hint=f"give it {expected}",
+            hint=f"it needs {expected}",
         )
 
 
 class SerializationSchema(ABC):
-    """Turns a record into bytes."""
+    """Serializes records to bytes."""
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes | None:
-        """The bytes of a record; None for one that is to be left out."""
+        """Return the bytes of a record; None to skip the record."""
 
 
 class DeserializationSchema(ABC):
-    """Turns bytes into records."""
+    """Deserializes records from bytes."""
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """The record in a message; None if there is none."""
+        """Return the record of a message; None to skip the message."""
 
     def deserialize_many(self, message: bytes) -> list[Any]:
-        """All records in a message: the one `deserialize` finds, unless a format holds several."""
+        """Return all records of a message; by default the one that `deserialize` returns."""
         record = self.deserialize(message)
         return [] if record is None else [record]
 
     def is_end_of_stream(self, element: Any) -> bool:
-        """Whether this record says that no more will come."""
+        """Return whether this record marks the end of the stream."""
         return False
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Strings as their bytes in a character set."""
+    """Serializes strings in a character set."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
         super().__init__()
         self.charset = _charset(charset)
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes of a string."""
+        """Return the bytes of a string."""
         if not isinstance(element, str):
             raise NotSerializable(self, element, "strings, as by .map(str, Types.STRING())")
         return element.encode(self.charset)
 
     def deserialize(self, message: bytes) -> str:
-        """The string; bytes outside the character set become the replacement character, as in Java."""
+        """Return the string; invalid bytes become the replacement character, as in Java."""
         return bytes(message).decode(self.charset, errors="replace")
 
     def get_produced_type(self) -> TypeInformation:
-        """Strings."""
+        """Return the type of strings."""
         return Types.STRING()
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Passes bytes unchanged."""
 
     def __init__(self) -> None:
         super().__init__()
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes themselves."""
+        """Return the bytes unchanged."""
         if not isinstance(element, (bytes, bytearray)):
             raise NotSerializable(self, element, "bytes")
         return bytes(element)
 
     def deserialize(self, message: bytes) -> bytes:
-        """The bytes themselves."""
+        """Return the bytes unchanged."""
         return bytes(message)
 
     def get_produced_type(self) -> TypeInformation:
-        """Bytes."""
+        """Return the type of bytes."""
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """The bytes in one field of a row."""
+    """Serializes one field of a row, which contains bytes."""
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -121,7 +121,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         self.field_index = field_index
 
     def serialize(self, element: Any) -> bytes:
-        """The bytes in the field; none for None."""
+        """Return the bytes of the field; empty for None."""
         if not isinstance(element, (Row, tuple)) or len(element) <= self.field_index:
             raise NotSerializable(self, element, f"rows with a field {self.field_index}")
         value = element[self.field_index]
@@ -139,12 +139,12 @@ class Encoder(ABC):
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One record to a line, as text."""
+        """Create an encoder that writes one record per line, as text."""
         return SimpleStringEncoder(charset_name)
 
 
 class SimpleStringEncoder(Encoder):
-    """One record to a line, as Flink writes it."""
+    """Writes one record per line, in Flink's text form."""
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self.charset = _charset(charset)
@@ -155,7 +155,7 @@ class SimpleStringEncoder(Encoder):
 
 
 class BulkWriter(ABC):
-    """Writes many records to one file and finishes it as a whole."""
+    """Writes the records of one file, whose format has an end such as a footer."""
 
     @abstractmethod
     def add_elements(self, elements: list[Any]) -> None:
@@ -163,46 +163,46 @@ class BulkWriter(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is still held back, and the end of the file; the stream stays open."""
+        """Write buffered records and the end of the file; the stream stays open."""
 
 
 class BulkWriterFactory(ABC):
-    """Makes a bulk writer for each file."""
+    """Creates a bulk writer for each file."""
 
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """A writer onto a fresh file."""
+        """Create a writer for a new file."""
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
-    """Makes bulk writers of rows of one type."""
+    """Creates bulk writers of rows of one type."""
 
     def __init__(self, row_type: RowTypeInfo) -> None:
         self._row_type = row_type
 
     def get_row_type(self) -> RowTypeInfo:
-        """The type of the rows."""
+        """Return the type of the rows."""
         return self._row_type
 
 
 class InputFormat(ABC):
-    """A bounded input that is read in parts."""
+    """A bounded input that is read in splits."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""
 
     @abstractmethod
     def create_input_splits(self, min_num_splits: int) -> list[Any]:
-        """The parts of the input, each a value that can be sent to a task."""
+        """Return the splits of the input; each is a value that can be sent to a task."""
 
     @abstractmethod
     def read(self, split: Any) -> Iterator[Any]:
-        """The records of one part, in the same order every time."""
+        """Yield the records of one split, in the same order every time."""
 
 
 def text_of(value: Any) -> str:
-    """The text Flink shows for a value of a Java type: `+I[1, null]` for a row, `(1,a)` for a tuple, `true`."""
+    """Return Flink's text form of a value: `+I[1, null]` for a row, `(1,a)` for a tuple, `true`."""
     if value is None:
         return "null"
     if isinstance(value, str):

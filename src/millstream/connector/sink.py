@@ -1,8 +1,8 @@
-"""The contract of a sink: a writer in the task stages, a committer on the driver makes visible, itself or by tasks.
+"""The contract of a sink: a writer in the task stages output, a committer on the driver makes it visible.
 
 Promises: what a writer stages is invisible until the committer gets its committable, which happens only after the
 checkpoint that names it is durable, and may happen more than once.
-Does not know: epochs, Spark, checkpoints' files."""
+Does not know: epochs, Spark, files of checkpoints."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from typing import Any, Protocol
 from millstream.connector.slot_task import SlotTask
 from millstream.errors import ExternalError
 
-_DESCRIBED = 20  # committables that a message names
+_MAX_NAMED = 20  # committables that a message names
 
 
 class OutputRefused(ExternalError):
-    """Output cannot be committed, and trying again would not help: the job fails."""
+    """Output cannot be committed, and a retry would not help: the job fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterContext:
-    """What a writer may know. `job` is the job's id and incarnation: no other job has it, nor has the same program when
-    it starts from the beginning. `attempt` is unique for each try of each epoch of the job: staged names contain both.
-    It begins with a generation; what generations before `recovered` staged is committed or dead.
+    """The context of a writer. `job` is the job's id and incarnation: no other job has it, and the same program has
+    another one when it starts from the beginning. `attempt` is unique for each attempt of each epoch of the job; names
+    of staged output contain both. It begins with a generation; output that generations before `recovered` staged is
+    either committed or obsolete.
 
-    `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage: the driver
-    and all tasks see it, and it lives as long as the checkpoints do; empty when there is none."""
+    `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage, which the
+    driver and all tasks can access, and which is kept as long as the checkpoints; empty if there is none."""
 
     job: str
     sink: str
@@ -46,46 +47,46 @@ class WriterContext:
 class SinkWriter(ABC):
     """Writes the records of one epoch of one subtask."""
 
-    #: True when `write` can also take typed records as one Arrow array, with their timestamps as a numpy column.
+    #: True if `write` also accepts typed records as one Arrow array, with their timestamps as a numpy column.
     columnar: bool = False
-    #: False when no record is looked at: none is made for this writer.
+    #: False if the writer reads no records: none are created for it.
     reads: bool = True
 
     @abstractmethod
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Take records, in order."""
+        """Write records, in order."""
 
     @abstractmethod
     def prepare_commit(self) -> list[Any]:
-        """Finish the epoch: all is staged; the committables are JSON values."""
+        """Finish the epoch: stage all records, and return committables, which are JSON values."""
 
     def abort(self) -> None:
-        """The epoch failed: undo what can be undone."""
+        """Undo what was written, as far as possible: the epoch failed."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class Workers(Protocol):
-    """What a committer may use of the job it belongs to."""
+    """What a committer can use of its job."""
 
     @property
     def owner(self) -> str:
-        """Names the run of the driver: no other run has this name, and a job that restarts in its driver keeps it."""
+        """A name of the run of the driver: no other run has it, and a job that restarts in the same driver keeps it."""
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run functions on the workers of the job, those of different slots in parallel; gives their results."""
+        """Run functions on the workers of the job, those of different slots in parallel; return their results."""
 
     def leads(self) -> bool:
-        """Whether a lease says that this driver runs the job; False when the job has no lease. Raises when another
+        """Return whether this driver holds the lease of the job; False if the job has no lease. Raises if another
         driver has taken over."""
 
     def backpressured(self) -> None:
-        """The job waits for the reader of its output: it is not stuck."""
+        """Report that the job waits for the reader of its output, so that it does not count as stuck."""
 
 
 class ThisProcess:
-    """Workers for a committer that belongs to no job: tasks run in this process."""
+    """Workers of a committer without a job: tasks run in this process."""
 
     _numbers = itertools.count()
 
@@ -93,25 +94,25 @@ class ThisProcess:
         self.owner = f"{os.getpid()}-{next(self._numbers)}"
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run them one after the other."""
+        """Run the tasks one after the other."""
         return [task.run() for task in tasks]
 
     def leads(self) -> bool:
-        """There is no lease."""
+        """Return False: there is no lease."""
         return False
 
     def backpressured(self) -> None:
-        """There is no lease."""
+        """Do nothing: there is no lease."""
 
 
 class Committer(ABC):
-    """Makes staged output visible. Lives on the driver.
+    """Makes staged output visible. It runs on the driver.
 
-    The driver must do no work for each record. Where committing means one call for each committable (a rename, a COMMIT
-    PREPARED, one commit to a table), `commit` makes the calls. Where it means to move records, it hands the work to
-    tasks, by `workers.run_tasks`."""
+    The driver must not do work for each record. If a commit is one call for each committable (a rename, a COMMIT
+    PREPARED, one commit to a table), `commit` makes the calls. If it must move records, it does so in tasks, with
+    `workers.run_tasks`."""
 
-    #: Set by the JobMaster before the first call.
+    #: Set by the job master before the first call.
     workers: Workers
 
     @abstractmethod
@@ -119,52 +120,51 @@ class Committer(ABC):
         """Make the committables visible, in order. Idempotent: recovery repeats it."""
 
     def reached(self, watermark: int, now: int) -> None:
-        """All output before this point of event and processing time is visible, and its checkpoint durable. Called
+        """Note that all output before this watermark and processing time is visible, and its checkpoint durable. Called
         after the commit of every checkpoint, with or without committables, and again on recovery."""
 
     def snapshot(self) -> Any:
-        """What the committer must know after a restore, as a JSON value; every checkpoint keeps it. None: nothing."""
+        """Return the state of the committer as a JSON value, which every checkpoint contains; None if there is none."""
         return None
 
-    def restore(self, kept: Any) -> None:
-        """Take back what a checkpoint kept, before anything is committed."""
+    def restore(self, state: Any) -> None:
+        """Restore the state from a checkpoint, before anything is committed."""
 
     def abort(self, committables: Sequence[Any]) -> None:
-        """These will never be committed: remove them."""
+        """Remove staged output that will never be committed."""
 
     def describe(self, committables: Sequence[Any]) -> str:
-        """Name output that could not be committed or removed, and say how a person ends it in the external system."""
-        shown = ", ".join(map(str, committables[:_DESCRIBED]))
-        return f"{shown} and {len(committables) - _DESCRIBED} more" if len(committables) > _DESCRIBED else shown
+        """Describe output that could not be committed or removed, and how to resolve it in the external system."""
+        names = ", ".join(map(str, committables[:_MAX_NAMED]))
+        return f"{names} and {len(committables) - _MAX_NAMED} more" if len(committables) > _MAX_NAMED else names
 
     def interrupt(self) -> None:
-        """A call is not waited for any more, because it has not ended in time: make it fail soon, such as by breaking
-        its connections. Of a `driver_only` sink: the job is cancelled, wait for no reader. Called from another thread;
-        must not wait."""
+        """Make a call fail soon that did not end in time, for example by closing its connections. For a `driver_only`
+        sink: the job is cancelled, so do not wait for a reader. Called from another thread; must not wait."""
 
     def finish(self) -> None:
-        """The job is FINISHED or CANCELED, and this driver ended it: complete what waits, remove what is not needed any
-        more. Called before `close`. Not called when the job failed or another driver may run it."""
+        """Complete pending work and remove what is not needed any more: the job is FINISHED or CANCELED, and this
+        driver ended it. Called before `close`. Not called if the job failed or another driver may run it."""
 
     def close(self) -> None:
-        """Let go of connections. Another driver may run the job by now, so its output must not be changed."""
+        """Close connections. Another driver may run the job already, so its output must not be changed."""
 
 
 class Sink(ABC):
-    """A description of where records go. Must be picklable."""
+    """The description of a sink. It must be picklable."""
 
-    #: True when output may be shown as soon as an epoch is accepted, before its checkpoint (print, blackhole).
+    #: True if output may become visible when an epoch is accepted, before its checkpoint (print, blackhole).
     commits_with_epoch: bool = False
-    #: True when committables stay in the driver and are never stored: they may be any picklable value.
+    #: True if committables stay in the driver and are never stored, so that they may be any picklable values.
     driver_only: bool = False
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """A writer for one epoch."""
+        """Create a writer for one epoch."""
 
     def create_committer(self) -> Committer | None:
-        """The committer, or None when writing is all there is."""
+        """Create the committer; None if output needs no commit."""
         return None
 
     def check(self) -> None:
-        """Raise a `UserError` for what can be known to be wrong before the job starts."""
+        """Check the sink before the job starts; raise a `UserError` for a problem."""

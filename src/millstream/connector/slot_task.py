@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SlotTask:
-    """A function and the slot whose worker should run it; a slot that does not exist stands for one that does.
+    """A function and the slot whose worker should run it; the slot is taken modulo the number of slots.
 
     The engine may run the function more than once, also at the same time and in another worker, and takes the result of
     one of these attempts. So the function must be idempotent."""

@@ -1,8 +1,8 @@
-"""Output that waits for its checkpoint: what it is called, and how a committable names it.
+"""Names of staged output, and committables that refer to it.
 
-Promises: a name belongs to one attempt of one subtask at one epoch; `parse` is the inverse of `str`, so names that were
-stored are understood for ever. A committable that is not of its sink is refused.
-Does not know: where output waits, or how it becomes visible."""
+Promises: a name belongs to one attempt of one subtask in one epoch; `parse` is the inverse of `str`, so stored names
+stay readable. A committable of another sink is refused.
+Does not know: where output is staged, or how it becomes visible."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NotStaged(UserError):
 
 @dataclass(frozen=True, slots=True)
 class StagedName:
-    """The name of what one attempt of one subtask staged in one epoch. All names of a job's sink have its owner."""
+    """The name of the output that one attempt of a subtask staged in one epoch. All names of a sink have its owner."""
 
     owner: str
     epoch: int
@@ -38,64 +38,64 @@ class StagedName:
 
     @property
     def generation(self) -> int:
-        """Which deployment of the job the attempt belongs to."""
+        """The generation of the job to which the attempt belongs."""
         head = self.attempt.split("-")[0]
         return int(head) if head.isdigit() else -1
 
-    def outlived(self, context: WriterContext) -> bool:
-        """Whether nobody will commit this any more: it was staged before the last recovery of the job."""
+    def is_obsolete(self, context: WriterContext) -> bool:
+        """Return whether this will never be committed: it was staged before the last recovery of the job."""
         return self.generation < context.recovered
 
     def __str__(self) -> str:
-        """As the name of a file."""
+        """Return the name as the name of a file."""
         return f"{self.owner}@{self.epoch}@{self.subtask}-{self.attempt}"
 
     @classmethod
     def of(cls, context: WriterContext) -> Self:
-        """The name for a writer."""
+        """Create the name of a writer's output."""
         owner = "-".join(quote(part, safe="") for part in (context.job, context.sink) if part)
         return cls(owner, context.epoch, context.subtask, quote(context.attempt, safe=""))
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The inverse of `str`; None for what is no such name."""
-        found = _NAME.fullmatch(text)
-        if found is None:
+        """Parse the text form of a name; None if the text is not a name."""
+        match = _NAME.fullmatch(text)
+        if match is None:
             return None
-        return cls(found["owner"], int(found["epoch"]), int(found["subtask"]), found["attempt"])
+        return cls(match["owner"], int(match["epoch"]), int(match["subtask"]), match["attempt"])
 
 
-def latest(names: Iterable[StagedName]) -> dict[str, int]:
-    """The newest epoch of each owner."""
+def newest_epochs(names: Iterable[StagedName]) -> dict[str, int]:
+    """Return the newest epoch of each owner."""
     epochs: dict[str, int] = {}
     for name in names:
         epochs[name.owner] = max(epochs.get(name.owner, -1), name.epoch)
     return epochs
 
 
-def outlived(names: Iterable[str], committed: Iterable[str]) -> list[str]:
-    """Those of `names` that nobody will commit: of the same owners as what is committed, and no newer."""
-    newest = latest(name for name in map(StagedName.parse, committed) if name is not None)
+def find_obsolete(names: Iterable[str], committed: Iterable[str]) -> list[str]:
+    """Return the names that will never be committed: of the same owners as committed output, and not newer."""
+    newest = newest_epochs(name for name in map(StagedName.parse, committed) if name is not None)
     parsed = ((text, StagedName.parse(text)) for text in names)
     return [text for text, name in parsed if name is not None and name.epoch <= newest.get(name.owner, -1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Committable:
-    """A committable with fields, as a JSON value and back."""
+    """Base of committables that are dataclasses, with their JSON form."""
 
-    #: What it names, for the message about one that does not.
+    #: The type of output that it names, for error messages.
     output: ClassVar[str] = "staged output"
 
     def to_json(self) -> dict[str, Any]:
-        """The committable as a JSON value."""
+        """Return the committable as a JSON value."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
-        """The inverse of `to_json`."""
-        known = {field.name for field in fields(cls)}
-        needed = {field.name for field in fields(cls) if field.default is MISSING}
-        if not isinstance(data, dict) or not needed <= set(data) <= known:
+        """Return the inverse of `to_json`; raises NotStaged for another value."""
+        field_names = {field.name for field in fields(cls)}
+        required_names = {field.name for field in fields(cls) if field.default is MISSING}
+        if not isinstance(data, dict) or not required_names <= set(data) <= field_names:
             raise NotStaged(data, cls.output)
         return cls(**data)

@@ -13,9 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.types.type_information import TypeInformation
 
 MAX_UNREAD = 100_000  # results after which the job waits for the reader
+MAX_UNREAD_BATCHES = 100  # the same for results that are batches
 
 
 class Results:
@@ -68,9 +72,9 @@ class Results:
 _results: dict[str, Results] = {}
 
 
-def get_results(name: str) -> Results:
-    """Return the results of the sink with this name."""
-    return _results.setdefault(name, Results())
+def get_results(name: str, max_unread: int = MAX_UNREAD) -> Results:
+    """Return the results of the sink with this name; the first call decides after how many the job waits."""
+    return _results.setdefault(name, Results(max_unread))
 
 
 def forget(name: str) -> None:
@@ -82,14 +86,15 @@ def forget(name: str) -> None:
 
 @dataclass(frozen=True)
 class CollectSink(Sink):
-    """Sends records to the reader on the driver."""
+    """Sends records to the reader on the driver, or Arrow arrays of the type `batches_of` if it is given."""
 
     name: str
+    batches_of: TypeInformation | None = None
     driver_only = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Create a writer that gathers the records of an epoch."""
-        return CollectWriter()
+        return CollectWriter() if self.batches_of is None else CollectBatchesWriter(self.batches_of)
 
     def create_committer(self) -> Committer:
         """Create a committer that passes them to the reader."""
@@ -109,6 +114,20 @@ class CollectWriter(SinkWriter):
     def prepare_commit(self) -> list[Any]:
         """Return the records."""
         return self._values
+
+
+class CollectBatchesWriter(CollectWriter):
+    """Keeps Arrow arrays until the epoch ends."""
+
+    columnar = True
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        super().__init__()
+        self._type_info = type_info
+
+    def write(self, values: Any, timestamps: Any) -> None:
+        """Add records, as one array."""
+        self._values.append(values if isinstance(values, pa.Array) else self._type_info.to_arrow(values))
 
 
 class CollectCommitter(Committer):

@@ -18,6 +18,7 @@ from millstream.connector.source import (
     SplitEnumerator,
     SplitRange,
 )
+from millstream.types.copies import copy_value
 from millstream.types.factory import TypeInformation
 
 _SPLIT = "collection"
@@ -28,7 +29,7 @@ class CollectionSource(Source):
     """Emits the elements of a collection, which are part of the program."""
 
     elements: Sequence[Any]
-    kind: TypeInformation
+    element_type: TypeInformation
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CollectionSource:
         """Elements are only read: every subtask may share them."""
@@ -36,7 +37,7 @@ class CollectionSource(Source):
 
     def type_info(self) -> TypeInformation:
         """Return the declared type."""
-        return self.kind
+        return self.element_type
 
     def max_parallelism(self) -> int | None:
         """Return 1: a single reader keeps the order of the records."""
@@ -79,9 +80,9 @@ class CollectionEnumerator(SplitEnumerator):
         """Return the only split until it is read."""
         return [] if self.finished() else [_SPLIT]
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after the range."""
-        self._position = done.end
+        self._position = split_range.end
 
     def lag(self) -> int:
         """Return the number of elements left."""
@@ -89,7 +90,7 @@ class CollectionEnumerator(SplitEnumerator):
 
 
 class CollectionReader(SourceReader):
-    """Reads slices of the collection."""
+    """Reads slices of the collection, as new objects: functions may have changed those of an earlier read."""
 
     def __init__(self, elements: Sequence[Any], block: int) -> None:
         self._elements, self._block = elements, block
@@ -97,4 +98,4 @@ class CollectionReader(SourceReader):
     def read(self, part: SplitRange) -> Iterator[Records]:
         """Yield the elements of the range."""
         for start in range(part.start, part.end, self._block):
-            yield Records(self._elements[start : min(part.end, start + self._block)])
+            yield Records(list(map(copy_value, self._elements[start : min(part.end, start + self._block)])))

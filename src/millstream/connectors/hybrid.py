@@ -25,7 +25,7 @@ from millstream.types.factory import TypeInformation
 
 
 class NotHybrid(UserError):
-    """Sources that cannot follow one another."""
+    """Sources that cannot be combined to a hybrid source."""
 
 
 class HybridSource(Source):
@@ -38,11 +38,11 @@ class HybridSource(Source):
                 msg = f"{source!r} is not a source"
                 raise NotHybrid(msg, hint="build it first: FileSource...build()")
             if number < len(self._sources) and source.boundedness() is not Boundedness.BOUNDED:
-                msg = f"source {number} of {len(self._sources)}, {source!r}, never ends, so nothing can follow it"
+                msg = f"source {number} of {len(self._sources)}, {source!r}, is unbounded, so no source can follow it"
                 raise NotHybrid(msg, hint="all sources but the last must be bounded")
             if source.type_info() != self._sources[0].type_info():
-                msg = f"source {number} gives {source.type_info()}, the first one {self._sources[0].type_info()}"
-                raise NotHybrid(msg, hint="all sources must give records of one type")
+                msg = f"source {number} has the type {source.type_info()}, the first one {self._sources[0].type_info()}"
+                raise NotHybrid(msg, hint="all sources must have records of the same type")
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
@@ -51,17 +51,17 @@ class HybridSource(Source):
 
     def type_info(self) -> TypeInformation:
         """Return the type of the records, which all sources share."""
-        kind: TypeInformation = self._sources[0].type_info()
-        return kind
+        record_type: TypeInformation = self._sources[0].type_info()
+        return record_type
 
     def boundedness(self) -> Boundedness:
         """Return the boundedness of the last source."""
-        ends: Boundedness = self._sources[-1].boundedness()
-        return ends
+        boundedness: Boundedness = self._sources[-1].boundedness()
+        return boundedness
 
     def max_parallelism(self) -> int | None:
         """Return the lowest maximum of the sources."""
-        return min((most for each in self._sources if (most := each.max_parallelism()) is not None), default=None)
+        return min((limit for source in self._sources if (limit := source.max_parallelism()) is not None), default=None)
 
     def check(self) -> None:
         """Check every source."""
@@ -111,44 +111,44 @@ class HybridEnumerator(SplitEnumerator):
         self._current.retain(self._retained)
 
     def _move_on(self) -> None:
-        """At once, so that the splits of the next source are waited for by watermarks."""
+        """Switch to the next source if the current one is finished, so that watermarks wait for its splits."""
         while self._current.finished() and self._index + 1 < len(self._sources):
             self._switch()
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan the next ranges of the current source."""
-        mine = f"{self._index}:"
-        held = frozenset(name.removeprefix(mine) for name in budget.held if name.startswith(mine))
-        ranges = [replace(part, split=mine + part.split) for part in self._current.plan(replace(budget, held=held))]
+        prefix = f"{self._index}:"
+        held = frozenset(name.removeprefix(prefix) for name in budget.held if name.startswith(prefix))
+        ranges = [replace(part, split=prefix + part.split) for part in self._current.plan(replace(budget, held=held))]
         self._move_on()
         return ranges
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange] | None:
         """Let the current source plan again, if the ranges are of it."""
-        mine = f"{self._index}:"
-        if not all(part.split.startswith(mine) for part in planned):
+        prefix = f"{self._index}:"
+        if not all(part.split.startswith(prefix) for part in planned):
             return None
-        own = [replace(part, split=part.split.removeprefix(mine)) for part in planned]
-        held = frozenset(name.removeprefix(mine) for name in budget.held if name.startswith(mine))
-        ranges = self._current.plan_again(own, replace(budget, held=held))
+        ranges_of_source = [replace(part, split=part.split.removeprefix(prefix)) for part in planned]
+        held = frozenset(name.removeprefix(prefix) for name in budget.held if name.startswith(prefix))
+        ranges = self._current.plan_again(ranges_of_source, replace(budget, held=held))
         self._move_on()
-        return None if ranges is None else [replace(part, split=mine + part.split) for part in ranges]
+        return None if ranges is None else [replace(part, split=prefix + part.split) for part in ranges]
 
     def replayed(self, ranges: Sequence[SplitRange]) -> None:
         """Continue after ranges of the current source, or of a later one."""
-        of: dict[int, list[SplitRange]] = {}
+        ranges_by_source: dict[int, list[SplitRange]] = {}
         for part in ranges:
-            index, split = _parted(part)
-            of.setdefault(index, []).append(replace(part, split=split))
-        for index in sorted(of):
+            index, split = _source_and_split(part)
+            ranges_by_source.setdefault(index, []).append(replace(part, split=split))
+        for index in sorted(ranges_by_source):
             while self._index < index:
                 self._switch()
-            self._current.replayed(of[index])
+            self._current.replayed(ranges_by_source[index])
         self._move_on()
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after one range."""
-        self.replayed([done])
+        self.replayed([split_range])
 
     def snapshot(self) -> dict[str, Any]:
         """Return the number of the current source, and its state."""
@@ -163,16 +163,16 @@ class HybridEnumerator(SplitEnumerator):
         return [f"{self._index}:{split}" for split in self._current.splits()]
 
     def retain(self, checkpoints: int) -> None:
-        """Pass it on, also to the sources that follow."""
+        """Pass the number to the current source and to those that follow."""
         self._retained = checkpoints
         self._current.retain(checkpoints)
 
     def acknowledge(self) -> None:
         """Acknowledge all earlier sources once, then the current one."""
         past, self._past = self._past, []
-        for each in past:
-            each.acknowledge()
-            each.close()
+        for enumerator in past:
+            enumerator.acknowledge()
+            enumerator.close()
         self._current.acknowledge()
 
     def lag(self) -> int | None:
@@ -181,8 +181,8 @@ class HybridEnumerator(SplitEnumerator):
 
     def close(self) -> None:
         """Close all enumerators."""
-        for each in (*self._past, self._current):
-            each.close()
+        for enumerator in (*self._past, self._current):
+            enumerator.close()
 
 
 class HybridReader(SourceReader):
@@ -194,7 +194,7 @@ class HybridReader(SourceReader):
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         """Yield the records of a range."""
-        index, split = _parted(part)
+        index, split = _source_and_split(part)
         if index not in self._readers:
             self._readers[index] = self._sources[index].create_reader(self._context)
         return self._readers[index].read(replace(part, split=split))
@@ -205,6 +205,6 @@ class HybridReader(SourceReader):
             reader.close()
 
 
-def _parted(part: SplitRange) -> tuple[int, str]:
+def _source_and_split(part: SplitRange) -> tuple[int, str]:
     index, _, split = part.split.partition(":")
     return int(index), split

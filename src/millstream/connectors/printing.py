@@ -1,54 +1,110 @@
 """The print sink: records as lines on the standard output of the driver.
 
 Promises: Flink's line format; a line appears once, when its epoch is accepted, whatever attempts failed before.
-Does not know: terminals."""
+Does not know: terminals, and SQL types."""
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
-from millstream.connector.serialization_schema import text_of
+import numpy as np
+
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.types.basic_types import BasicType, BasicTypeInfo
+from millstream.types.collection_types import MapTypeInfo, SequenceTypeInfo
 from millstream.types.factory import PickledBytesTypeInfo, RowTypeInfo, TypeInformation
+from millstream.types.java_texts import text_format
 from millstream.types.row import Row
 
 
-class Spelling(Enum):
-    """The notation of records: Java's `+I[1, null]` or `(1,a)`, PyFlink's `+I[1,None]` for rows, or Python's own."""
+class RecordFormat(ABC):
+    """Formats records as text; it is a value that can be sent to a task."""
 
-    JAVA = "java"
-    ROW = "row"
-    PYTHON = "python"
+    #: True if records may be given as an Arrow array.
+    columnar: bool = False
+
+    @abstractmethod
+    def format(self, records: Sequence[Any]) -> list[str]:
+        """Return the text of each record."""
 
     @staticmethod
-    def of(kind: TypeInformation) -> Spelling:
-        """Return PyFlink's notation for a type: Python's for pickled objects, its own for rows, else Java's."""
-        if isinstance(kind, PickledBytesTypeInfo):
-            return Spelling.PYTHON
-        return Spelling.ROW if isinstance(kind, RowTypeInfo) else Spelling.JAVA
+    def of(type_info: TypeInformation) -> RecordFormat:
+        """Return PyFlink's format for a type: Python's text for pickled objects and fields of rows, else Java's."""
+        if isinstance(type_info, PickledBytesTypeInfo):
+            return PythonFormat()
+        return PythonRowFormat(type_info) if isinstance(type_info, RowTypeInfo) else JavaFormat(type_info)
+
+
+@dataclass(frozen=True)
+class PythonFormat(RecordFormat):
+    """Python's text of records."""
+
+    def format(self, records: Sequence[Any]) -> list[str]:
+        """Return the text of each record."""
+        return list(map(str, records))
+
+
+@dataclass(frozen=True)
+class PythonRowFormat(RecordFormat):
+    """Rows such as `+I[1,None]`: the fields have Python's text, as PyFlink prints rows of a stream."""
+
+    type_info: RowTypeInfo
+
+    def format(self, records: Sequence[Any]) -> list[str]:
+        """Return the text of each row."""
+        shown = [_shown_value(field_type) for field_type in self.type_info.field_types]
+        return [
+            f"{row.get_row_kind()}[{','.join(str(show(value)) for show, value in zip(shown, row, strict=True))}]"
+            for row in records
+        ]
+
+
+def _shown_value(type_info: TypeInformation) -> Callable[[Any], Any]:
+    """Return the conversion to the value that PyFlink shows: FLOAT with the fewest digits, inner rows without names."""
+    if isinstance(type_info, BasicTypeInfo) and type_info.basic_type is BasicType.FLOAT:
+        return lambda value: None if value is None else float(str(np.float32(value)))
+    if isinstance(type_info, RowTypeInfo):
+        fields = [_shown_value(field_type) for field_type in type_info.field_types]
+        return lambda row: None if row is None else Row(*(f(v) for f, v in zip(fields, row, strict=True)))
+    if isinstance(type_info, SequenceTypeInfo):
+        element = _shown_value(type_info.elem_type)
+        return lambda values: None if values is None else list(map(element, values))
+    if isinstance(type_info, MapTypeInfo):
+        item = _shown_value(type_info.value_type)
+        return lambda pairs: None if pairs is None else {key: item(value) for key, value in pairs.items()}
+    return lambda value: value
+
+
+@dataclass(frozen=True)
+class JavaFormat(RecordFormat):
+    """Java's text of typed records."""
+
+    type_info: TypeInformation
+
+    def format(self, records: Sequence[Any]) -> list[str]:
+        """Return the text of each record."""
+        return list(map(text_format(self.type_info), records))
 
 
 @dataclass(frozen=True)
 class PrintSink(Sink):
-    """Lines as Flink prints them: `identifier:subtask> value`, where the subtask appears if there are several.
+    """Lines as Flink prints them: `identifier:subtask> value`, where the subtask appears if there are several."""
 
-    Values are printed in Java's notation by default."""
-
+    record_format: RecordFormat
     identifier: str | None = None
     to_stderr: bool = False
-    spelling: Spelling = Spelling.JAVA
     commits_with_epoch = True
     driver_only = True
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Create a writer that formats lines."""
         number = str(context.subtask + 1) if context.parallelism > 1 else ""
-        mark = ":".join(part for part in (self.identifier, number) if part)
-        return PrintWriter(f"{mark}> " if mark else "", _TEXTS[self.spelling])
+        label = ":".join(part for part in (self.identifier, number) if part)
+        return PrintWriter(f"{label}> " if label else "", self.record_format)
 
     def create_committer(self) -> Committer:
         """Create a committer that prints lines."""
@@ -58,28 +114,18 @@ class PrintSink(Sink):
 class PrintWriter(SinkWriter):
     """Formats the records of an epoch as lines."""
 
-    def __init__(self, prefix: str, text: Callable[[Any], str]) -> None:
-        self._prefix, self._text = prefix, text
+    def __init__(self, prefix: str, record_format: RecordFormat) -> None:
+        self.columnar = record_format.columnar
+        self._prefix, self._format = prefix, record_format
         self._lines: list[str] = []
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Format each record as a line."""
-        self._lines.extend(f"{self._prefix}{self._text(value)}" for value in values)
+        self._lines.extend(f"{self._prefix}{text}" for text in self._format.format(values))
 
     def prepare_commit(self) -> list[Any]:
         """Return the lines."""
         return self._lines
-
-
-def _text_of_row(value: Any) -> str:
-    return f"{value.get_row_kind()}[{','.join(map(str, value))}]" if isinstance(value, Row) else text_of(value)
-
-
-_TEXTS: dict[Spelling, Callable[[Any], str]] = {
-    Spelling.JAVA: text_of,
-    Spelling.ROW: _text_of_row,
-    Spelling.PYTHON: str,
-}
 
 
 class PrintCommitter(Committer):

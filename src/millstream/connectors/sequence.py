@@ -28,10 +28,10 @@ from millstream.types.factory import TypeInformation, Types
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
-class BadSequence(UserError):
+class BadSequence(UserError, ValueError):
     """Bounds of a sequence that are not an increasing pair of 64-bit integers."""
 
-    hint = "give two whole numbers of 64 bits, the first not above the second"
+    hint = "give two whole numbers of 64 bits; the first must not be greater than the second"
 
     def __init__(self, start: object, end: object) -> None:
         self.start, self.end = start, end
@@ -46,8 +46,8 @@ class NumberSequenceSource(Source):
     end: int
 
     def __post_init__(self) -> None:
-        numbers = all(isinstance(bound, int) for bound in (self.start, self.end))
-        if not numbers or not _LEAST <= self.start <= self.end <= _GREATEST:
+        are_numbers = all(isinstance(bound, int) for bound in (self.start, self.end))
+        if not are_numbers or not _LEAST <= self.start <= self.end <= _GREATEST:
             raise BadSequence(self.start, self.end)
 
     def type_info(self) -> TypeInformation:
@@ -56,38 +56,40 @@ class NumberSequenceSource(Source):
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Create sub-sequences of equal length, or those of the restored state."""
-        return SequenceEnumerator(_cut(self.start, self.end + 1, parallelism) if state is None else state)
+        return SequenceEnumerator(_split_range(self.start, self.end + 1, parallelism) if state is None else state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create a reader of ranges of numbers."""
         return SequenceReader(context.block_records)
 
 
-def _cut(start: int, stop: int, parts: int) -> list[list[Any]]:
+def _split_range(start: int, stop: int, parts: int) -> list[list[Any]]:
     size, longer = divmod(stop - start, parts)
-    cut: list[list[Any]] = []
+    splits: list[list[Any]] = []
     for index in range(min(parts, stop - start)):
         after = start + size + (index < longer)
-        cut.append([f"{index:04d}", start, after])
+        splits.append([f"{index:04d}", start, after])
         start = after
-    return cut
+    return splits
 
 
 class SequenceEnumerator(SplitEnumerator):
     """Plans ranges; keeps the next number and the end of each sub-sequence."""
 
     def __init__(self, splits: Sequence[Sequence[Any]]) -> None:
-        self._left = {name: (int(at), int(stop)) for name, at, stop in splits}
+        self._remaining = {name: (int(at), int(stop)) for name, at, stop in splits}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan an equal share of the budget for each unfinished split."""
-        ready = sorted(self._left.keys() - budget.held, key=lambda name: self._left[name][1] - self._left[name][0])
+        ready = sorted(
+            self._remaining.keys() - budget.held, key=lambda name: self._remaining[name][1] - self._remaining[name][0]
+        )
         records = max(budget.records, 1)
         ranges = []
-        for served, name in enumerate(ready):
-            at, stop = self._left[name]
-            # what a short split leaves over goes to the longer ones behind it
-            count = min(-(-records // (len(ready) - served)), stop - at)
+        for planned, name in enumerate(ready):
+            at, stop = self._remaining[name]
+            # the share that a short split does not use goes to the longer splits after it
+            count = min(-(-records // (len(ready) - planned)), stop - at)
             if count:
                 ranges.append(SplitRange(name, at, at + count, count))
             records -= count
@@ -100,27 +102,27 @@ class SequenceEnumerator(SplitEnumerator):
 
     def skip(self, done: SplitRange) -> None:
         """Continue after the range."""
-        _, stop = self._left[done.split]
+        _, stop = self._remaining[done.split]
         if done.end < stop:
-            self._left[done.split] = (done.end, stop)
+            self._remaining[done.split] = (done.end, stop)
         else:
-            del self._left[done.split]
+            del self._remaining[done.split]
 
     def snapshot(self) -> list[list[Any]]:
         """Return the next number and the end of each split."""
-        return [[name, at, stop] for name, (at, stop) in sorted(self._left.items())]
+        return [[name, at, stop] for name, (at, stop) in sorted(self._remaining.items())]
 
     def finished(self) -> bool:
         """Whether every number was planned."""
-        return not self._left
+        return not self._remaining
 
     def splits(self) -> list[str]:
         """Return the unfinished splits."""
-        return sorted(self._left)
+        return sorted(self._remaining)
 
     def lag(self) -> int:
         """Return how many numbers are left."""
-        return sum(stop - at for at, stop in self._left.values())
+        return sum(stop - at for at, stop in self._remaining.values())
 
 
 class SequenceReader(SourceReader):
@@ -133,5 +135,5 @@ class SequenceReader(SourceReader):
         """Yield the numbers of the range."""
         for start in range(part.start, part.end, self._block):
             count = min(self._block, part.end - start)
-            # from 0, because numpy cannot count up to a stop behind the greatest number
+            # from 0, because the end of the range may not fit into 64 bits
             yield Records(pa.array(np.arange(count, dtype=np.int64) + np.int64(start)))

@@ -1,7 +1,7 @@
 """A cached stream: its records in files, for later jobs of the same program.
 
 Promises: what a finished job wrote is read back unchanged: values, timestamps, and the order of each subtask.
-Does not know: when a cache is complete; its creator knows the job that fills it."""
+Does not know: when a cache is complete; the caller knows the job that fills it."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ class _CacheCommitter(Committer):
         self._directory = directory
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        files = _files(self._directory)
+        files = _read_manifest(self._directory)
         for subtask, epoch, name, records in committables:
             listed = files.setdefault(str(subtask), [])
-            if all(known != name for _, known, _ in listed):
+            if all(listed_name != name for _, listed_name, _ in listed):
                 listed.append((epoch, name, records))
         temporary = self._directory / f"{_MANIFEST}.new"
         temporary.write_text(json.dumps(files), encoding="utf-8")
@@ -103,12 +103,15 @@ class _CacheCommitter(Committer):
             (self._directory / name).unlink(missing_ok=True)
 
 
-def _files(directory: Path) -> Files:
+def _read_manifest(directory: Path) -> Files:
     path = directory / _MANIFEST
     if not path.exists():
         return {}
-    read = json.loads(path.read_text(encoding="utf-8"))
-    return {subtask: sorted((int(e), str(name), int(n)) for e, name, n in each) for subtask, each in read.items()}
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        subtask: sorted((int(epoch), str(name), int(records)) for epoch, name, records in files)
+        for subtask, files in manifest.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -116,15 +119,15 @@ class CacheSource(Source):
     """Reads what a `CacheSink` wrote; a split is the output of one subtask."""
 
     directory: str
-    kind: TypeInformation
+    record_type: TypeInformation
 
     def type_info(self) -> TypeInformation:
         """Return the type of the stream."""
-        return self.kind
+        return self.record_type
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Create an enumerator whose offsets are numbers of files."""
-        return _CacheEnumerator(_files(Path(self.directory)), state or {})
+        return _CacheEnumerator(_read_manifest(Path(self.directory)), state or {})
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create a reader of cached files."""
@@ -134,35 +137,35 @@ class CacheSource(Source):
 class _CacheEnumerator(SplitEnumerator):
     def __init__(self, files: Files, state: dict[str, int]) -> None:
         self._files = files
-        self._read = {split: int(state.get(split, 0)) for split in files}
+        self._next_file = {split: int(state.get(split, 0)) for split in files}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         planned = []
         share = max(budget.records // max(len(self.splits()), 1), 1)
         for split in self.splits():
-            start, files = self._read[split], self._files[split]
+            start, files = self._next_file[split], self._files[split]
             end = start + 1
             while end < len(files) and sum(n for _, _, n in files[start : end + 1]) <= share:
                 end += 1
-            self._read[split] = end
+            self._next_file[split] = end
             names = [name for _, name, _ in files[start:end]]
             planned.append(SplitRange(split, names, end, sum(n for _, _, n in files[start:end])))
         return planned
 
     def snapshot(self) -> dict[str, int]:
-        return dict(self._read)
+        return dict(self._next_file)
 
     def finished(self) -> bool:
         return not self.splits()
 
     def splits(self) -> list[str]:
-        return [split for split, files in self._files.items() if self._read[split] < len(files)]
+        return [split for split, files in self._files.items() if self._next_file[split] < len(files)]
 
     def skip(self, done: SplitRange) -> None:
-        self._read[done.split] = done.end
+        self._next_file[done.split] = done.end
 
     def lag(self) -> int:
-        return sum(n for split, files in self._files.items() for _, _, n in files[self._read[split] :])
+        return sum(n for split, files in self._files.items() for _, _, n in files[self._next_file[split] :])
 
 
 class _CacheReader(SourceReader):

@@ -15,36 +15,36 @@ from millstream.types.row import Row
 
 
 class NoSuchPosition(UserError):
-    """A field to aggregate that records do not have."""
+    """The field to aggregate does not exist in a record."""
 
     def __init__(self, position: object, record: object) -> None:
         super().__init__(
-            f"there is no field {position!r} to aggregate in {record!r}",
+            f"the field {position!r} to aggregate does not exist in {record!r}",
             hint="give the position or the name of a field of a tuple, Row or dataclass",
         )
 
 
 @dataclass(frozen=True)
 class FieldAggregate(ReduceFunction):
-    """One of the five, on one field."""
+    """Aggregates one field: `function` is sum, min, max, min_by or max_by."""
 
-    kind: str
+    function: str
     position: int | str
 
     @property
     def order_free(self) -> bool:
-        """Whether the result is the same in whatever order records come, the first of them being the first."""
-        return self.kind in ("sum", "min", "max")
+        """Whether the result does not depend on the order of the records after the first."""
+        return self.function in ("sum", "min", "max")
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """The record after both."""
+        """Return the aggregate of two records."""
         old, new = self._get(value1), self._get(value2)
-        match self.kind:
+        match self.function:
             case "sum":
                 return self._with(value1, old + new)
             case "min" | "max":
-                better = new < old if self.kind == "min" else new > old
-                return self._with(value1, new) if better else value1
+                replaces = new < old if self.function == "min" else new > old
+                return self._with(value1, new) if replaces else value1
             case "min_by":
                 return value2 if new < old else value1
         return value2 if new > old else value1
@@ -70,8 +70,8 @@ class FieldAggregate(ReduceFunction):
         if isinstance(record, tuple) and hasattr(record, "_replace") and isinstance(position, str):
             return record._replace(**{position: value})
         if isinstance(record, tuple):
-            made = (*record[:position], value, *record[position + 1 :])
-            return type(record)(*made) if hasattr(record, "_fields") else made
+            fields = (*record[:position], value, *record[position + 1 :])
+            return type(record)(*fields) if hasattr(record, "_fields") else fields
         if isinstance(record, list):
             return [*record[:position], value, *record[position + 1 :]]
         if hasattr(record, "__dataclass_fields__"):

@@ -1,6 +1,6 @@
-"""AsyncDataStream: a stream through a function that waits for another system.
+"""AsyncDataStream: asynchronous functions on streams, for requests to external systems.
 
-Promises: PyFlink's names, signatures and defaults; what cannot work is refused while the program is built.
+Promises: PyFlink's names, signatures and defaults; invalid arguments are refused while the program is built.
 Does not know: event loops."""
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["AsyncDataStream"]
 
 
 class UnusableAsyncFunction(UserError):
-    """An asynchronous operation that cannot work as it is given."""
+    """An asynchronous function, or a setting of it, cannot be used."""
 
 
 class AsyncDataStream:
-    """Applies an `AsyncFunction` to a stream: many calls are under way at once, at most `capacity` in a subtask.
+    """Apply an `AsyncFunction` to a stream. Calls run concurrently, at most `capacity` of them in a subtask.
 
-    `timeout` is for a record and all its tries together. Ordered results keep the order of their records; unordered
-    ones come as the calls end, but never across a watermark."""
+    The timeout covers all attempts of a record together. Ordered results keep the order of their records; unordered
+    results are emitted when their calls end, but never overtake a watermark."""
 
     @staticmethod
     def unordered_wait(
@@ -37,8 +37,17 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results in the order in which the calls end."""
-        return _applied(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, ordered=False)
+        """Emit results in the order in which the calls end.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: How long a record may wait for its result before `AsyncFunction.timeout` is called.
+            capacity: How many calls a subtask makes at once.
+            output_type: The type of the results.
+
+        """
+        return _apply(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, ordered=False)
 
     @staticmethod
     def unordered_wait_with_retry(
@@ -49,10 +58,18 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """As `unordered_wait`; a call is made again as the strategy says."""
-        return _applied(
-            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, ordered=False
-        )
+        """Emit results in the order in which the calls end, and retry calls by a strategy.
+
+        Args:
+            data_stream: The stream.
+            async_function: The function.
+            timeout: How long a record may wait for its result, all attempts included; must be positive.
+            async_retry_strategy: When and how often a call is retried.
+            capacity: How many calls a subtask makes at once.
+            output_type: The type of the results.
+
+        """
+        return _apply(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, ordered=False)
 
     @staticmethod
     def ordered_wait(
@@ -62,8 +79,8 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results in the order of the records."""
-        return _applied(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, ordered=True)
+        """Emit results in the order of the records; for the arguments see `unordered_wait`."""
+        return _apply(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, ordered=True)
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -74,11 +91,11 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """As `ordered_wait`; a call is made again as the strategy says."""
-        return _applied(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, ordered=True)
+        """Emit results in the order of the records, with retries; see `unordered_wait_with_retry`."""
+        return _apply(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, ordered=True)
 
 
-def _applied(
+def _apply(
     stream: DataStream,
     async_function: Any,
     timeout: Any,
@@ -91,24 +108,24 @@ def _applied(
     function: AsyncFunction[Any, Any] = as_function(async_function, AsyncFunction)
     name = type(function).__name__
     if not inspect.iscoroutinefunction(function.async_invoke):
-        msg = f"async_invoke of {name} is no coroutine function"
+        msg = f"async_invoke of {name} is not a coroutine function"
         raise UnusableAsyncFunction(msg, hint="declare it with 'async def'")
     if not isinstance(timeout, Time | Duration):
         msg = f"the timeout of {name} must be a Time or a Duration, not {timeout!r}"
         raise UnusableAsyncFunction(msg, hint="such as Time.seconds(10)")
     if not isinstance(capacity, int) or capacity < 1:
-        msg = f"a capacity of {capacity!r} is not possible"
-        raise UnusableAsyncFunction(msg, hint="give an int of at least 1")
+        msg = f"the capacity of {name} must be an int of at least 1, not {capacity!r}"
+        raise UnusableAsyncFunction(msg, hint="such as capacity=100")
     if not isinstance(retry, AsyncRetryStrategy):
         msg = f"{retry!r} is not a retry strategy"
         raise UnusableAsyncFunction(msg, hint="see AsyncRetryStrategy.fixed_delay and exponential_backoff")
     if retry.get_retry_predicate() is None:
         msg = f"the retry predicate of {type(retry).__name__} is None"
         raise UnusableAsyncFunction(msg, hint="give a predicate for results, for errors, or for both")
-    within = timeout.to_milliseconds()
-    if retry != NO_RETRY_STRATEGY and within <= 0:
-        msg = f"{name} is to be tried again, but has no timeout"
-        raise UnusableAsyncFunction(msg, hint="give a timeout above 0: it covers all tries of a record")
-    kind = result_type(output_type, function.async_invoke, element=True)
-    spec = AsyncSpec(function, max(within, 0), capacity, retry, ordered, stream._key_selection())
-    return stream._apply("async wait operator", spec, kind, **stream._keyed())
+    timeout_millis = timeout.to_milliseconds()
+    if retry != NO_RETRY_STRATEGY and timeout_millis <= 0:
+        msg = f"{name} has a retry strategy, but no timeout"
+        raise UnusableAsyncFunction(msg, hint="set a timeout above 0: it covers all attempts of a record")
+    output_type_info = result_type(output_type, function.async_invoke, element=True)
+    spec = AsyncSpec(function, max(timeout_millis, 0), capacity, retry, ordered, stream._key_selection())
+    return stream._apply("async wait operator", spec, output_type_info, **stream._keyed())

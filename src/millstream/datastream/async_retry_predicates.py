@@ -1,6 +1,6 @@
-"""PyFlink's `datastream.async_retry_predicates`: common answers to "is this worth another try?".
+"""PyFlink's `datastream.async_retry_predicates`: common conditions for a retry.
 
-Promises: plain predicates, to be passed to a retry strategy as they are or in a lambda.
+Promises: plain predicates, which a retry strategy takes directly or in a lambda.
 Does not know: strategies."""
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ __all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_
 
 
 def empty_result_predicate(result: list[Any] | None) -> bool:
-    """Whether a call brought back nothing."""
+    """Return whether a call had no results."""
     return not result
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:
-    """Whether a call failed."""
+    """Return whether a call failed."""
     return error is not None
 
 
 def exception_type_predicate(error: BaseException | None, expected_error_type: type[BaseException]) -> bool:
-    """Whether a call failed with that kind of error."""
+    """Return whether a call failed with an error of this type."""
     return isinstance(error, expected_error_type)

@@ -1,8 +1,8 @@
-"""A stream whose records are kept: the first job that computes it fills the cache, later jobs read it.
+"""Caches of streams: the first job that computes a cached stream fills its cache, later jobs read it.
 
-Promises: a cache is read only when the job that filled it has finished; until then, and after it was invalidated, the
+Promises: a cache is read only when the job that filled it has finished. Before that, and after it was invalidated, the
 stream is computed again, so a cache never changes results.
-Does not know: files; the connector does."""
+Does not know: how records are stored; `millstream.connectors.stream_cache` does."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
 from millstream.types.factory import TypeInformation
 
-_PATIENCE = 1.0  # seconds for a job whose results were just read to its end to be over
+_FINISH_SECONDS = 1.0  # a job whose last result was read may need a moment to finish
 
 
 class UnboundedCache(UserError):
-    """A stream that never ends cannot be cached."""
+    """An unbounded stream cannot be cached."""
 
     def __init__(self, source: str) -> None:
-        super().__init__(f"a stream of '{source}' cannot be cached, because it never ends", hint="bound the source")
+        super().__init__(
+            f"a stream of '{source}' cannot be cached, because it is unbounded", hint="use a bounded source"
+        )
 
 
 class Caches:
-    """The caches of one environment, and the directory they are kept in, which goes with the environment."""
+    """The caches of one environment and their directory, which is deleted with the environment."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -47,38 +49,40 @@ class Caches:
         self.all: list[Cache] = []
 
     def directory(self) -> str:
-        """A new directory: below the checkpoints, which all workers see, else among temporary files."""
+        """Create a directory: under the checkpoint directory, which all workers share, or else a temporary one."""
         if self._root is None:
-            where = self._configuration.get(options.CHECKPOINT_DIR)
-            where = self._configuration.get(options.TMP_DIRS) if where is None or is_uri(where) else where
-            parent = None if where is None else where.removeprefix("file://").split(",")[0]
+            base = self._configuration.get(options.CHECKPOINT_DIR)
+            base = self._configuration.get(options.TMP_DIRS) if base is None or is_uri(base) else base
+            parent = None if base is None else base.removeprefix("file://").split(",")[0]
             if parent is not None:
                 Path(parent).mkdir(parents=True, exist_ok=True)
             self._root = tempfile.mkdtemp(prefix="millstream-cache-", dir=parent)
             weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         return tempfile.mkdtemp(dir=self._root)
 
-    def submitted(self, program: Program, client: JobClient) -> None:
-        """A job was started: it fills the caches that its program had a sink for."""
+    def note_submission(self, program: Program, client: JobClient) -> None:
+        """Note a submitted job: it fills the caches for which its program has a sink."""
         for cache in self.all:
-            cache.submitted(program, client)
+            cache.note_submission(program, client)
 
     def invalidate(self) -> None:
-        """Forget all of them."""
+        """Invalidate all caches."""
         for cache in self.all:
             cache.invalidate()
 
 
 class Cache:
-    """The records of one stream."""
+    """The cache of one stream."""
 
-    def __init__(self, caches: Caches, program: Program, inputs: tuple[Input, ...], kind: TypeInformation) -> None:
-        self._caches, self._program, self.kind = caches, program, kind
+    def __init__(
+        self, caches: Caches, program: Program, inputs: tuple[Input, ...], output_type: TypeInformation
+    ) -> None:
+        self._caches, self._program, self.output_type = caches, program, output_type
         self._inputs = inputs
         self._lineage = _lineage(program, inputs)
-        for each in self._lineage:
-            if each.source is not None and each.source.boundedness() is not Boundedness.BOUNDED:
-                raise UnboundedCache(each.name)
+        for transformation in self._lineage:
+            if transformation.source is not None and transformation.source.boundedness() is not Boundedness.BOUNDED:
+                raise UnboundedCache(transformation.name)
         self._reading: int | None = None
         self._filling: int | None = None
         self._directory: str | None = None
@@ -86,50 +90,53 @@ class Cache:
         caches.all.append(self)
 
     def inputs(self) -> tuple[Input, ...]:
-        """What a step that reads the stream reads, in the program as it is now."""
-        known = self._program.transformations
-        if self._complete():
-            if self._reading not in known:
+        """Return the inputs of an operator that reads the stream: the cache if it is complete, else the stream
+        itself."""
+        transformations = self._program.transformations
+        if self._is_complete():
+            if self._reading not in transformations:
                 assert self._directory is not None
-                source = CacheSource(self._directory, self.kind)
+                source = CacheSource(self._directory, self.output_type)
                 spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
-                self._reading = self._program.add("Source: Cache", spec, self.kind, source=source)
+                self._reading = self._program.add("Source: Cache", spec, self.output_type, source=source)
             return (Input(self._reading),)
-        for each in self._lineage:
-            known.setdefault(each.id, each)
-        if self._filling not in known:
+        for transformation in self._lineage:
+            transformations.setdefault(transformation.id, transformation)
+        if self._filling not in transformations:
             self.invalidate()
             self._directory = self._caches.directory()
             sink = CacheSink(self._directory)
-            self._filling = self._program.add("Sink: Cache", SinkSpec(sink), self.kind, self._inputs, sink=sink)
+            self._filling = self._program.add("Sink: Cache", SinkSpec(sink), self.output_type, self._inputs, sink=sink)
         return self._inputs
 
-    def _complete(self) -> bool:
+    def _is_complete(self) -> bool:
         if self._job is None:
             return False
-        self._job.wait(_PATIENCE)
+        self._job.wait(_FINISH_SECONDS)
         return self._job.get_job_status().result() is JobStatus.FINISHED
 
-    def submitted(self, program: Program, client: JobClient) -> None:
-        """The program is about to run, under this client."""
+    def note_submission(self, program: Program, client: JobClient) -> None:
+        """Note that a job runs the program; it fills this cache if it has the cache's sink."""
         if self._filling in program.transformations:
-            self._lineage = [program.transformations.get(each.id, each) for each in self._lineage]
+            self._lineage = [
+                program.transformations.get(transformation.id, transformation) for transformation in self._lineage
+            ]
             self._job = client
 
     def invalidate(self) -> None:
-        """Delete the records; the stream is computed again when it is used again."""
+        """Delete the records; the stream is computed again when it is used next."""
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
         self._directory = self._job = self._filling = self._reading = None
 
 
 def _lineage(program: Program, inputs: Sequence[Input]) -> list[Transformation]:
-    """The steps a stream is made of, in the order they were made."""
-    wanted: dict[int, Any] = {}
-    waiting = [given.upstream for given in inputs]
-    while waiting:
-        number = waiting.pop()
-        if number not in wanted:
-            wanted[number] = program.transformations[number]
-            waiting.extend(given.upstream for given in wanted[number].inputs)
-    return [wanted[number] for number in sorted(wanted)]
+    """Return the transformations that a stream depends on, in the order of their ids."""
+    lineage: dict[int, Any] = {}
+    pending = [input_edge.upstream for input_edge in inputs]
+    while pending:
+        number = pending.pop()
+        if number not in lineage:
+            lineage[number] = program.transformations[number]
+            pending.extend(input_edge.upstream for input_edge in lineage[number].inputs)
+    return [lineage[number] for number in sorted(lineage)]

@@ -1,6 +1,6 @@
-"""Checkpointing as the program sets it: a typed view on the configuration.
+"""CheckpointConfig: a typed view of the checkpointing options of a configuration.
 
-Promises: what is set here is set in the configuration and the other way round, with Flink's defaults and checks.
+Promises: setters write to the configuration and getters read from it, with Flink's defaults and checks.
 Does not know: who takes checkpoints."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CheckpointConfig", "ExternalizedCheckpointRetention"]
 MIN_MILLIS = 10
 UNLIMITED_FAILURES = 2**31 - 1
 
-# options.py lists these as ignored, without a type: an epoch boundary has nothing to align. Programs still read them.
+# options.py lists these as ignored, without a type: checkpoints need no alignment here. Programs still read them.
 UNALIGNED = ConfigOption(
     "execution.checkpointing.unaligned.enabled",
     False,
@@ -35,7 +35,7 @@ MAX_CONCURRENT = ConfigOption("execution.checkpointing.max-concurrent-checkpoint
 
 
 class InvalidCheckpointSetting(UserError, ValueError):
-    """A setting of checkpointing out of its range."""
+    """A setting of checkpointing is out of its range."""
 
     def __init__(self, setting: str, value: int, least: int) -> None:
         self.setting, self.value, self.least = setting, value, least
@@ -43,82 +43,90 @@ class InvalidCheckpointSetting(UserError, ValueError):
 
 
 class CheckpointConfig:
-    """When checkpoints are taken, and what becomes of them. Times are milliseconds unless they are durations."""
+    """The checkpoint settings of a job. Times are in milliseconds unless they are durations.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> config = StreamExecutionEnvironment.get_execution_environment().get_checkpoint_config()
+        >>> config.set_checkpoint_interval(60_000).get_checkpoint_interval()
+        60000
+
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
 
     def is_checkpointing_enabled(self) -> bool:
-        """Whether an interval is set."""
+        """Return whether a checkpoint interval is set."""
         return self.get_checkpoint_interval() > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What a restart promises; at-least-once while checkpointing is off, as in Flink."""
+        """Return the checkpointing mode; AT_LEAST_ONCE while checkpointing is disabled, as in Flink."""
         if not self.is_checkpointing_enabled():
             return CheckpointingMode.AT_LEAST_ONCE
         return CheckpointingMode[self._configuration.get(options.CHECKPOINT_MODE, "EXACTLY_ONCE")]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """What a restart is to promise."""
+        """Set the checkpointing mode: exactly once or at least once."""
         self._configuration.set(options.CHECKPOINT_MODE, checkpointing_mode)
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """How often a checkpoint is taken; -1 for never."""
+        """Return the checkpoint interval; -1 if checkpointing is disabled."""
         interval = self._configuration.get(options.CHECKPOINT_INTERVAL)
         return -1 if interval is None else interval.to_milliseconds()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Take a checkpoint so often; at least every 10 ms."""
+        """Set the interval between the starts of two checkpoints; at least 10 ms."""
         _require("the checkpoint interval in ms", checkpoint_interval, MIN_MILLIS)
         self._configuration.set(options.CHECKPOINT_INTERVAL, Duration.of_millis(checkpoint_interval))
         return self
 
     def get_checkpoint_timeout(self) -> int:
-        """After how long a checkpoint is given up."""
+        """Return after how long a pending checkpoint is aborted."""
         return _millis(self._configuration.get(options.CHECKPOINT_TIMEOUT))
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Give a checkpoint up after so long; at least 10 ms."""
+        """Set after how long a pending checkpoint is aborted; at least 10 ms."""
         _require("the checkpoint timeout in ms", checkpoint_timeout, MIN_MILLIS)
         self._configuration.set(options.CHECKPOINT_TIMEOUT, Duration.of_millis(checkpoint_timeout))
         return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """How long after one checkpoint the next may start."""
+        """Return the minimal pause between the end of a checkpoint and the start of the next."""
         return _millis(self._configuration.get(options.CHECKPOINT_MIN_PAUSE))
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Start the next checkpoint no sooner than this after the last."""
+        """Set the minimal pause between the end of a checkpoint and the start of the next."""
         _require("the pause between checkpoints in ms", min_pause_between_checkpoints, 0)
         self._configuration.set(options.CHECKPOINT_MIN_PAUSE, Duration.of_millis(min_pause_between_checkpoints))
         return self
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """How many checkpoints may be under way at once."""
+        """Return how many checkpoints may be pending at once, as it was set."""
         return self._configuration.get(MAX_CONCURRENT) or 1
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Accepted; a checkpoint is done before the next begins."""
+        """Accept the number without effect: a checkpoint ends before the next one starts."""
         _require("the number of concurrent checkpoints", max_concurrent_checkpoints, 1)
         self._configuration.set(MAX_CONCURRENT, max_concurrent_checkpoints)
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Whether the first checkpoint that fails fails the job."""
+        """Return whether the first failed checkpoint fails the job."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """Fail the job with the first checkpoint that fails, or never for that reason."""
+        """Set whether the first failed checkpoint fails the job; otherwise failed checkpoints never do."""
         number = 0 if fail_on_checkpointing_errors else UNLIMITED_FAILURES
         return self.set_tolerable_checkpoint_failure_number(number)
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        """How many checkpoints in a row may fail."""
+        """Return how many consecutive checkpoints may fail before the job fails."""
         return self._configuration.get(options.TOLERABLE_FAILED_CHECKPOINTS) or 0
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """Let so many checkpoints in a row fail before the job does."""
+        """Set how many consecutive checkpoints may fail before the job fails."""
         _require("the number of tolerable checkpoint failures", tolerable_checkpoint_failure_number, 0)
         self._configuration.set(options.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
         return self
@@ -126,60 +134,60 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """What becomes of checkpoints when the job is cancelled."""
+        """Set whether checkpoints are kept or deleted when the job is cancelled."""
         self._configuration.set(options.CHECKPOINT_RETENTION, retention_mode)
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints may outlive the job."""
+        """Return whether checkpoints may be kept after the job ends."""
         return (
             self.get_externalized_checkpoint_retention()
             is not ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         )
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        """What becomes of checkpoints when the job is cancelled."""
+        """Return whether checkpoints are kept or deleted when the job is cancelled."""
         name = self._configuration.get(options.CHECKPOINT_RETENTION)
         return ExternalizedCheckpointRetention[name or "NO_EXTERNALIZED_CHECKPOINTS"]
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints are asked for and possible; every checkpoint here is as fast as one."""
+        """Return whether unaligned checkpoints are enabled and the mode is exactly once; it has no effect."""
         exactly_once = self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
         return exactly_once and self._configuration.get(UNALIGNED) is True
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Accepted; a checkpoint has nothing to align."""
+        """Accept the setting without effect: checkpoints need no alignment."""
         self._configuration.set(UNALIGNED, enabled)
         return self
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
-        """Accepted; a checkpoint has nothing to align."""
+        """Accept the setting without effect: checkpoints need no alignment."""
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Accepted; a checkpoint has nothing to align."""
+        """Accept the setting without effect: checkpoints need no alignment."""
         self._configuration.set(ALIGNED_TIMEOUT, alignment_timeout)
         return self
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """The timeout set, or none at all."""
+        """Return the alignment timeout that was set; 0 if none was."""
         return self._configuration.get(ALIGNED_TIMEOUT) or Duration.of_millis(0)
 
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """The older name of `set_aligned_checkpoint_timeout`."""
+        """Call `set_aligned_checkpoint_timeout`; this is its older name."""
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
-        """The older name of `get_aligned_checkpoint_timeout`."""
+        """Call `get_aligned_checkpoint_timeout`; this is its older name."""
         return self.get_aligned_checkpoint_timeout()
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Accepted; a checkpoint has nothing to align."""
+        """Accept the setting without effect: checkpoints need no alignment."""
         self._configuration.set(FORCE_UNALIGNED, force_unaligned_checkpoints)
         return self
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints are insisted on."""
+        """Return whether unaligned checkpoints are forced; it has no effect."""
         return self._configuration.get(FORCE_UNALIGNED) is True
 
 

@@ -1,6 +1,6 @@
-"""Where checkpoints are kept, as the program sets it.
+"""Checkpoint storages: where the checkpoints of a job are written.
 
-Promises: `apply_to` writes the choice into a configuration, which is all that the rest of the system reads.
+Promises: `apply_to` writes the choice to a configuration; the rest of the system reads only the configuration.
 Does not know: how checkpoints are written."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WRITE_BUFFER_SIZE = "execution.checkpointing.write-buffer-size"
 
 
 class InvalidCheckpointStorage(UserError, ValueError):
-    """A checkpoint storage that cannot work."""
+    """A parameter of a checkpoint storage is invalid."""
 
     def __init__(self, parameter: str, value: object, rule: str) -> None:
         self.parameter, self.value, self.rule = parameter, value, rule
@@ -27,16 +27,22 @@ class InvalidCheckpointStorage(UserError, ValueError):
 
 
 class CheckpointStorage(ABC):
-    """A place for checkpoints."""
+    """Where checkpoints are written."""
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this storage in a configuration."""
+        """Set this storage in a configuration."""
 
 
 @dataclass(frozen=True)
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Checkpoints in the process of the job: for tests and very small state."""
+    """Checkpoints in the memory of the job's driver: for tests and very small state.
+
+    Args:
+        checkpoint_path: The directory for metadata; by default that of the configuration.
+        max_state_size: The largest size of one state, in bytes.
+
+    """
 
     DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
 
@@ -44,27 +50,34 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     max_state_size: int | None = None
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this storage in a configuration."""
+        """Set this storage in a configuration."""
         configuration.set(options.CHECKPOINT_STORAGE, "jobmanager")
         if self.checkpoint_path is not None:
             configuration.set(options.CHECKPOINT_DIR, self.checkpoint_path)
 
     def get_checkpoint_path(self) -> str | None:
-        """Where metadata is written; None where the configuration says."""
+        """Return the directory of metadata; None if the configuration sets it."""
         return self.checkpoint_path
 
     def get_max_state_size(self) -> int:
-        """How large one state may be, in bytes."""
+        """Return the largest size of one state, in bytes."""
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
 
     def get_savepoint_path(self) -> str | None:
-        """Where savepoints are written; None where the configuration says."""
+        """Return the directory of savepoints; None: the configuration sets it."""
         return None
 
 
 @dataclass(frozen=True)
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """Checkpoints in a directory of a file system, by its URI or its local path."""
+    """Checkpoints in a directory of a file system.
+
+    Args:
+        checkpoint_path: The URI or the local path of the directory.
+        file_state_size_threshold: Accepted without effect; Flink stores smaller state in the metadata.
+        write_buffer_size: Accepted without effect; the size of Flink's write buffer.
+
+    """
 
     MAX_FILE_STATE_THRESHOLD = 1024 * 1024
 
@@ -81,7 +94,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             raise InvalidCheckpointStorage(parameter="file_state_size_threshold", value=threshold, rule=rule)
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this storage in a configuration."""
+        """Set this storage in a configuration."""
         configuration.set(options.CHECKPOINT_STORAGE, "filesystem")
         configuration.set(options.CHECKPOINT_DIR, self.checkpoint_path)
         if self.file_state_size_threshold not in (None, -1):
@@ -90,17 +103,18 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             configuration.set(WRITE_BUFFER_SIZE, self.write_buffer_size)
 
     def get_checkpoint_path(self) -> str:
-        """The directory."""
-        return self.checkpoint_path or ""
+        """Return the directory of checkpoints, without a slash at the end."""
+        path = self.checkpoint_path or ""
+        return path.rstrip("/") or path
 
     def get_savepoint_path(self) -> str | None:
-        """Where savepoints are written; None where the configuration says."""
+        """Return the directory of savepoints; None: the configuration sets it."""
         return None
 
     def get_min_file_size_threshold(self) -> int:
-        """The size under which Flink puts state into the metadata, in bytes."""
+        """Return the size in bytes below which Flink stores state in the metadata."""
         return 20 * 1024 if self.file_state_size_threshold in (None, -1) else int(self.file_state_size_threshold or 0)
 
     def get_write_buffer_size(self) -> int:
-        """The size of Flink's write buffer, in bytes."""
+        """Return the size of Flink's write buffer in bytes."""
         return 4096 if self.write_buffer_size == -1 else self.write_buffer_size

@@ -1,4 +1,4 @@
-"""How often a record may show in state and output after a failure."""
+"""CheckpointingMode: exactly once or at least once."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """What a restart from a checkpoint promises."""
+    """The guarantee for records after a restart from a checkpoint."""
 
     EXACTLY_ONCE = 0
-    """Each record shows in state, and in transactional output, exactly once."""
+    """Each record affects state, and the output of transactional sinks, exactly once."""
     AT_LEAST_ONCE = 1
-    """Output may be visible before its checkpoint, so that a restart may repeat it."""
+    """Output may be visible before its checkpoint completes, so a restart may repeat it."""

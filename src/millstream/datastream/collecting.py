@@ -1,32 +1,38 @@
-"""execute_and_collect: results read by the program while the job runs.
+"""execute_and_collect: the program reads results while the job runs.
 
-Promises: an iterator that ends with the job, raises its failure, and cancels it when closed early.
-Does not know: how results travel."""
+Promises: the iterator ends with the job and raises its failure; closing it early cancels the job.
+Does not know: how results are transferred."""
 
 from __future__ import annotations
 
 import itertools
 import queue
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from millstream.client.job_client import JobClient
 from millstream.connectors import collect as collecting
+from millstream.datastream.collected_values import collected_value_converter
+from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
+from millstream.types.row import Row
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream
 
 
 class CloseableIterator:
-    """Results as they come; also a context manager."""
+    """Iterates over the results of a running job. It is a context manager; closing it early cancels the job."""
 
-    def __init__(self, client: JobClient, name: str) -> None:
+    def __init__(self, client: JobClient, name: str, convert: Callable[[Any], Any] | None = None) -> None:
         self._client = client
         self._results = collecting.get_results(name)
-        self._release = weakref.finalize(self, collecting.forget, name)  # the job waits for no reader that is gone
+        self._release = weakref.finalize(
+            self, collecting.forget, name
+        )  # otherwise the job would wait for a reader that is gone
         self._closed = False
+        self._convert = convert
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -34,7 +40,8 @@ class CloseableIterator:
     def __next__(self) -> Any:
         while not self._closed:
             try:
-                return self._results.get(timeout=0.02)
+                value = self._results.get(timeout=0.02)
+                return value if self._convert is None else self._convert(value)
             except queue.Empty:
                 if self._client.wait(0) and self._results.empty():
                     self.close()
@@ -43,7 +50,7 @@ class CloseableIterator:
     next = __next__
 
     def hold_all(self) -> None:
-        """Keep all results until they are read, however many: the program waits for the end of the job first."""
+        """Buffer any number of results: the program waits for the end of the job before it reads them."""
         self._results.hold_all()
 
     def __enter__(self) -> CloseableIterator:
@@ -53,7 +60,7 @@ class CloseableIterator:
         self.close()
 
     def close(self) -> None:
-        """Stop reading; a job that still runs is cancelled, one that failed raises."""
+        """Stop reading. A running job is cancelled; the failure of a failed job is raised."""
         if self._closed:
             return
         self._closed = True
@@ -65,12 +72,22 @@ class CloseableIterator:
             self._client.get_job_execution_result().result()
 
 
+class PairWithKey(KeyedProcessFunction):
+    """Emits each record with its key, as a row."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Row]:
+        """Emit the key and the record."""
+        yield Row(ctx.get_current_key(), value)
+
+
 def collect(stream: DataStream, job_name: str | None, limit: int | None) -> Any:
-    """Run the program with its results read here."""
+    """Run the program and return its results: an iterator, or with a limit a list."""
     env = stream._env
     name = f"{env._collect_prefix}-{len(env._program.transformations)}"
-    stream.sink_to(collecting.CollectSink(name)).name("Sink: Collect")
-    results = CloseableIterator(env.execute_async(job_name or "Collect"), name)
+    sink = stream.sink_to(collecting.CollectSink(name)).name("Sink: Collect")
+    env._program.change(sink._id, follows_input=True)  # so that the records of a single subtask stay in their order
+    convert = collected_value_converter(stream.get_type())
+    results = CloseableIterator(env.execute_async(job_name or "Collect"), name, convert)
     if limit is None:
         return results
     with results:

@@ -1,4 +1,4 @@
-"""DataStream, KeyedStream and CachedDataStream: a program is written by calling their methods.
+"""DataStream, KeyedStream and CachedDataStream: the streams of the DataStream API.
 
 Promises: PyFlink's names, signatures and defaults; each call records a transformation and returns a new stream.
 Does not know: graphs beyond transformations, engines, state."""
@@ -9,16 +9,19 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from millstream.connector.sink import Sink
-from millstream.connectors.printing import PrintSink, Spelling
+from millstream.connectors.printing import PrintSink, RecordFormat
 from millstream.datastream.caching import Cache
 from millstream.datastream.call_types import key_selection, output_type_of
-from millstream.datastream.collecting import CloseableIterator, collect
+from millstream.datastream.collecting import CloseableIterator, PairWithKey, collect
 from millstream.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from millstream.datastream.data_stream_sink import DataStreamSink
 from millstream.datastream.joined_streams import CoGroupedStreams, IntervalJoin, JoinedStreams
-from millstream.datastream.operator_settings import Named, NoOperator, NotHere
+from millstream.datastream.missing_methods import explain_missing_method
+from millstream.datastream.operator_settings import NotSupportedHere, OperatorSettings, WithoutOperator
+from millstream.datastream.projection import select_fields
 from millstream.datastream.running_aggregates import RunningAggregates
 from millstream.datastream.windowed_stream import AllWindowedStream, WindowedStream
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.functions import (
     FilterFunction,
@@ -70,7 +73,7 @@ R = TypeVar("R")
 KEY = TypeVar("KEY")
 
 
-class DataStream(Named, Generic[T]):
+class DataStream(OperatorSettings, Generic[T]):
     """A stream of records of type `T`.
 
     Streams are immutable: each method records an operation and returns the stream of its results. Nothing runs until
@@ -96,8 +99,8 @@ class DataStream(Named, Generic[T]):
 
     def get_type(self) -> TypeInformation:
         """Return the type of the records."""
-        kinds = {self._env._program.type_of(given) for given in self._inputs}
-        return kinds.pop() if len(kinds) == 1 else Types.PICKLED_BYTE_ARRAY()
+        types = {self._env._program.type_of(edge) for edge in self._inputs}
+        return types.pop() if len(types) == 1 else Types.PICKLED_BYTE_ARRAY()
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """Return the environment that the stream belongs to."""
@@ -119,7 +122,7 @@ class DataStream(Named, Generic[T]):
         """
         if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
             msg = f"a max parallelism of {max_parallelism!r} is not possible"
-            raise UserError(msg, hint="give 1 to 32768")
+            raise InvalidArgument(msg, hint="use a number from 1 to 32768")
         return self._change(max_parallelism=max_parallelism)
 
     def force_non_parallel(self: S) -> S:
@@ -130,7 +133,7 @@ class DataStream(Named, Generic[T]):
         """Accept the timeout without effect: epochs have no network buffers that could wait."""
         if timeout_millis < -1:
             msg = f"a buffer timeout of {timeout_millis} ms is not possible"
-            raise UserError(msg)
+            raise InvalidArgument(msg)
         return self
 
     def start_new_chain(self: S) -> S:
@@ -142,12 +145,12 @@ class DataStream(Named, Generic[T]):
 
     # ---------------------------------------------------------------------------------------------- record by record
 
-    def _apply(self, name: str, spec: Any, kind: TypeInformation, **more: Any) -> DataStream:
-        number = self._env._program.add(name, spec, kind, self._inputs, **more)
-        return DataStream(self._env, (Input(number),))
+    def _apply(self, name: str, spec: Any, output_type: TypeInformation, **more: Any) -> DataStream:
+        transformation = self._env._program.add(name, spec, output_type, self._inputs, **more)
+        return DataStream(self._env, (Input(transformation),))
 
     def _keyed(self) -> dict[str, Any]:
-        """What a transformation of this stream must know of its key."""
+        """Return the arguments that describe the stream's key to a transformation."""
         return {}
 
     def _key_selection(self) -> KeySelection | None:
@@ -174,8 +177,8 @@ class DataStream(Named, Generic[T]):
 
         """
         function: MapFunction = as_function(func, MapFunction)
-        kind = output_type_of(output_type, func, "map")
-        return self._apply("Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
+        result_type = output_type_of(output_type, func, "map")
+        return self._apply("Map", ElementwiseSpec(function, self._key_selection()), result_type, **self._keyed())
 
     def flat_map(
         self, func: Callable[[T], Iterable[R]] | FlatMapFunction[T, R], output_type: TypeInformation | None = None
@@ -191,8 +194,8 @@ class DataStream(Named, Generic[T]):
 
         """
         function: FlatMapFunction = as_function(func, FlatMapFunction)
-        kind = output_type_of(output_type, func, "flat_map", element=True)
-        return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), kind, **self._keyed())
+        result_type = output_type_of(output_type, func, "flat_map", element=True)
+        return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), result_type, **self._keyed())
 
     def filter(self, func: Callable[[T], bool] | FilterFunction[T]) -> DataStream[T]:
         """Keep the records for which a function returns True."""
@@ -209,22 +212,7 @@ class DataStream(Named, Generic[T]):
             UserError: The stream has no fields, or an index is out of range.
 
         """
-        kind = self.get_type()
-        fields = getattr(kind, "field_types", None)
-        if fields is None:
-            msg = f"project needs a stream of tuples or rows, not of {kind}"
-            raise UserError(msg, hint="give output_type=Types.TUPLE")
-        wrong = [index for index in field_indexes if not 0 <= index < len(fields)]
-        if wrong or not field_indexes:
-            msg = f"project({', '.join(map(str, field_indexes))}): fields are 0 to {len(fields) - 1}"
-            raise UserError(msg)
-        chosen = tuple(field_indexes)
-        kept = Types.TUPLE([fields[index] for index in chosen])
-
-        def choose(record: Any) -> tuple[Any, ...]:
-            return tuple(record[index] for index in chosen)
-
-        return self.map(choose, kept).name("Projection")
+        return self.map(*select_fields(self.get_type(), field_indexes)).name("Projection")
 
     def process(self, func: ProcessFunction[T, R], output_type: TypeInformation | None = None) -> DataStream[R]:
         """Apply a `ProcessFunction`, which can emit to side outputs and read the time.
@@ -243,15 +231,15 @@ class DataStream(Named, Generic[T]):
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
         """Return the side output with this tag of the operator that creates the stream."""
-        kind = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
-        self._env._program.declare_side(self._id, output_tag.tag_id, kind)
+        side_type = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
+        self._env._program.declare_side(self._id, output_tag.tag_id, side_type)
         return DataStream(self._env, (Input(self._id, tag=output_tag.tag_id),))
 
     # ------------------------------------------------------------------------------------------------ partitioning
 
     def _through(self, partitioner: partitioners.Partitioner) -> DataStream[T]:
         return DataStream(
-            self._env, tuple(Input(each.upstream, tag=each.tag, partitioner=partitioner) for each in self._inputs)
+            self._env, tuple(Input(edge.upstream, tag=edge.tag, partitioner=partitioner) for edge in self._inputs)
         )
 
     def rebalance(self) -> DataStream[T]:
@@ -331,11 +319,16 @@ class DataStream(Named, Generic[T]):
         """
         return KeyedStream(self, key_selection(self, key_selector, key_type))
 
+    if not TYPE_CHECKING:  # type checkers shall report unknown methods
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(explain_missing_method(name, type(self), KeyedStream))
+
     # --------------------------------------------------------------------------------------------- several streams
 
     def union(self, *streams: DataStream[Any]) -> DataStream[T]:
         """Merge this stream with other streams of the same type."""
-        return DataStream(self._env, tuple(each for stream in (self, *streams) for each in stream._inputs))
+        return DataStream(self._env, tuple(edge for stream in (self, *streams) for edge in stream._inputs))
 
     def connect(self, ds: DataStream | BroadcastStream) -> Any:
         """Connect two streams, which keep their types, so that one function can process both.
@@ -377,19 +370,21 @@ class DataStream(Named, Generic[T]):
         """
         if not isinstance(sink, Sink):
             msg = f"{sink!r} is not a sink"
-            raise UserError(msg, hint="build it first: FileSink...build()")
+            raise InvalidArgumentType(msg, hint="build it first: FileSink...build()")
         name = f"Sink: {type(sink).__name__}"
-        number = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
-        return DataStreamSink(self._env, (Input(number),))
+        transformation = self._env._program.add(name, SinkSpec(sink), self.get_type(), self._inputs, sink=sink)
+        return DataStreamSink(self._env, (Input(transformation),))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
         """Call a function for every record, at least once. Use `sink_to` for exactly-once output."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
-        given = sink_func if isinstance(sink_func, Function | type) else SinkFunction(sink_func)
-        spec = SinkFunctionSpec(as_function(given, SinkFunction))
-        number = self._env._program.add("Sink: Unnamed", spec, self.get_type(), self._inputs)
-        return DataStreamSink(self._env, (Input(number),))
+        if hasattr(sink_func, "to_sink"):  # an older name of a sink, such as FlinkKafkaProducer
+            return self.sink_to(sink_func.to_sink())
+        function = sink_func if isinstance(sink_func, Function | type) else SinkFunction(sink_func)
+        spec = SinkFunctionSpec(as_function(function, SinkFunction))
+        transformation = self._env._program.add("Sink: Unnamed", spec, self.get_type(), self._inputs)
+        return DataStreamSink(self._env, (Input(transformation),))
 
     def cache(self) -> CachedDataStream[T]:
         """Store the records of this bounded stream when a job first uses the result; later jobs read them."""
@@ -402,7 +397,7 @@ class DataStream(Named, Generic[T]):
             sink_identifier: A prefix of each line.
 
         """
-        sink = PrintSink(sink_identifier, spelling=Spelling.of(self.get_type()))
+        sink = PrintSink(RecordFormat.of(self.get_type()), sink_identifier)
         return self.sink_to(sink).name("Sink: Print to Std. Out")
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
@@ -419,25 +414,14 @@ class DataStream(Named, Generic[T]):
         return collect(self, job_execution_name, limit)
 
 
-class DataStreamSink(Named):
-    """The sink of a stream: set its name, uid and parallelism here."""
-
-    def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
-        self._env = env
-        self._inputs = inputs
-
-    def __repr__(self) -> str:
-        return f"DataStreamSink({self._env._program.get(self._id).name!r})"
-
-
-class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
+class KeyedStream(WithoutOperator, RunningAggregates, DataStream[T], Generic[K, T]):
     """A stream that is partitioned by a key of type `K`: functions on it can use keyed state and timers."""
 
     def __init__(
         self, stream: DataStream[T], key: KeySelection, partitioner: partitioners.Partitioner | None = None
     ) -> None:
         by_key = partitioner or partitioners.Hash(key)
-        exchange = tuple(Input(each.upstream, tag=each.tag, partitioner=by_key) for each in stream._inputs)
+        exchange = tuple(Input(edge.upstream, tag=edge.tag, partitioner=by_key) for edge in stream._inputs)
         super().__init__(stream._env, exchange)
         self._origin = stream
         self._key = key
@@ -447,6 +431,21 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
 
     def _key_selection(self) -> KeySelection:
         return self._key
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the program and collect the records of this stream with their keys.
+
+        Args:
+            job_execution_name: The name of the job.
+            limit: The number of records to wait for.
+
+        Returns:
+            An iterator that must be closed, or with a limit a list. Each item is a `Row(f0=key, f1=record)`, as in
+            PyFlink; collect the stream before `key_by` for the records alone.
+
+        """
+        pair_type = Types.ROW([self._key.key_type, self.get_type()])
+        return collect(self.process(PairWithKey(), pair_type).name("Pair with key"), job_execution_name, limit)
 
     def process(
         self, func: KeyedProcessFunction[K, T, R] | ProcessFunction[T, R], output_type: TypeInformation | None = None
@@ -462,11 +461,11 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
 
         """
         if isinstance(func, ProcessFunction):
-            kind = output_type_of(output_type, func, "process_element", True)
-            return self._apply("PROCESS", ProcessSpec(func), kind, **self._keyed())
+            result_type = output_type_of(output_type, func, "process_element", True)
+            return self._apply("PROCESS", ProcessSpec(func), result_type, **self._keyed())
         function: KeyedProcessFunction = as_function(func, KeyedProcessFunction)
-        kind = output_type_of(output_type, func, "process_element", True)
-        return self._apply("KEYED PROCESS", ProcessSpec(function, (self._key,)), kind, **self._keyed())
+        result_type = output_type_of(output_type, func, "process_element", True)
+        return self._apply("KEYED PROCESS", ProcessSpec(function, (self._key,)), result_type, **self._keyed())
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction[T]) -> DataStream[T]:
         """Reduce the records of each key, and emit the current value after every record."""
@@ -510,11 +509,13 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
 
     def union(self, *streams: DataStream[Any]) -> DataStream[T]:
         """Merge this stream with other streams; the result has no key."""
-        return self._origin.union(*(each._origin if isinstance(each, KeyedStream) else each for each in streams))
+        return self._origin.union(
+            *(stream._origin if isinstance(stream, KeyedStream) else stream for stream in streams)
+        )
 
-    def _refused(self) -> Any:
+    def _refuse(self) -> Any:
         msg = "this is not possible on a keyed stream"
-        raise NotHere(msg, hint="call it before key_by, or on the result of process")
+        raise NotSupportedHere(msg, hint="call it before key_by, or on the result of process")
 
     def get_name(self) -> str:
         """Return the name of the operator before `key_by`."""
@@ -522,27 +523,27 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
 
     def rebalance(self) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
     def rescale(self) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
     def shuffle(self) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
     def forward(self) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
     def broadcast(self, *args: Any) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
     def cache(self) -> Any:
         """Refuse: cache the stream before `key_by`, or the result of an operator after it."""
-        return self._refused()
+        return self._refuse()
 
     def partition_custom(
         self,
@@ -550,10 +551,10 @@ class KeyedStream(NoOperator, RunningAggregates, DataStream[T], Generic[K, T]):
         key_selector: Callable[[T], KEY] | KeySelector[T, KEY],
     ) -> Any:
         """Refuse: a keyed stream is partitioned by its key."""
-        return self._refused()
+        return self._refuse()
 
 
-class CachedDataStream(NoOperator, DataStream[T]):
+class CachedDataStream(WithoutOperator, DataStream[T]):
     """A stream whose records the first job that uses it stores; later jobs of the environment read the stored records.
 
     The records are deleted when the environment is closed. A cached stream is not an operator: set name and parallelism
@@ -569,23 +570,23 @@ class CachedDataStream(NoOperator, DataStream[T]):
 
     def get_type(self) -> TypeInformation:
         """Return the type of the records."""
-        return self._cache.kind
+        return self._cache.output_type
 
     def invalidate(self) -> None:
         """Delete the stored records; the next job that uses the stream computes and stores them again."""
         self._cache.invalidate()
 
     def __repr__(self) -> str:
-        return f"CachedDataStream({self._cache.kind})"
+        return f"CachedDataStream({self._cache.output_type})"
 
-    def _refused(self) -> Any:
+    def _refuse(self) -> Any:
         msg = "this is not possible on a cached stream"
-        raise NotHere(msg, hint="call it before cache()")
+        raise NotSupportedHere(msg, hint="call it before cache()")
 
     def get_name(self) -> str:
         """Refuse: a cached stream is not an operator."""
-        return self._refused()  # type: ignore[no-any-return]
+        return self._refuse()  # type: ignore[no-any-return]
 
     def set_description(self, description: str) -> Any:
         """Refuse: a cached stream is not an operator."""
-        return self._refused()
+        return self._refuse()

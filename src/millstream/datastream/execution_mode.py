@@ -1,4 +1,4 @@
-"""Whether a program runs as a stream or as a batch."""
+"""RuntimeExecutionMode: streaming or batch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["RuntimeExecutionMode"]
 
 
 class RuntimeExecutionMode(Enum):
-    """How the same program is run."""
+    """How a program is executed."""
 
     STREAMING = 0
-    """Epoch by epoch, with checkpoints, and results as soon as they are known."""
+    """In epochs, with checkpoints; results are emitted as soon as they are known."""
     BATCH = 1
-    """Over bounded input as a whole, one key at a time, and final results only."""
+    """Over all of the bounded input, one key at a time; only final results are emitted."""
     AUTOMATIC = 2
-    """BATCH where all sources are bounded, else STREAMING."""
+    """BATCH if all sources are bounded, otherwise STREAMING."""

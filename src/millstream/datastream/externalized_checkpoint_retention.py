@@ -1,4 +1,4 @@
-"""What becomes of checkpoints when a job is cancelled."""
+"""ExternalizedCheckpointRetention: whether checkpoints of a cancelled job are kept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ __all__ = ["ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether a cancelled job's last checkpoints stay; those of a failed job always do, unless there are none."""
+    """Whether the last checkpoints of a cancelled job are kept. Those of a failed job are kept in the first two
+    modes."""
 
     DELETE_ON_CANCELLATION = 0
-    """They are deleted."""
+    """Checkpoints are deleted when the job is cancelled."""
     RETAIN_ON_CANCELLATION = 1
-    """They stay until someone deletes them."""
+    """Checkpoints are kept when the job is cancelled, until the user deletes them."""
     NO_EXTERNALIZED_CHECKPOINTS = 2
-    """Checkpoints serve restarts only, and end with the job."""
+    """Checkpoints are used for restarts only and are deleted when the job ends."""

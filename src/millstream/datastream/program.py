@@ -1,85 +1,99 @@
-"""The program an environment records while the API is called.
+"""The program of an environment: the transformations that calls of the API record.
 
-Promises: transformations are frozen; naming or scaling one replaces it in place, so streams refer to it by id. A stream
-of a program that was run can be used in the next one: what it is made of becomes part of that, too.
-Does not know: streams' types in the API."""
+Promises: transformations are frozen; a setting such as a name replaces the transformation, so streams refer to it by
+id. A stream of an executed program can be used in the next one, which then contains the transformations it depends on.
+Does not know: the classes of streams in the API."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+from millstream.client import unexecuted
 from millstream.errors import UserError
 from millstream.graph.transformations import Input, Transformation
 from millstream.types.factory import TypeInformation, Types
 
 
 class StreamOfClosedEnvironment(UserError):
-    """A stream was used whose environment has been closed."""
+    """A stream was used after its environment was closed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "the environment of this stream has been closed", hint="make the stream again, or close it later"
+            "the environment of this stream has been closed",
+            hint="create the stream again, or close the environment later",
         )
 
 
 class Program:
-    """Transformations, each after those it reads."""
+    """Transformations, each after its inputs. `parallelism` returns the current one of the environment."""
 
-    def __init__(self) -> None:
+    def __init__(self, parallelism: Callable[[], int]) -> None:
+        self._parallelism = parallelism
         self.transformations: dict[int, Transformation] = {}
         self._earlier: dict[int, Transformation] = {}
         self._next = 1
+        self._number = unexecuted.next_program_number()
 
     def add(
         self, name: str, spec: Any, output_type: TypeInformation, inputs: tuple[Input, ...] = (), **more: Any
     ) -> int:
-        """Record a transformation; gives its id."""
-        for given in inputs:
-            self._use(given.upstream)
-        number = self._next
+        """Record a transformation and return its id."""
+        for edge in inputs:
+            self._use(edge.upstream)
+        transformation_id = self._next
         self._next += 1
-        self.transformations[number] = Transformation(number, name, spec, output_type, inputs, **more)
-        return number
+        more.update(environment_parallelism=self._parallelism())
+        self.transformations[transformation_id] = Transformation(
+            transformation_id, name, spec, output_type, inputs, **more
+        )
+        return transformation_id
 
-    def change(self, number: int, **fields: Any) -> None:
+    def note_sink(self) -> None:
+        """Note that the program has a sink, so that it must be executed."""
+        unexecuted.note_sink(self._number)
+
+    def change(self, transformation_id: int, **fields: Any) -> None:
         """Replace fields of a transformation."""
-        place = self.transformations if number in self.transformations else self._earlier
-        place[number] = dataclasses.replace(self.get(number), **fields)
+        transformations = self.transformations if transformation_id in self.transformations else self._earlier
+        transformations[transformation_id] = dataclasses.replace(self.get(transformation_id), **fields)
 
-    def get(self, number: int) -> Transformation:
-        """A transformation of this program or an earlier one."""
-        found = self.transformations.get(number) or self._earlier.get(number)
-        if found is None:
+    def get(self, transformation_id: int) -> Transformation:
+        """Return a transformation of this program or an earlier one."""
+        transformation = self.transformations.get(transformation_id) or self._earlier.get(transformation_id)
+        if transformation is None:
             raise StreamOfClosedEnvironment
-        return found
+        return transformation
 
-    def _use(self, number: int) -> None:
-        """Take a transformation of an earlier program into this one, with those it reads."""
-        if number not in self.transformations:
-            again = self.get(number)
-            for given in again.inputs:
-                self._use(given.upstream)
-            self.transformations[number] = again
+    def _use(self, transformation_id: int) -> None:
+        """Add a transformation of an earlier program to this one, with its inputs."""
+        if transformation_id not in self.transformations:
+            transformation = self.get(transformation_id)
+            for edge in transformation.inputs:
+                self._use(edge.upstream)
+            self.transformations[transformation_id] = transformation
 
-    def type_of(self, given: Input) -> TypeInformation:
-        """The type of what an input reads."""
-        upstream = self.get(given.upstream)
-        if given.tag is None:
+    def type_of(self, edge: Input) -> TypeInformation:
+        """Return the type of the records of an input."""
+        upstream = self.get(edge.upstream)
+        if edge.tag is None:
             return upstream.output_type
-        return upstream.side_types.get(given.tag, Types.PICKLED_BYTE_ARRAY())
+        return upstream.side_types.get(edge.tag, Types.PICKLED_BYTE_ARRAY())
 
-    def declare_side(self, number: int, tag: str, kind: TypeInformation) -> None:
-        """A side output is read: its records are wanted, with this type."""
-        known = self.get(number).side_types
-        self.change(number, side_types={**known, tag: kind})
+    def declare_side(self, transformation_id: int, tag: str, side_type: TypeInformation) -> None:
+        """Declare that a side output is read, and the type of its records."""
+        side_types = self.get(transformation_id).side_types
+        self.change(transformation_id, side_types={**side_types, tag: side_type})
 
     def clear(self) -> None:
-        """Begin a new program; ids go on."""
+        """Start a new program; ids continue."""
+        unexecuted.note_execution(self._number)
         self._earlier.update(self.transformations)
         self.transformations.clear()
 
     def forget(self) -> None:
-        """Begin a new program that uses no stream of the earlier ones."""
+        """Start a new program that cannot use streams of earlier ones."""
+        unexecuted.note_execution(self._number)
         self._earlier.clear()
         self.transformations.clear()

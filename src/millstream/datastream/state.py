@@ -1,5 +1,6 @@
 """PyFlink's `datastream.state`: state descriptors, state interfaces and time to live; `renamed` fields of records."""
 
+from millstream.functions.checkpointed import OperatorStateStore
 from millstream.state_descriptors.descriptors import (
     AggregatingState,
     AggregatingStateDescriptor,
@@ -10,7 +11,6 @@ from millstream.state_descriptors.descriptors import (
     MapState,
     MapStateDescriptor,
     MergingState,
-    OperatorStateStore,
     ReadOnlyBroadcastState,
     ReducingState,
     ReducingStateDescriptor,

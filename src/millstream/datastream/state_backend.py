@@ -1,6 +1,6 @@
-"""Where keyed state lives while the job runs, as the program sets it.
+"""State backends: where keyed state is stored while a job runs.
 
-Promises: `apply_to` writes the choice into a configuration, which is all that the rest of the system reads.
+Promises: `apply_to` writes the choice to a configuration; the rest of the system reads only the configuration.
 Does not know: how state is stored."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from urllib.parse import urlsplit
 
 from millstream import options
 from millstream.config.configuration import Configuration
@@ -15,7 +16,7 @@ from millstream.errors import UserError
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 
-# keys of Flink that tune RocksDB: kept, and listed as ignored, because the disk backend here is another one
+# Flink's options of RocksDB: accepted, and listed as ignored, because the disk backend here is LMDB
 ROCKSDB_DIRS = "state.backend.rocksdb.localdir"
 ROCKSDB_TRANSFER_THREADS = "state.backend.rocksdb.checkpoint.transfer.thread.num"
 ROCKSDB_PREDEFINED = "state.backend.rocksdb.predefined-options"
@@ -23,32 +24,32 @@ ROCKSDB_FACTORY = "state.backend.rocksdb.options-factory"
 
 
 class InvalidStateBackend(UserError, TypeError):
-    """A parameter of a state backend of the wrong kind."""
+    """A parameter of a state backend has the wrong type."""
 
-    def __init__(self, parameter: str, value: object, taken: str) -> None:
-        self.parameter, self.value, self.taken = parameter, value, taken
-        super().__init__(f"{parameter} of a state backend must be {taken}, not {value!r}")
+    def __init__(self, parameter: str, value: object, expected: str) -> None:
+        self.parameter, self.value, self.expected = parameter, value, expected
+        super().__init__(f"{parameter} of a state backend must be {expected}, not {value!r}")
 
 
 class StateBackend(ABC):
-    """A home for keyed state."""
+    """Where keyed state is stored while a job runs."""
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this backend in a configuration."""
+        """Set this backend in a configuration."""
 
 
 @dataclass(frozen=True)
 class HashMapStateBackend(StateBackend):
-    """State as Python objects in memory."""
+    """Keyed state as Python objects in memory."""
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this backend in a configuration."""
+        """Set this backend in a configuration."""
         configuration.set(options.STATE_BACKEND, "hashmap")
 
 
 class PredefinedOptions(Enum):
-    """RocksDB's profiles for kinds of disks; accepted, without meaning here."""
+    """RocksDB's profiles for types of disks; accepted without effect."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -57,12 +58,17 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State on disk, larger than memory. Here LMDB holds it, so what tunes RocksDB is kept but does nothing."""
+    """Keyed state on disk, which may be larger than memory. It is stored in LMDB, so options of RocksDB have no effect.
+
+    Args:
+        enable_incremental_checkpointing: Accepted without effect: checkpoints are always incremental.
+
+    """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         if enable_incremental_checkpointing not in (None, True, False):
-            given, parameter = enable_incremental_checkpointing, "enable_incremental_checkpointing"
-            raise InvalidStateBackend(parameter, given, "True, False or None")
+            value, parameter = enable_incremental_checkpointing, "enable_incremental_checkpointing"
+            raise InvalidStateBackend(parameter, value, "True, False or None")
         self._incremental = enable_incremental_checkpointing
         self._paths: tuple[str, ...] = ()
         self._predefined_options = PredefinedOptions.DEFAULT
@@ -70,7 +76,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads: int | None = None
 
     def apply_to(self, configuration: Configuration) -> None:
-        """Choose this backend in a configuration."""
+        """Set this backend in a configuration."""
         configuration.set(options.STATE_BACKEND, "rocksdb")
         if self._incremental is not None:
             configuration.set(options.INCREMENTAL_CHECKPOINTS, self._incremental)
@@ -84,39 +90,41 @@ class EmbeddedRocksDBStateBackend(StateBackend):
             configuration.set(ROCKSDB_FACTORY, self._options_factory)
 
     def set_db_storage_paths(self, *paths: str | None) -> None:
-        """Local directories for state; none, or None, for the default ones."""
-        self._paths = tuple(path for path in paths if path is not None)
+        """Set the local directories of state; without arguments, or with None, the default ones.
+
+        Of a URI only the path counts, as in Flink: `file:///disk1/state` is `/disk1/state`."""
+        self._paths = tuple(_local_path(path) for path in paths if path is not None)
 
     def get_db_storage_paths(self) -> list[str]:
-        """The local directories set."""
+        """Return the local directories that were set."""
         return list(self._paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints of changes only were asked for; they are made in any case."""
+        """Return whether incremental checkpoints were enabled; checkpoints are always incremental."""
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """A profile of RocksDB."""
+        """Set a profile of RocksDB, without effect."""
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The profile set."""
+        """Return the profile that was set."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """The Java class that makes RocksDB's options."""
+        """Set the Java class that creates RocksDB's options, without effect."""
         self._options_factory = options_factory_class_name
 
     def get_options(self) -> str | None:
-        """The Java class set."""
+        """Return the Java class that was set."""
         return self._options_factory
 
     def get_number_of_transfer_threads(self) -> int:
-        """How many threads move files."""
+        """Return the number of threads for file transfers that was set."""
         return 4 if self._transfer_threads is None else self._transfer_threads
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """How many threads move files."""
+        """Set the number of threads for file transfers, without effect."""
         self._transfer_threads = number_of_transfering_threads
 
     def __eq__(self, other: object) -> bool:
@@ -127,3 +135,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def __repr__(self) -> str:
         return f"EmbeddedRocksDBStateBackend(enable_incremental_checkpointing={self._incremental})"
+
+
+def _local_path(path: str) -> str:
+    plain_path = urlsplit(path).path if path.startswith("file:") else path
+    return plain_path.rstrip("/") or plain_path

@@ -1,7 +1,7 @@
-"""StreamExecutionEnvironment: where programs begin and are run.
+"""StreamExecutionEnvironment: creates sources and executes programs.
 
-Promises: PyFlink's names and defaults; what the command line gave are the defaults of every environment.
-Does not know: engines; it hands a stream graph to the client."""
+Promises: PyFlink's names and defaults; options of the command line are defaults of every environment.
+Does not know: engines; it submits a stream graph through the client."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from millstream import options
 from millstream.client import local
 from millstream.client.job_client import JobClient, JobExecutionResult
 from millstream.client.job_listener import JobListener, notify_listeners
+from millstream.client.uncaught_errors import install_excepthook
 from millstream.common.execution_config import ExecutionConfig
-from millstream.config.configuration import Configuration, parse_list, parse_map, quoted
+from millstream.config.configuration import Configuration, parse_list, parse_map, quote_if_needed
 from millstream.config.resources import SlotSharingGroup
+from millstream.connector.serialization_schema import InputFormat
 from millstream.connector.source import Source
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.receiver import ReceiverSource, SocketTextReceiver
@@ -28,11 +30,11 @@ from millstream.datastream.checkpointing_mode import CheckpointingMode
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.execution_mode import RuntimeExecutionMode
 from millstream.datastream.program import Program
-from millstream.errors import MillstreamError, UserError
+from millstream.errors import InvalidArgument, InvalidArgumentType, MillstreamError, UserError
 from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.files.locations import is_uri
 from millstream.functions.type_variables import T
-from millstream.graph.batch import for_mode
+from millstream.graph.batch import rewrite_for_mode
 from millstream.graph.explain import flink_json
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input, Transformation
@@ -51,15 +53,26 @@ _default_parallelism: list[int] = []
 
 
 class StreamExecutionEnvironment:
-    """A program in the making, its configuration, and the button that runs it."""
+    """The context of a program: its configuration, its sources, and its execution.
+
+    Calls on the environment and its streams describe a program. `execute` submits it and waits for its result.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> env = env.set_parallelism(2).enable_checkpointing(10_000)
+        >>> sink = env.from_collection([1, 2, 3]).map(lambda number: number + 1).print()
+
+    """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
+        install_excepthook()
         self._configuration = Configuration()
         for key, value in local.defaults().items():
             self._configuration.set_string(key, value)
         if configuration is not None:
             self._configuration.add_all(configuration)
-        self._program = Program()
+        self._program = Program(self.get_parallelism)
         self._listeners: list[Callable[[Any], None]] = []
         self._classes: dict[type, None] = {}
         self._job_listeners: list[JobListener] = []
@@ -68,87 +81,114 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """A new environment."""
+        """Create an environment.
+
+        Args:
+            configuration: Options, which override those of the command line and the configuration file.
+
+        """
         return StreamExecutionEnvironment(configuration)
 
     # ------------------------------------------------------------------------------------------------ configuration
 
     def get_config(self) -> ExecutionConfig:
-        """The execution config, a view on the configuration."""
+        """Return the execution config, a view of the configuration."""
         return ExecutionConfig(self._configuration)
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """The checkpoint config, a view on the configuration."""
+        """Return the checkpoint config, a view of the configuration."""
         return CheckpointConfig(self._configuration)
 
     def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
-        """Take options over."""
+        """Set all options of a configuration in this environment."""
         self._configuration.add_all(configuration)
         return self
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """The parallelism of operators that have none of their own."""
+        """Set the default parallelism of operators that set none.
+
+        Args:
+            parallelism: The number of subtasks, at least 1.
+
+        Raises:
+            UserError: The number is not possible.
+
+        """
         if not isinstance(parallelism, int) or parallelism < 1:
             msg = f"a parallelism of {parallelism!r} is not possible"
-            raise UserError(msg, hint="give an int of at least 1")
+            raise InvalidArgument(msg, hint="use an int of at least 1")
         self._configuration.set(options.PARALLELISM, parallelism)
         return self
 
     def get_parallelism(self) -> int:
-        """The default parallelism: as set, else the number of cores."""
+        """Return the default parallelism; if it is not set, the number of cores."""
         if self._configuration.contains(options.PARALLELISM):
             return self._configuration.get(options.PARALLELISM)
         return self.get_default_local_parallelism()
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """The most subtasks the program may ever be rescaled to."""
+        """Set the max parallelism: the number of key groups, and the highest parallelism after a rescale.
+
+        Args:
+            max_parallelism: From 1 to 32768.
+
+        Raises:
+            UserError: The number is not possible.
+
+        """
         if not isinstance(max_parallelism, int) or not 0 < max_parallelism <= 32768:
             msg = f"a max parallelism of {max_parallelism!r} is not possible"
-            raise UserError(msg, hint="give 1 to 32768")
+            raise InvalidArgument(msg, hint="use a number from 1 to 32768")
         self._configuration.set(options.MAX_PARALLELISM, max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
-        """The max parallelism, -1 when it is not set."""
+        """Return the max parallelism; -1 if it is not set."""
         return self._configuration.get(options.MAX_PARALLELISM)
 
     def get_default_local_parallelism(self) -> int:
-        """The parallelism of environments that say nothing."""
+        """Return the parallelism of environments of this process that set none."""
         return _default_parallelism[-1] if _default_parallelism else (os.cpu_count() or 1)
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """The parallelism of environments that say nothing."""
+        """Set the parallelism of environments of this process that set none."""
         _default_parallelism[:] = [parallelism]
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING, BATCH or AUTOMATIC."""
+        """Set the execution mode: STREAMING, BATCH or AUTOMATIC."""
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accepted for PyFlink programs: epochs have no buffers that could wait."""
+        """Accept the timeout without effect: epochs have no network buffers that could wait."""
         self._configuration.set(options.BUFFER_TIMEOUT, f"{timeout_millis} ms")
         return self
 
     def get_buffer_timeout(self) -> int:
-        """What was set."""
+        """Return the buffer timeout in milliseconds that was set."""
         return self._configuration.get(options.BUFFER_TIMEOUT).to_milliseconds()
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Make every edge an exchange."""
+        """Disable operator chaining: every edge is an exchange."""
         self._configuration.set(options.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        """Whether operators are fused where they can be."""
+        """Return whether operators are chained where possible."""
         return self._configuration.get(options.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """Whether operators whose max parallelism differs are fused too."""
+        """Return whether operators with different max parallelism are chained, too."""
         return self._configuration.get(options.CHAIN_MIXED_MAX_PARALLELISM)
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> StreamExecutionEnvironment:
-        """Take a checkpoint every `interval` milliseconds."""
+        """Enable checkpoints.
+
+        Args:
+            interval: The interval between the starts of two checkpoints, in milliseconds.
+            mode: Exactly once (the default) or at least once.
+
+        """
         config = self.get_checkpoint_config()
         config.set_checkpoint_interval(interval)
         if mode is not None:
@@ -156,123 +196,162 @@ class StreamExecutionEnvironment:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """The checkpoint interval in milliseconds, -1 when checkpoints are off."""
+        """Return the checkpoint interval in milliseconds; -1 if checkpointing is disabled."""
         return self.get_checkpoint_config().get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Exactly once or at least once."""
+        """Return the checkpointing mode: exactly once or at least once."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """Exactly once or at least once."""
+        """Return the checkpointing mode; the same as `get_checkpointing_mode`."""
         return self.get_checkpointing_mode()
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether unaligned checkpoints were asked for; an epoch boundary needs no alignment."""
+        """Return whether unaligned checkpoints were enabled; it has no effect, because checkpoints need no
+        alignment."""
         return self._configuration.get(options.UNALIGNED_CHECKPOINTS)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Whether unaligned checkpoints were forced; an epoch boundary needs no alignment."""
+        """Return whether unaligned checkpoints were forced; it has no effect, because checkpoints need no alignment."""
         return self._configuration.get(options.FORCE_UNALIGNED_CHECKPOINTS)
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Accepted either way: state is written as what changed, always."""
+        """Accept the setting without effect: checkpoints always contain only changes of state."""
         self._configuration.set(options.STATE_CHANGELOG, bool(enabled))
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """What was said, if anything."""
+        """Return what was set by `enable_changelog_state_backend`; None if nothing was set."""
         return self._configuration.get(options.STATE_CHANGELOG)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go unless they are told otherwise."""
+        """Set the directory of savepoints that are triggered without one."""
         self._configuration.set(options.SAVEPOINT_DIR, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """Where savepoints go unless they are told otherwise."""
+        """Return the directory of savepoints that are triggered without one; None if it is not set."""
         return self._configuration.get(options.SAVEPOINT_DIR)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
-        """Make a group's resources known."""
+        """Accept the resources of a slot sharing group without effect; Spark schedules tasks."""
         if slot_sharing_group.get_name() == "":
             msg = "a slot sharing group needs a name"
-            raise UserError(msg)
+            raise InvalidArgument(msg)
         return self
 
     def set_python_executable(self, python_exec: str) -> StreamExecutionEnvironment:
-        """The Python that tasks run on."""
+        """Set the path of the Python interpreter for tasks."""
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
         return self
 
     def add_python_file(self, file_path: str) -> None:
-        """Have a module, a package, a directory of modules or a zip of them importable in every task."""
+        """Make a module, a package, a directory of modules or a zip archive of them importable in all tasks."""
         self._append(options.PYTHON_FILES, file_path, ",")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Have the packages of a requirements file installed for every task, without a network from a directory."""
-        given = [requirements_file_path, requirements_cache_dir]
-        self._configuration.set(options.PYTHON_REQUIREMENTS, "#".join(each for each in given if each is not None))
+        """Install the packages of a requirements file for all tasks.
+
+        Args:
+            requirements_file_path: The requirements file.
+            requirements_cache_dir: A directory with the packages, from which they are installed without a network.
+
+        """
+        paths = [requirements_file_path, requirements_cache_dir]
+        self._configuration.set(options.PYTHON_REQUIREMENTS, "#".join(path for path in paths if path is not None))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Have a zip or tar archive unpacked where tasks run: into `target_dir`, else a directory of its own name."""
-        given = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
-        self._append(options.PYTHON_ARCHIVES, given, ",")
+        """Unpack a zip or tar archive in the working directory of all tasks.
+
+        Args:
+            archive_path: The archive.
+            target_dir: The directory to unpack it to; by default the name of the archive.
+
+        """
+        entry = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
+        self._append(options.PYTHON_ARCHIVES, entry, ",")
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Have a file or directory on every worker: `RuntimeContext.get_distributed_cache().get_file(name)`."""
-        known = self._configuration.get(options.CACHED_FILES) or ""
-        if name in (parse_map(entry).get("name") for entry in parse_list(known)):
+        """Copy a file or directory to all workers, where `RuntimeContext.get_distributed_cache().get_file(name)` finds
+        it.
+
+        Args:
+            file_path: The file or directory.
+            name: The name under which functions find it.
+            executable: Whether the file is made executable.
+
+        Raises:
+            UserError: Another file is registered under this name.
+
+        """
+        registered = self._configuration.get(options.CACHED_FILES) or ""
+        if name in (parse_map(entry).get("name") for entry in parse_list(registered)):
             msg = f"a cached file is registered as '{name}' already"
-            raise UserError(msg, hint="register each under its own name")
-        entry = f"name:{quoted(name)},path:{quoted(file_path)},executable:{str(bool(executable)).lower()}"
+            raise InvalidArgument(msg, hint="register each file under its own name")
+        entry = (
+            f"name:{quote_if_needed(name)},path:{quote_if_needed(file_path)},executable:{str(bool(executable)).lower()}"
+        )
         self._append(options.CACHED_FILES, entry, ";")
 
     def add_jars(self, *jars_path: str) -> None:
-        """Accepted for PyFlink programs: no Java code is loaded, which is said once when the job starts."""
+        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts."""
         for path in jars_path:
             self._append(options.JARS, path, ";")
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Accepted for PyFlink programs: no Java code is loaded, which is said once when the job starts."""
+        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts."""
         for path in classpaths:
             self._append(options.CLASSPATHS, path, ";")
 
     def _append(self, option: options.Option[str | None], text: str, separator: str) -> None:
-        known = self._configuration.get(option)
-        self._configuration.set(option, text if known is None else f"{known}{separator}{text}")
+        current = self._configuration.get(option)
+        self._configuration.set(option, text if current is None else f"{current}{separator}{text}")
 
     def register_type(self, *classes: type) -> StreamExecutionEnvironment:
-        """Allow instances of these classes in untyped state."""
+        """Allow instances of these classes in untyped records and state."""
         codec.declare(*classes)
         self._classes.update(dict.fromkeys(classes))
         return self
 
     def register_listener(self, listener: Callable[[Any], None]) -> StreamExecutionEnvironment:
-        """Have `listener` called with every epoch, checkpoint and change of status of the jobs run from here.
+        """Register a function that is called for every epoch, checkpoint and change of status of this environment's
+        jobs.
 
-        It is called in the job's own thread, with the values of `millstream.cluster.job_events`. An error that it
-        raises does not fail the job: the first one of a listener is logged with its traceback."""
+        It is called in the thread of the job. An error that it raises does not fail the job: the first error of a
+        listener is logged with its traceback.
+
+        Args:
+            listener: A function of one job event; see `millstream.cluster.job_events`.
+
+        """
         self._listeners.append(listener)
         return self
 
     def register_job_listener(self, job_listener: Any) -> StreamExecutionEnvironment:
-        """Have `job_listener` told of every job of this environment."""
+        """Register a `JobListener`, which is notified when a job of this environment is submitted or executed.
+
+        Raises:
+            UserError: The argument is not a `JobListener`.
+
+        """
         if not isinstance(job_listener, JobListener):
             msg = f"{job_listener!r} is not a JobListener"
-            raise UserError(msg, hint="subclass JobListener; for every epoch and checkpoint see register_listener")
+            raise InvalidArgumentType(
+                msg, hint="subclass JobListener; for every epoch and checkpoint see register_listener"
+            )
         self._job_listeners.append(job_listener)
         return self
 
     def clear_job_listeners(self) -> StreamExecutionEnvironment:
-        """Tell nobody any more."""
+        """Remove all job listeners."""
         self._job_listeners.clear()
         return self
 
     # ----------------------------------------------------------------------------------------------------- sources
 
-    def _stream(self, number: int) -> DataStream:
-        return DataStream(self, (Input(number),))
+    def _stream(self, transformation: int) -> DataStream:
+        return DataStream(self, (Input(transformation),))
 
     def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]:
         """Create a stream of the elements of a collection; one subtask reads them.
@@ -283,8 +362,8 @@ class StreamExecutionEnvironment:
 
         """
         elements = list(collection)
-        kind = as_type(type_info) if type_info is not None else _type_of_elements(elements)
-        source = CollectionSource(elements, kind)
+        element_type = as_type(type_info) if type_info is not None else _type_of_elements(elements)
+        source = CollectionSource(elements, element_type)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Collection Source")
 
     def from_source(
@@ -305,30 +384,71 @@ class StreamExecutionEnvironment:
         """
         if not isinstance(source, Source):
             msg = f"{source!r} is not a source"
-            raise UserError(msg, hint="build it first: FileSource...build()")
-        kind = as_type(type_info) if type_info is not None else source.type_info()
+            raise InvalidArgumentType(msg, hint="build it first: FileSource...build()")
+        record_type = as_type(type_info) if type_info is not None else source.type_info()
         spec = SourceSpec(source, watermark_strategy)
-        return self._stream(self._program.add(f"Source: {source_name}", spec, kind, source=source))
+        return self._stream(self._program.add(f"Source: {source_name}", spec, record_type, source=source))
 
     def socket_text_stream(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> DataStream[str]:
-        """Text from a server, cut at the delimiter. It is received on the driver into a log below the checkpoint
-        directory, so that what was received is processed exactly once. The stream ends when the server hangs up.
+        """Create a stream of text from a server, split at a delimiter.
 
-        The connection is made anew up to `max_retry` times, -1 for ever."""
+        The driver receives the text and writes it to a log under the checkpoint directory, so that received text is
+        processed exactly once. The stream ends when the server closes the connection.
+
+        Args:
+            host: The host of the server.
+            port: The port of the server.
+            delimiter: Separates the records.
+            max_retry: How often a lost connection is opened again; -1 for no limit.
+
+        """
         directory = self._configuration.get(options.CHECKPOINT_DIR)
         if directory is not None and is_uri(directory):
-            msg = f"what is received cannot be kept in {directory}, which is no directory"
-            raise UserError(msg, hint="build a ReceiverSource, and give it a directory")
+            msg = f"received text cannot be logged in {directory}, which is not a local directory"
+            raise InvalidArgument(msg, hint="use a ReceiverSource with a local directory")
         parent = None if directory is None else os.path.join(directory.removeprefix("file://"), "received")
         receiver = SocketTextReceiver(host, port, delimiter, max_retry)
         source = ReceiverSource(receiver, None, Types.STRING(), parent=parent)
         return self.from_source(source, WatermarkStrategy.no_watermarks(), "Socket Stream")
 
+    def add_source(
+        self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+    ) -> DataStream[Any]:
+        """Create a stream of the records of a `FlinkKafkaConsumer`. Use `from_source` for sources.
+
+        Args:
+            source_func: The consumer, or a source.
+            source_name: The name of the operator.
+            type_info: The type of the records, if the source does not have one.
+
+        """
+        source = source_func.to_source() if hasattr(source_func, "to_source") else source_func
+        if not isinstance(source, Source):
+            msg = f"{source_func!r} cannot be read: functions of Java and Python are not sources"
+            raise InvalidArgumentType(msg, hint="write a Source in Python and pass it to from_source")
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), source_name, type_info)
+
+    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream[Any]:
+        """Create a stream of the records of an input format, such as `AvroInputFormat`. Subtasks read its splits.
+
+        Args:
+            input_format: The input format; its splits are planned now.
+            type_info: The type of the records, if it is not that of the input format.
+
+        """
+        if not isinstance(input_format, InputFormat):
+            msg = f"{input_format!r} is not an input format"
+            raise InvalidArgumentType(msg, hint="use from_source, with a FileSource for files")
+        record_type = input_format.get_produced_type() if type_info is None else as_type(type_info)
+        splits = input_format.create_input_splits(self.get_parallelism())
+        stream = self.from_collection(splits, Types.PICKLED_BYTE_ARRAY()).rebalance()
+        return stream.flat_map(input_format.read, record_type).name("Input Format")
+
     # ---------------------------------------------------------------------------------------------------- running
 
     def _graph(self) -> StreamGraph:
         limit = self.get_max_parallelism()
-        steps = tuple(self._program.transformations.values())
+        steps = tuple(self._with_parallelism(step) for step in self._program.transformations.values())
         self._check(steps)
         if self.get_config().get_auto_watermark_interval() == 0:
             steps = tuple(without_periodic_watermarks(step) for step in steps)
@@ -340,27 +460,46 @@ class StreamExecutionEnvironment:
             chain_mixed_max_parallelism=self.is_chaining_of_operators_with_different_max_parallelism_enabled(),
         )
         mode = self._configuration.get(options.RUNTIME_MODE)
-        graph = for_mode(graph, mode, combine=self._configuration.get(options.PRE_AGGREGATION))
+        graph = rewrite_for_mode(graph, mode, combine=self._configuration.get(options.PRE_AGGREGATION))
         return dataclasses.replace(graph, classes=tuple(self._classes))
 
+    def _with_parallelism(self, step: Transformation) -> Transformation:
+        """An operator keeps the parallelism that the environment had when the operator was added.
+
+        Operators that were added under the current one have no parallelism of their own, so that a rescale changes
+        theirs."""
+        before = step.environment_parallelism
+        left_open = step.parallelism is None and not step.follows_input
+        return dataclasses.replace(step, parallelism=before) if left_open and before != self.get_parallelism() else step
+
     def _check(self, steps: Sequence[Transformation]) -> None:
-        """Refuse what the execution config does not allow."""
+        """Raise for operators that the execution config does not allow."""
         config = self.get_config()
         for step in steps:
             if not config.has_auto_generated_uids_enabled() and step.uid is None and step.uid_hash is None:
-                msg = f"operator '{step.name}' has no uid, and none may be made up ({options.AUTO_GENERATE_UIDS.key})"
+                msg = (
+                    f"operator '{step.name}' has no uid, and generated uids are off ({options.AUTO_GENERATE_UIDS.key})"
+                )
                 raise UserError(msg, hint="call uid() on it")
-            untyped = step.sink is None and isinstance(step.output_type, PickledBytesTypeInfo)
-            if untyped and config.has_generic_types_disabled():
+            is_untyped = step.sink is None and isinstance(step.output_type, PickledBytesTypeInfo)
+            if is_untyped and config.has_generic_types_disabled():
                 msg = f"the records of '{step.name}' have no declared type ({options.GENERIC_TYPES.key})"
-                raise UserError(msg, hint="give output_type, or annotate what the function returns")
+                raise UserError(msg, hint="set output_type, or annotate the return type of the function")
 
     def get_execution_plan(self) -> str:
-        """The program as JSON, in the shape of Flink's plan visualizer."""
+        """Return the plan of the program as JSON, in the form of Flink's plan visualizer."""
         return flink_json(self._graph())
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
-        """Start the program; the environment can then be used for another one."""
+        """Submit the program without waiting for it; the environment can then be used for another program.
+
+        Args:
+            job_name: The name of the job.
+
+        Returns:
+            A client of the running job.
+
+        """
         try:
             client = self._submit(job_name)
         except Exception as problem:
@@ -375,13 +514,26 @@ class StreamExecutionEnvironment:
         graph = self._graph()
         try:
             client = local.submit(graph, self._configuration, name, tuple(self._listeners))
-            self._caches.submitted(self._program, client)
+            self._caches.note_submission(self._program, client)
         finally:
             self._program.clear()
         return client
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the program to its end; Ctrl-C cancels it, or stops it with a savepoint (`millstream.on-interrupt`)."""
+        """Submit the program and wait for its result.
+
+        Ctrl-C cancels the job, or stops it with a savepoint if `millstream.on-interrupt` is `savepoint`.
+
+        Args:
+            job_name: The name of the job.
+
+        Returns:
+            The result, with the run time and the accumulators of the job.
+
+        Raises:
+            MillstreamError: The program is invalid, or the job failed.
+
+        """
         client = self.execute_async(job_name or "Flink Streaming Job")
         try:
             while not client.wait(0.2):
@@ -394,7 +546,7 @@ class StreamExecutionEnvironment:
         except Exception as problem:
             failure = problem
             notify_listeners(self._job_listeners, lambda listener: listener.on_job_executed(None, failure))
-            raise
+            raise failure.with_traceback(None) from failure.__cause__  # the frames of the waiting thread say nothing
         notify_listeners(self._job_listeners, lambda listener: listener.on_job_executed(result, None))
         return result
 
@@ -410,7 +562,7 @@ class StreamExecutionEnvironment:
         client.cancel().result()
 
     def close(self) -> None:
-        """Forget the program, and what was cached."""
+        """Discard the program and the caches of streams."""
         self._program.forget()
         self._caches.invalidate()
 
@@ -420,17 +572,19 @@ class StreamExecutionEnvironment:
 
 
 def without_periodic_watermarks(step: Transformation) -> Transformation:
-    """The step, with no watermarks but those of single events and of the end."""
+    """Return the transformation without periodic watermarks: only those of single events and of the end of input."""
     if isinstance(step.spec, SourceSpec | TimestampsSpec):
         return dataclasses.replace(step, spec=dataclasses.replace(step.spec, periodic=False))
     return step
 
 
 def _type_of_elements(elements: list[Any]) -> TypeInformation:
-    """The dataclass or NamedTuple all elements are of; else untyped, as in PyFlink."""
-    kinds = set(map(type, elements))
-    if len(kinds) == 1:
-        (kind,) = kinds
-        if hasattr(kind, "__dataclass_fields__") or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-            return type_of_hint(kind) or Types.PICKLED_BYTE_ARRAY()
+    """Return the type of elements that are all of one dataclass or NamedTuple; else untyped, as in PyFlink."""
+    element_classes = set(map(type, elements))
+    if len(element_classes) == 1:
+        (element_class,) = element_classes
+        if hasattr(element_class, "__dataclass_fields__") or (
+            issubclass(element_class, tuple) and hasattr(element_class, "_fields")
+        ):
+            return type_of_hint(element_class) or Types.PICKLED_BYTE_ARRAY()
     return Types.PICKLED_BYTE_ARRAY()

@@ -1,7 +1,7 @@
-"""PyFlink's `datastream.utils`: what a connector object can say about itself.
+"""PyFlink's `datastream.utils`: the interface of connectors that know the type of their records.
 
-Promises: a connector that knows the type of its records says so.
-Does not know: who asks."""
+Promises: a method that returns the type.
+Does not know: who uses the type."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """Knows the type of the records it produces."""
+    """A connector that knows the type of the records it produces."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
-        """The type of the records."""
+        """Return the type of the records."""

@@ -1,8 +1,8 @@
 """Windows of a stream, keyed or over the whole stream.
 
-Promises: PyFlink's names and checks; built-in aggregates over fixed event-time windows by a field run on columns, with
-the same results.
-Does not know: how windows work; it describes them."""
+Promises: PyFlink's names and checks. Built-in aggregates by a field over tumbling and sliding event-time windows are
+computed on columns, with the same results.
+Does not know: how windows are evaluated; it creates their specs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from millstream import options
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -29,9 +29,9 @@ from millstream.runtime.operators.pre_aggregate import (
     LocalColumnsSpec,
     LocalFoldSpec,
     MergePartials,
+    count_records,
     has_panes,
-    merging,
-    records_in,
+    merging_aggregations,
 )
 from millstream.runtime.operators.window import CallApply, CallProcess, WindowSpec
 from millstream.runtime.partitioners import Hash
@@ -67,7 +67,7 @@ class Windows(Generic[T]):
     def __init__(self, stream: DataStream, key: KeySelection, assigner: Any) -> None:
         if not isinstance(assigner, WindowAssigner):
             msg = f"{assigner!r} is not a window assigner"
-            raise UserError(msg, hint="TumblingEventTimeWindows.of(Time.seconds(5))")
+            raise InvalidArgumentType(msg, hint="TumblingEventTimeWindows.of(Time.seconds(5))")
         self._stream = stream
         self._key = key
         self._assigner = assigner
@@ -109,7 +109,7 @@ class Windows(Generic[T]):
         time = millis(time_ms)
         if time < 0:
             msg = f"an allowed lateness of {time} ms is not possible"
-            raise UserError(msg, hint="give zero or more")
+            raise InvalidArgument(msg, hint="use zero or more")
         self._lateness = time
         return self
 
@@ -124,14 +124,14 @@ class Windows(Generic[T]):
         With an evictor a window keeps all of its records, also for `reduce` and `aggregate`."""
         if not isinstance(evictor, Evictor):
             msg = f"{evictor!r} is not an evictor"
-            raise UserError(msg, hint="CountEvictor.of(10)")
+            raise InvalidArgumentType(msg, hint="CountEvictor.of(10)")
         self._evictor = evictor
         return self
 
     def _apply(
         self,
         name: str,
-        kind: TypeInformation,
+        output_type: TypeInformation,
         fold: ReduceFunction | AggregateFunction | None = None,
         function: Any = None,
         accumulator: TypeInformation | None = None,
@@ -151,35 +151,37 @@ class Windows(Generic[T]):
             evictor=self._evictor,
             weight=weight,
         )
-        return self._add(name, spec, kind)
+        return self._add(name, spec, output_type)
 
-    def _add(self, name: str, spec: Any, kind: TypeInformation) -> DataStream:
+    def _add(self, name: str, spec: Any, output_type: TypeInformation) -> DataStream:
         env = self._stream._env
-        more: dict[str, Any] = {"key_type": self._key.key_type}
+        settings: dict[str, Any] = {"key_type": self._key.key_type}
         if not self._keyed:
-            more.update(parallelism=1)
+            settings.update(parallelism=1)
         inputs = self._stream._inputs
         if not self._keyed:
-            inputs = tuple(type(each)(each.upstream, each.side, each.tag, Hash(self._key)) for each in inputs)
-        number = env._program.add(f"{type(self._assigner).__name__}, {name}", spec, kind, inputs, **more)
-        return env._stream(number)
+            inputs = tuple(type(edge)(edge.upstream, edge.side, edge.tag, Hash(self._key)) for edge in inputs)
+        transformation = env._program.add(
+            f"{type(self._assigner).__name__}, {name}", spec, output_type, inputs, **settings
+        )
+        return env._stream(transformation)
 
 
 class _Windowed(Windows[T]):
     """The operations on windows, keyed or not."""
 
-    def _function(self, given: Any) -> Any:
-        """A window function of any kind as the operator calls it; None for none."""
+    def _function(self, window_function: Any) -> Any:
+        """Return a window function in the form that the operator calls; None for None."""
         process, plain = (
             (ProcessWindowFunction, WindowFunction) if self._keyed else (ProcessAllWindowFunction, AllWindowFunction)
         )
-        if given is None:
+        if window_function is None:
             return None
-        if isinstance(given, process):
-            return CallProcess(given, self._keyed)
-        if isinstance(given, plain):
-            return CallApply(given, self._keyed)
-        return CallProcess(as_function(given, process), self._keyed)
+        if isinstance(window_function, process):
+            return CallProcess(window_function, self._keyed)
+        if isinstance(window_function, plain):
+            return CallApply(window_function, self._keyed)
+        return CallProcess(as_function(window_function, process), self._keyed)
 
     def reduce(
         self,
@@ -196,10 +198,10 @@ class _Windowed(Windows[T]):
 
         """
         function: ReduceFunction = as_function(reduce_function, ReduceFunction)
-        kind = self.get_input_type() if window_function is None else _kind(output_type, window_function)
+        result_type = self.get_input_type() if window_function is None else _output_type(output_type, window_function)
         if output_type is not None:
-            kind = as_type(output_type)
-        return self._folded("Reduce", kind, function, self._function(window_function), self.get_input_type())
+            result_type = as_type(output_type)
+        return self._apply_fold("Reduce", result_type, function, self._function(window_function), self.get_input_type())
 
     def aggregate(
         self,
@@ -223,47 +225,56 @@ class _Windowed(Windows[T]):
         function: AggregateFunction = as_function(aggregate_function, AggregateFunction)
         accumulator = None if accumulator_type is None else as_type(accumulator_type)
         if isinstance(function, Aggregations) and window_function is None and self._keyed:
-            return self._built_in(function)
-        called = window_function if window_function is not None else function
+            return self._aggregate_built_in(function)
+        typed_function = window_function if window_function is not None else function
         method = "get_result" if window_function is None else None
-        kind = as_type(output_type) if output_type is not None else _kind(None, called, method)
-        return self._folded("Aggregate", kind, function, self._function(window_function), accumulator)
+        result_type = as_type(output_type) if output_type is not None else _output_type(None, typed_function, method)
+        return self._apply_fold("Aggregate", result_type, function, self._function(window_function), accumulator)
 
-    def _combines(self) -> bool:
-        """Whether records may be folded before the exchange: nobody looks at a single one."""
-        plain = self._trigger is None and self._lateness == 0 and self._evictor is None and self._late_tag is None
-        wanted = self._stream._env._configuration.get(options.PRE_AGGREGATION)
-        exchanged = all(isinstance(each.partitioner, Hash) for each in self._stream._inputs)
-        return wanted and plain and exchanged and self._keyed and has_panes(self._assigner)
+    def _can_pre_aggregate(self) -> bool:
+        """Return whether records may be aggregated before the exchange: no setting needs single records."""
+        has_defaults = (
+            self._trigger is None and self._lateness == 0 and self._evictor is None and self._late_tag is None
+        )
+        is_enabled = self._stream._env._configuration.get(options.PRE_AGGREGATION)
+        has_exchange = all(isinstance(edge.partitioner, Hash) for edge in self._stream._inputs)
+        return is_enabled and has_defaults and has_exchange and self._keyed and has_panes(self._assigner)
 
-    def _folded(
-        self, name: str, kind: TypeInformation, fold: Any, function: Any, accumulator: TypeInformation | None
+    def _apply_fold(
+        self, name: str, output_type: TypeInformation, fold: Any, function: Any, accumulator: TypeInformation | None
     ) -> DataStream:
-        if not self._combines():
-            return self._apply(name, kind, fold, function, accumulator)
-        kept = accumulator or Types.PICKLED_BYTE_ARRAY()
-        partial = Types.TUPLE([self._key.key_type, kept, Types.LONG()])
+        if not self._can_pre_aggregate():
+            return self._apply(name, output_type, fold, function, accumulator)
+        accumulator_type = accumulator or Types.PICKLED_BYTE_ARRAY()
+        partial = Types.TUPLE([self._key.key_type, accumulator_type, Types.LONG()])
         assigner: Any = self._assigner
         windows = self._before_exchange(LocalFoldSpec(self._key, fold, assigner), partial, 0)
-        return windows._apply(name, kind, MergePartials(fold), function, kept, records_in)
+        return windows._apply(name, output_type, MergePartials(fold), function, accumulator_type, count_records)
 
-    def _before_exchange(self, spec: Any, kind: TypeInformation, key: int | str) -> _Windowed[Any]:
-        """These windows over what an operator before the exchange makes of the records."""
+    def _before_exchange(self, spec: Any, output_type: TypeInformation, key: int | str) -> _Windowed[Any]:
+        """Return these windows over the output of an operator before the exchange."""
         env = self._stream._env
-        origin = tuple(type(each)(each.upstream, tag=each.tag) for each in self._stream._inputs)
-        number = env._program.add("Pre-Aggregation", spec, kind, origin, follows_input=True)
-        windows: _Windowed[Any] = env._stream(number).key_by(key, self._key.key_type).window(self._assigner)
+        inputs = tuple(type(edge)(edge.upstream, tag=edge.tag) for edge in self._stream._inputs)
+        transformation = env._program.add("Pre-Aggregation", spec, output_type, inputs, follows_input=True)
+        windows: _Windowed[Any] = env._stream(transformation).key_by(key, self._key.key_type).window(self._assigner)
         return windows
 
-    def _built_in(self, aggregations: Aggregations) -> DataStream:
-        assigner, key, kind = self._assigner, self._key, self.get_input_type()
-        result = _built_in_type(kind, key, aggregations)
-        fixed = type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        plain = self._trigger is None and self._lateness == 0 and self._evictor is None
+    def _aggregate_built_in(self, aggregations: Aggregations) -> DataStream:
+        assigner, key, record_type = self._assigner, self._key, self.get_input_type()
+        result = _built_in_type(record_type, key, aggregations)
+        has_fixed_windows = type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        has_defaults = self._trigger is None and self._lateness == 0 and self._evictor is None
         fields = {aggregate.field for _, aggregate in aggregations.columns if aggregate.field is not None}
-        names = set(getattr(kind, "field_names", None) or ())
-        known = all(field in names or (isinstance(field, int) and field < len(names)) for field in fields)
-        if fixed and plain and key.field is not None and kind.is_columnar and known and names:
+        names = set(getattr(record_type, "field_names", None) or ())
+        has_fields = all(field in names or (isinstance(field, int) and field < len(names)) for field in fields)
+        if (
+            has_fixed_windows
+            and has_defaults
+            and key.field is not None
+            and record_type.is_columnar
+            and has_fields
+            and names
+        ):
             size: int = assigner.size  # type: ignore[attr-defined]
             spec = ColumnarWindowSpec(
                 key=key.field,
@@ -274,13 +285,17 @@ class _Windowed(Windows[T]):
                 aggregations=aggregations,
                 late_tag=None if self._late_tag is None else self._late_tag.tag_id,
             )
-            merged = merging(aggregations) if self._combines() else None
-            return self._add("Aggregations", spec, result) if merged is None else self._columns(spec, merged, result)
-        called = WithWindow(_names(key, aggregations))
-        return self._folded("Aggregations", result, aggregations, called, None)
+            merged = merging_aggregations(aggregations) if self._can_pre_aggregate() else None
+            return (
+                self._add("Aggregations", spec, result)
+                if merged is None
+                else self._pre_aggregate_columns(spec, merged, result)
+            )
+        function = WithWindow(_names(key, aggregations))
+        return self._apply_fold("Aggregations", result, aggregations, function, None)
 
-    def _columns(self, spec: ColumnarWindowSpec, merged: Aggregations, result: Any) -> DataStream:
-        """Built-in aggregates in two steps, the first of them before the exchange."""
+    def _pre_aggregate_columns(self, spec: ColumnarWindowSpec, merged: Aggregations, result: Any) -> DataStream:
+        """Apply built-in aggregates in two steps, the first of them before the exchange."""
         assigner: Any = self._assigner
         aggregates = tuple(aggregate for _, aggregate in spec.aggregations.columns)
         names = ["key", *(str(aggregate.field) for _, aggregate in merged.columns)]
@@ -290,17 +305,21 @@ class _Windowed(Windows[T]):
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Apply a `WindowFunction` (`AllWindowFunction` without a key) to all records of a window when it fires."""
-        wanted: Any = WindowFunction if self._keyed else AllWindowFunction
-        function = as_function(window_function, wanted)
-        return self._apply("Apply", _kind(output_type, function, "apply"), None, CallApply(function, self._keyed))
+        function_class: Any = WindowFunction if self._keyed else AllWindowFunction
+        function = as_function(window_function, function_class)
+        return self._apply(
+            "Apply", _output_type(output_type, function, "apply"), None, CallApply(function, self._keyed)
+        )
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
         """Apply a `ProcessWindowFunction` (`ProcessAllWindowFunction` without a key) when a window fires.
 
         The function can use the time, and state of the key and of the window."""
-        wanted: Any = ProcessWindowFunction if self._keyed else ProcessAllWindowFunction
-        function = as_function(process_window_function, wanted)
-        return self._apply("Process", _kind(output_type, function, "process"), None, CallProcess(function, self._keyed))
+        function_class: Any = ProcessWindowFunction if self._keyed else ProcessAllWindowFunction
+        function = as_function(process_window_function, function_class)
+        return self._apply(
+            "Process", _output_type(output_type, function, "process"), None, CallProcess(function, self._keyed)
+        )
 
 
 class WindowedStream(_Windowed[T], Generic[K, T]):
@@ -326,13 +345,13 @@ def _same_key(_: Any) -> int:
 
 
 class WithWindow:
-    """Turns the row of built-in aggregates into one with the key and the window."""
+    """A window function that adds the key and the window to the row of built-in aggregates."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
 
     def __call__(self, key: Any, context: Any, elements: list[Row]) -> list[Row]:
-        """The rows of one firing."""
+        """Return the rows of one firing."""
         window = context.window()
         start, end = getattr(window, "start", None), getattr(window, "end", None)
         return [Row._from(self._names, [key, start, end, *element]) for element in elements]
@@ -343,41 +362,41 @@ def _names(key: KeySelection, aggregations: Aggregations) -> list[str]:
     return [first, "window_start", "window_end", *(name for name, _ in aggregations.columns)]
 
 
-def _built_in_type(kind: TypeInformation, key: KeySelection, aggregations: Aggregations) -> TypeInformation:
-    names, kinds = getattr(kind, "field_names", None), getattr(kind, "field_types", None)
-    results: list[TypeInformation] = []
+def _built_in_type(record_type: TypeInformation, key: KeySelection, aggregations: Aggregations) -> TypeInformation:
+    names, field_types = getattr(record_type, "field_names", None), getattr(record_type, "field_types", None)
+    aggregate_types: list[TypeInformation] = []
     for _, aggregate in aggregations.columns:
         if aggregate.kind == "count":
-            results.append(Types.LONG())
+            aggregate_types.append(Types.LONG())
         elif aggregate.kind == "avg":
-            results.append(Types.DOUBLE())
-        elif kinds is not None and names is not None and isinstance(aggregate.field, str):
+            aggregate_types.append(Types.DOUBLE())
+        elif field_types is not None and names is not None and isinstance(aggregate.field, str):
             if aggregate.field not in names:
-                msg = f"there is no field '{aggregate.field}' to aggregate in {kind}"
-                raise UserError(
+                msg = f"there is no field '{aggregate.field}' to aggregate in {record_type}"
+                raise InvalidArgument(
                     msg,
                     hint=f"fields are {', '.join(names)}",
                 )
-            results.append(_wide(kinds[list(names).index(aggregate.field)], aggregate.kind))
-        elif kinds is not None and isinstance(aggregate.field, int) and aggregate.field < len(kinds):
-            results.append(_wide(kinds[aggregate.field], aggregate.kind))
+            aggregate_types.append(_aggregate_type(field_types[list(names).index(aggregate.field)], aggregate.kind))
+        elif field_types is not None and isinstance(aggregate.field, int) and aggregate.field < len(field_types):
+            aggregate_types.append(_aggregate_type(field_types[aggregate.field], aggregate.kind))
         else:
-            results.append(Types.PICKLED_BYTE_ARRAY())
-    return Types.ROW_NAMED(_names(key, aggregations), [key.key_type, Types.LONG(), Types.LONG(), *results])
+            aggregate_types.append(Types.PICKLED_BYTE_ARRAY())
+    return Types.ROW_NAMED(_names(key, aggregations), [key.key_type, Types.LONG(), Types.LONG(), *aggregate_types])
 
 
-def _wide(kind: TypeInformation, aggregate: str) -> TypeInformation:
-    """Sums of small integers are long, sums of floats double."""
+def _aggregate_type(field_type: TypeInformation, aggregate: str) -> TypeInformation:
+    """Return the type of an aggregate of a field: sums of integers are LONG, sums of floats DOUBLE."""
     if aggregate != "sum":
-        return kind
-    if kind in (Types.BYTE(), Types.SHORT(), Types.INT()):
+        return field_type
+    if field_type in (Types.BYTE(), Types.SHORT(), Types.INT()):
         return Types.LONG()
-    return Types.DOUBLE() if kind == Types.FLOAT() else kind
+    return Types.DOUBLE() if field_type == Types.FLOAT() else field_type
 
 
-def _kind(given: Any, function: Any, method: str | None = None) -> TypeInformation:
-    if given is not None:
-        return as_type(given)
+def _output_type(declared_type: Any, function: Any, method: str | None = None) -> TypeInformation:
+    if declared_type is not None:
+        return as_type(declared_type)
     element = method != "get_result"
     for name in (method, "process", "apply"):
         if name is not None and hasattr(function, name):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from millstream.engine.contract import Deployment
-from millstream.engine.dependencies import at_work
+from millstream.engine.dependencies import in_working_directory
 from millstream.engine.epoch_level import LevelRequest, classes_of, copy_spec, environment_of, without_cycle_collection
 from millstream.runtime import block as blocks
 from millstream.runtime.batch_task import BatchTask, SortableBlock
@@ -35,7 +35,7 @@ def run_batch_level(
     ranks = {vertex.id: rank for rank, vertex in enumerate(deployment.plan.job.vertices, start=1)}
     waiting = {ranks[vertex]: (vertex, task_request) for vertex, task_request in request.get(slot, ())}
     failed = False
-    with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
+    with without_cycle_collection(), in_working_directory(deployment.dependencies), codec.using(classes_of(deployment)):
         for rank, blocks_of_vertex in groupby(inbox, key=_rank):
             if rank not in waiting:
                 for sort_key, data in blocks_of_vertex:
@@ -58,8 +58,8 @@ def _run(
     ranks = dict(enumerate(deployment.plan.edge_ranks))
     task = BatchTask(copy_spec(deployment, vertex), slot, environment_of(deployment), ranks)
     try:
-        sent = task.run_all(dataclasses.replace(request, attempt=f"{request.attempt}-{attempt}"), inbox)
-        for number, block in enumerate(sent, start=1):
+        outgoing_blocks = task.run_all(dataclasses.replace(request, attempt=f"{request.attempt}-{attempt}"), inbox)
+        for number, block in enumerate(outgoing_blocks, start=1):
             yield block
             if number % _BLOCKS_BETWEEN_COLLECTIONS == 0:
                 gc.collect()

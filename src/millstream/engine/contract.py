@@ -1,8 +1,8 @@
-"""How an epoch is run, whoever runs it.
+"""The engine contract: how the control plane has an epoch run.
 
 Promises: a request is all an engine needs for an epoch; a result holds the reports of the accepted attempts, one per
 subtask, or the failures.
-Does not know: Spark; the JobMaster does not know which engine it has."""
+Does not know: Spark. The job master does not know which engine it uses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from millstream.state.snapshot import StateFiles
 
 
 class EngineGone(ExternalError):
-    """The engine of this process can run no more epochs, and cannot be started again in it."""
+    """The engine of this process can run no more epochs and cannot be started again in this process."""
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A program as it is sent to the workers once. `id` is new whenever anything in it is. `storage` is the directory
-    of the job in its checkpoint storage, for what sinks stage; `scratch` its directory on every host."""
+    """A program as it is sent to the workers once. Every change of a deployment gets a new `id`. `storage` is the
+    directory of the job in its checkpoint storage, for staged output of sinks; `scratch` is its directory on every
+    host."""
 
     id: str
     plan: ExecutionPlan
@@ -42,6 +43,7 @@ class Deployment:
     cache_limit: int | None = None
     dependencies: Dependencies | None = None
     compressed_state: bool = False
+    object_reuse: bool = False
     run_bytes: int = 64 << 20
     storage: str = ""
     scratch: str = ""
@@ -56,8 +58,8 @@ class Deployment:
 
 @dataclass(frozen=True)
 class EpochRequest:
-    """What the epoch does: everything a replay needs. Output that generations before `recovered` staged is committed or
-    dead. `attempts` are those that were accepted last, by vertex."""
+    """What one epoch does: everything that a replay needs. Output that generations before `recovered` staged is either
+    committed or obsolete. `attempts` are the attempts that were accepted last, by vertex."""
 
     epoch: int
     now: int
@@ -71,10 +73,10 @@ class EpochRequest:
     compact: Mapping[str, Mapping[int, Compaction]] = field(default_factory=dict)
     last: bool = False
 
-    def of(self, vertex: str, operators: tuple[str, ...], subtask: int) -> TaskRequest:
-        """The part of one subtask; the worker adds the attempt."""
+    def task_request(self, vertex: str, operators: tuple[str, ...], subtask: int) -> TaskRequest:
+        """Return the request of one subtask; the worker adds the name of the attempt."""
 
-        def own(parts: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+        def of_subtask(parts: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
             return {name: parts[name][subtask] for name in operators if name in parts}
 
         return TaskRequest(
@@ -84,9 +86,9 @@ class EpochRequest:
             recovered=self.recovered,
             previous=self.attempts[vertex][subtask] if vertex in self.attempts else b"",
             restarts=self.restarts,
-            lineages=own(self.lineages),
-            memory=own(self.memory),
-            work=own(self.work),
+            lineages=of_subtask(self.lineages),
+            memory=of_subtask(self.memory),
+            work=of_subtask(self.work),
             compact={n: self.compact[n][subtask] for n in operators if subtask in self.compact.get(n, {})},
             last=self.last,
         )
@@ -94,7 +96,7 @@ class EpochRequest:
 
 @dataclass(frozen=True)
 class EpochResult:
-    """What came of an epoch: reports of all subtasks, or failures of some."""
+    """The outcome of an epoch: the reports of all subtasks, or the failures of some."""
 
     reports: tuple[TaskReport, ...]
     failures: tuple[TaskFailure, ...] = ()
@@ -104,30 +106,31 @@ class Engine(Protocol):
     """Runs epochs."""
 
     def prepare(self) -> None:
-        """Do what a later `deploy` would take time for, and hold nothing that another driver's engine needs."""
+        """Do ahead of time what `deploy` takes long for, without holding resources that another driver's engine
+        needs."""
 
     def deploy(self, deployment: Deployment) -> None:
-        """Make a program known to the workers; replaces an earlier one."""
+        """Send a program to the workers; it replaces an earlier one."""
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run one epoch to its end. Raises an `ExternalError` when the engine itself fails."""
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run tasks of the deployed program between epochs, those of different slots in parallel; gives their results
+        """Run tasks of the deployed program between epochs, those of different slots in parallel; return their results
         in order. Raises the failure of a task, or an `ExternalError` when the engine itself fails."""
 
     def slots(self) -> int | None:
-        """How many slots can run at once now; None when that is not known or never changes."""
+        """Return how many slots can run at once now; None if that is unknown or never changes."""
 
     def cancel(self) -> None:
         """End the running epoch soon; may be called from another thread. Raises nothing and waits only a little."""
 
     def abandon(self, reason: str) -> None:
-        """The running epoch did not end although it was cancelled: the waiting call fails now, and the next
-        `deploy` begins with nothing of the engine of now. May be called from another thread."""
+        """Give up an epoch that did not end although it was cancelled: the waiting call fails now, and the next
+        `deploy` starts a new engine. May be called from another thread."""
 
     def close(self) -> None:
-        """Let go of the program; the engine may run others. Raises nothing when the engine is gone."""
+        """Release the program; the engine may run others. Raises nothing if the engine is gone."""
 
     def clean_hosts(self, scratch: str) -> None:
-        """The job is over, and closed: delete its directory on every other host, as far as that is possible."""
+        """Delete the directory of a closed job on every other host, as far as that is possible."""

@@ -1,8 +1,8 @@
-"""The files a program brings along, as workers see them: modules to import, archives, packages and cached files.
+"""The dependencies of a program on workers: modules to import, archives, packages and cached files.
 
-Promises: the bundle of a job is unpacked once on a host, whichever worker comes first; modules of one job's bundle are
-not seen by the next job that a worker serves.
-Does not know: who made the bundle, or how its bytes travel."""
+Promises: the bundle of a job is unpacked once on a host, by the first worker that needs it. When a worker serves
+another job, modules of the earlier job's bundle are no longer imported.
+Does not know: who created the bundle, or how its bytes are sent."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ class Dependencies:
 
     @property
     def home(self) -> Path:
-        """Where the content is, once it is unpacked."""
+        """The directory of the unpacked bundle."""
         return Path(self.root) / self.digest
 
     @property
     def working_directory(self) -> Path:
-        """Where archives are found by relative paths."""
+        """The directory in which tasks run, so that relative paths lead to unpacked archives."""
         return self.home / WORK
 
     def read(self) -> bytes:
-        """The bundle, on the driver."""
+        """Read the bundle; on the driver only."""
         return Path(self.path).read_bytes()
 
 
 _active: list[Dependencies] = []
 
 
-def activate(wanted: Dependencies | None, read: Callable[[], bytes]) -> None:
-    """Make a job's modules importable in this process, and those of another job no longer."""
-    if (_active[0] if _active else None) == wanted:
+def activate(dependencies: Dependencies | None, read: Callable[[], bytes]) -> None:
+    """Make a job's modules importable in this process, and remove those of the job before."""
+    if (_active[0] if _active else None) == dependencies:
         return
     _deactivate()
-    if wanted is not None:
-        unpack(wanted, read)
-        sys.path[:0] = [str(wanted.home / name) for name in manifest(wanted)["path"]]
+    if dependencies is not None:
+        unpack(dependencies, read)
+        sys.path[:0] = [str(dependencies.home / name) for name in manifest(dependencies)["path"]]
         importlib.invalidate_caches()
-        _active.append(wanted)
+        _active.append(dependencies)
 
 
 def _deactivate() -> None:
@@ -77,52 +77,52 @@ def _deactivate() -> None:
 
 
 @contextlib.contextmanager
-def at_work(wanted: Dependencies | None) -> Iterator[None]:
-    """A task runs: relative paths lead to the job's archives, if it has any."""
-    if wanted is None or not wanted.changes_directory:
+def in_working_directory(dependencies: Dependencies | None) -> Iterator[None]:
+    """Run tasks in the directory of the job's archives, if it has any."""
+    if dependencies is None or not dependencies.changes_directory:
         yield
         return
-    with contextlib.chdir(wanted.working_directory):
+    with contextlib.chdir(dependencies.working_directory):
         yield
 
 
-def manifest(wanted: Dependencies) -> dict[str, Any]:
-    """What is where in an unpacked bundle."""
-    found: dict[str, Any] = json.loads((wanted.home / MANIFEST).read_text(encoding="utf-8"))
-    return found
+def manifest(dependencies: Dependencies) -> dict[str, Any]:
+    """Read which files an unpacked bundle has, and where."""
+    content: dict[str, Any] = json.loads((dependencies.home / MANIFEST).read_text(encoding="utf-8"))
+    return content
 
 
-def cached_files(wanted: Dependencies | None) -> dict[str, str]:
-    """Where each registered file is on this host."""
-    if wanted is None:
+def cached_files(dependencies: Dependencies | None) -> dict[str, str]:
+    """Return the path of each cached file on this host, by its registered name."""
+    if dependencies is None:
         return {}
-    return {name: str(wanted.home / path) for name, path in manifest(wanted)["cached"].items()}
+    return {name: str(dependencies.home / path) for name, path in manifest(dependencies)["cached"].items()}
 
 
-def unpack(wanted: Dependencies, read: Callable[[], bytes]) -> None:
-    """Have the bundle on this host; a worker that comes second finds it there."""
-    if wanted.home.exists():
+def unpack(dependencies: Dependencies, read: Callable[[], bytes]) -> None:
+    """Unpack the bundle on this host, unless another worker has done so."""
+    if dependencies.home.exists():
         return
-    scratch.use(str(Path(wanted.root).parent))  # which makes it, for its owner only
-    Path(wanted.root).mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f"{wanted.digest}-", dir=wanted.root))
+    scratch.use(str(Path(dependencies.root).parent))  # creates the directory, with access for its owner only
+    Path(dependencies.root).mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=f"{dependencies.digest}-", dir=dependencies.root))
     try:
         with tarfile.open(fileobj=io.BytesIO(read())) as bundle:
-            bundle.extractall(aside, filter="tar")
-        for target, path in json.loads((aside / MANIFEST).read_text(encoding="utf-8"))["archives"].items():
-            extract(aside / path, aside / WORK / target)
-        os.rename(aside, wanted.home)
+            bundle.extractall(draft, filter="tar")
+        for target, path in json.loads((draft / MANIFEST).read_text(encoding="utf-8"))["archives"].items():
+            extract(draft / path, draft / WORK / target)
+        os.rename(draft, dependencies.home)
     except OSError:
-        if not wanted.home.exists():  # else another worker was faster
+        if not dependencies.home.exists():  # else another worker was faster
             raise
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def extract(archive: Path, target: Path) -> None:
-    """Unpack a zip or tar archive; names that lead out of the target are refused or cut off."""
+    """Unpack a zip or tar archive; names that lead out of the target are refused or shortened."""
     target.mkdir(parents=True, exist_ok=True)
-    if tarfile.is_tarfile(archive):  # asked first: a tar that ends with a zip looks like a zip too
+    if tarfile.is_tarfile(archive):  # tested first: a tar that ends with a zip looks like a zip too
         with tarfile.open(archive) as opened:
             opened.extractall(target, filter="data")
         return

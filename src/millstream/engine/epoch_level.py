@@ -14,7 +14,7 @@ from pathlib import Path
 
 from millstream.engine import scratch
 from millstream.engine.contract import Deployment, EpochRequest
-from millstream.engine.dependencies import at_work, cached_files
+from millstream.engine.dependencies import cached_files, in_working_directory
 from millstream.engine.fresh_copy import Original
 from millstream.files.access import set_file_access
 from millstream.runtime import block as blocks
@@ -28,8 +28,8 @@ LevelRequest = dict[int, list[tuple[str, TaskRequest]]]
 
 _tasks: dict[tuple[str, str, int], Task] = {}
 _recent: list[str] = []  # ids of deployments, newest last
-_classes: dict[str, codec.Classes] = {}  # that each of them may decode
-_MAX_DEPLOYMENTS = 4  # whose tasks are kept in this process
+_classes: dict[str, codec.Classes] = {}  # that each deployment may decode
+_MAX_DEPLOYMENTS = 4  # deployments whose tasks are kept in this process
 
 
 def run_level(
@@ -54,12 +54,12 @@ def run_level(
         return
     if deployment.uses_scratch:
         scratch.use(deployment.scratch)
-    with without_cycle_collection(), at_work(deployment.dependencies), codec.using(classes_of(deployment)):
+    with without_cycle_collection(), in_working_directory(deployment.dependencies), codec.using(classes_of(deployment)):
         for vertex, task_request in request.get(slot, ()):
             task = task_of(deployment, vertex, slot)
             task_inbox = [data for edge in task.spec.inputs for data in by_edge.get(edge.edge, ())]
-            named = dataclasses.replace(task_request, attempt=f"{task_request.attempt}-{attempt}")
-            yield from task.run(named, task_inbox)
+            attempt_request = dataclasses.replace(task_request, attempt=f"{task_request.attempt}-{attempt}")
+            yield from task.run(attempt_request, task_inbox)
 
 
 @contextlib.contextmanager
@@ -117,6 +117,7 @@ def environment_of(deployment: Deployment) -> TaskEnvironment:
         cached_files=cached_files(deployment.dependencies),
         compressed_state=deployment.compressed_state,
         batch=deployment.plan.batch,
+        object_reuse=deployment.object_reuse,
         run_bytes=deployment.run_bytes,
     )
 
@@ -124,8 +125,8 @@ def environment_of(deployment: Deployment) -> TaskEnvironment:
 def _evict_for(deployment: str) -> None:
     """Dispose of earlier deployments of the same job, and of the oldest of others, before a new one."""
     job = deployment.split("/")[0]
-    kept = [other for other in _recent if other.split("/")[0] != job][-_MAX_DEPLOYMENTS + 1 :]
-    _recent[:] = [*kept, deployment]
+    kept_deployments = [other for other in _recent if other.split("/")[0] != job][-_MAX_DEPLOYMENTS + 1 :]
+    _recent[:] = [*kept_deployments, deployment]
     for key in [key for key in _tasks if key[0] not in _recent]:
         _tasks.pop(key).close()
     for name in [name for name in _classes if name not in _recent]:
@@ -153,6 +154,6 @@ def level_requests(deployment: Deployment, request: EpochRequest) -> list[LevelR
     for planned in deployment.plan.vertices:
         operators = tuple(node.id for node in planned.task.operators)
         for subtask in range(planned.task.parallelism):
-            task_request = request.of(planned.task.vertex, operators, subtask)
+            task_request = request.task_request(planned.task.vertex, operators, subtask)
             requests[planned.level].setdefault(subtask, []).append((planned.task.vertex, task_request))
     return requests

@@ -1,8 +1,8 @@
-"""Copies of a program's parts, as each subtask needs its own and as a restarted function begins.
+"""Copies of operator specs and functions: each subtask gets its own copy, and a restarted subtask gets a new one.
 
-Promises: a copy shares nothing that user code can change through a function: neither fields of objects nor variables
-and default values of nested functions. It does share what belongs to the process: modules, classes, functions without
-variables of their own, globals, and Arrow data, which nobody changes. A class with `__deepcopy__` decides for itself.
+Promises: a copy shares nothing that user code can change through a function: neither fields of objects nor closure
+variables and default values of functions. It shares what belongs to the process: modules, classes, functions without
+closure variables, globals, and Arrow data, which is immutable. A class with `__deepcopy__` is copied by that method.
 Does not know: what is copied."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHARED = (type, ModuleType, BuiltinFunctionType, CodeType, pa.Array, pa.Chunked
 
 
 class Original(Generic[T]):
-    """A value that nobody uses, kept as a pickle: copies cost little."""
+    """A value kept as a pickle, from which copies are created at little cost."""
 
     def __init__(self, value: T) -> None:
         data = io.BytesIO()
@@ -32,9 +32,9 @@ class Original(Generic[T]):
         self._data, self._shared = data.getvalue(), pickler.shared
 
     def copy(self) -> T:
-        """A new copy of the value."""
-        copied: T = _Unpickler(io.BytesIO(self._data), self._shared).load()
-        return copied
+        """Return a new copy of the value."""
+        value: T = _Unpickler(io.BytesIO(self._data), self._shared).load()
+        return value
 
 
 class _Globals:
@@ -48,10 +48,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, file: io.BytesIO, protocol: int) -> None:
         super().__init__(file, protocol)
         self.shared: list[Any] = []
-        self._places: dict[int, int] = {}  # by identity, in the list
+        self._shared_index: dict[int, int] = {}  # index in `shared`, by the value's id
 
     def persistent_id(self, value: Any) -> int | None:
-        """The place of a value that is not pickled in the list of those that copies are given as they are."""
+        """Return the index in `shared` of a value that is not pickled; None for a value that is."""
         if isinstance(value, _Globals):
             value = value.variables
         elif not (
@@ -60,22 +60,22 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             or _copies_itself(value)
         ):
             return None
-        if id(value) not in self._places:
-            self._places[id(value)] = len(self.shared)
+        if id(value) not in self._shared_index:
+            self._shared_index[id(value)] = len(self.shared)
             self.shared.append(value)
-        return self._places[id(value)]
+        return self._shared_index[id(value)]
 
     def reducer_override(self, value: Any) -> Any:
-        """Functions and their variables are copied here, other values as cloudpickle does it."""
+        """Copy functions with their closure variables; cloudpickle copies other values."""
         if isinstance(value, CellType):
-            return CellType, ()  # its content follows with a function that has it
+            return CellType, ()  # its content is set with the state of the function
         if not isinstance(value, FunctionType):
             return super().reducer_override(value)
         cells = value.__closure__ or ()
-        made = value.__code__, _Globals(value.__globals__), value.__name__, None, cells or None
+        arguments = value.__code__, _Globals(value.__globals__), value.__name__, None, cells or None
         contents = [(cell, cell.cell_contents) for cell in cells if not _is_empty(cell)]
         state = value.__defaults__, value.__kwdefaults__, value.__qualname__, value.__module__, vars(value), contents
-        return FunctionType, made, state, None, None, _complete
+        return FunctionType, arguments, state, None, None, _complete
 
 
 class _Unpickler(pickle.Unpickler):
@@ -84,7 +84,7 @@ class _Unpickler(pickle.Unpickler):
         self._shared, self._memo = shared, dict[int, Any]()
 
     def persistent_load(self, pid: Any) -> Any:
-        """What was not pickled."""
+        """Return a value that was not pickled."""
         value = self._shared[pid]
         return copy.deepcopy(value, self._memo) if _copies_itself(value) else value
 
@@ -94,17 +94,17 @@ def _copies_itself(value: Any) -> bool:
 
 
 def _is_shared(function: FunctionType) -> bool:
-    """Whether a function is found by its name, or has nothing of its own that could change."""
-    found: Any = sys.modules.get(function.__module__)
+    """Whether a function can be imported by its name, or has no closure, default values or attributes to change."""
+    imported: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
-        found = getattr(found, name, None)
-    own = (function.__closure__, function.__defaults__, function.__kwdefaults__, vars(function))
-    return found is function or not any(own)
+        imported = getattr(imported, name, None)
+    changeable = (function.__closure__, function.__defaults__, function.__kwdefaults__, vars(function))
+    return imported is function or not any(changeable)
 
 
 def _is_empty(cell: CellType) -> bool:
     try:
-        return cell.cell_contents is cell  # never so
+        return cell.cell_contents is cell  # always false; an empty cell raises
     except ValueError:
         return True
 

@@ -1,7 +1,7 @@
-"""A program as bytes for the workers.
+"""Pickles a program for the workers.
 
-Promises: what cannot be sent is refused with the operator at fault.
-Does not know: how bytes travel."""
+Promises: a program that cannot be pickled is refused, and the error names the operator at fault.
+Does not know: how bytes are sent."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class UnserialisableProgram(UserError):
 
     def __init__(self, operator: str | None, reason: str) -> None:
         self.operator = operator
-        where = "the program" if operator is None else f"operator '{operator}'"
-        super().__init__(f"{where} cannot be pickled: {reason}")
+        subject = "the program" if operator is None else f"operator '{operator}'"
+        super().__init__(f"{subject} cannot be pickled: {reason}")
 
 
 def pickle_deployment(deployment: Deployment) -> bytes:
-    """The deployment, pickled; functions of the main module by value."""
+    """Pickle the deployment; functions of the main module are pickled by value."""
     try:
         data: bytes = cloudpickle.dumps(deployment, 5)
     except Exception as problem:
-        raise UnserialisableProgram(_culprit(deployment), str(problem)) from problem
+        raise UnserialisableProgram(_unpicklable_operator(deployment), str(problem)) from problem
     return data
 
 
-def _culprit(deployment: Deployment) -> str | None:
+def _unpicklable_operator(deployment: Deployment) -> str | None:
     for planned in deployment.plan.vertices:
         for node in planned.task.operators:
             try:

@@ -1,8 +1,8 @@
-"""A query of tables as an engine with an optimizer of its own can run it.
+"""Relations: queries of tables that an engine with an optimizer runs as a whole.
 
-Promises: a relation is a list of named steps, each made of earlier ones: a table, a file, a source, a query as text, or
-a function over Arrow batches. As the source of a program its rows are those of the last step.
-Does not know: Spark; how a query became text."""
+Promises: a relation is a list of named steps, each computed from earlier ones: a table, a file, a source, a query as
+text, or a function over Arrow batches. As the source of a program, its rows are those of the last step.
+Does not know: Spark; how the text of a query is created."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class LocalTable:
-    """Rows that travel with the program."""
+    """Rows that are part of the program."""
 
     table: pa.Table
 
 
 @dataclass(frozen=True)
 class Read:
-    """Rows of a source. `made` turns what its reader gives into a batch of `columns`, given the time of the job.
+    """Rows of a source. `to_batch` converts records of its reader to a batch of `columns`, given the time of the job.
 
     Where `parquet` names files whose columns have the Arrow types of `files`, the engine may read them itself."""
 
     source: Source
     columns: str
-    made: Callable[[Records, int], pa.RecordBatch]
+    to_batch: Callable[[Records, int], pa.RecordBatch]
     parquet: str | None = None
     files: pa.Schema | None = None
 
@@ -75,12 +75,12 @@ class Relation:
     steps: tuple[tuple[str, Step], ...]
 
     def sources(self) -> list[Source]:
-        """The sources that are read."""
+        """Return the sources that are read."""
         return [step.source for _, step in self.steps if isinstance(step, Read)]
 
 
 class NoOptimizer(UserError):
-    """An engine without an optimizer was given a relation."""
+    """A relation was sent to an engine without an optimizer."""
 
     hint = "set millstream.sql.batch-engine to operators"
 
@@ -90,78 +90,78 @@ class NoOptimizer(UserError):
 
 @dataclass(frozen=True)
 class RelationalSource(Source):
-    """The rows of a relation, in order where `single` says that there is one reader."""
+    """The rows of a relation; with `single` there is one reader, which reads them in order."""
 
     name: str
     relation: Relation
-    kind: TypeInformation
+    row_type: TypeInformation
     single: bool = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RelationalSource:
-        """It is only read: every subtask may share it."""
+        """Return the source itself: it is immutable, so all subtasks share it."""
         return self
 
     def type_info(self) -> TypeInformation:
-        """The type of the rows."""
-        return self.kind
+        """Return the type of the rows."""
+        return self.row_type
 
     def max_parallelism(self) -> int | None:
-        """One where order counts."""
+        """Return 1 if the order of the rows matters."""
         return 1 if self.single else None
 
     def check(self) -> None:
-        """As the sources inside."""
+        """Check the sources that the relation reads."""
         for source in self.relation.sources():
             source.check()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """One range for each reader."""
-        return _Parts(parallelism, bool(state))
+        """Create an enumerator that plans one range for each reader."""
+        return _OneRangePerReader(parallelism, bool(state))
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of what the engine computed."""
-        return _Fed(self.name, self.kind)
+        """Create a reader of the batches that the engine computed."""
+        return _FeedReader(self.name, self.row_type)
 
 
-class _Parts(SplitEnumerator):
-    """Each reader reads once what it is fed."""
+class _OneRangePerReader(SplitEnumerator):
+    """Plans one range for each reader, once."""
 
     def __init__(self, parallelism: int, planned: bool) -> None:
         self._parallelism, self._planned = parallelism, planned
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        """All there is."""
+        """Return all ranges on the first call."""
         if self._planned:
             return []
         self._planned = True
         return [SplitRange(str(part), 0, 1) for part in range(self._parallelism)]
 
     def snapshot(self) -> bool:
-        """Whether all was planned."""
+        """Return whether the ranges were planned."""
         return self._planned
 
     def finished(self) -> bool:
-        """Whether all was planned."""
+        """Return whether the ranges were planned."""
         return self._planned
 
     def skip(self, done: SplitRange) -> None:
-        """All of it."""
+        """Skip all ranges."""
         self._planned = True
 
 
-class _Fed(SourceReader):
-    def __init__(self, name: str, kind: TypeInformation) -> None:
-        self._name, self._kind = name, kind
+class _FeedReader(SourceReader):
+    def __init__(self, name: str, row_type: TypeInformation) -> None:
+        self._name, self._row_type = name, row_type
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """What the engine computed, as rows of the program."""
+        """Read the batches that the engine computed, as rows of the program."""
         for batch in _feed().get(self._name, iter(())):
-            yield Records(as_rows(batch, self._kind.arrow_type))
+            yield Records(to_rows(batch, self._row_type.arrow_type))
 
 
-def as_rows(batch: pa.RecordBatch, wanted: pa.StructType) -> pa.Array:
-    """A batch of columns as rows of a table, whose last field is the kind of change."""
-    fields = [wanted.field(i) for i in range(wanted.num_fields)]
+def to_rows(batch: pa.RecordBatch, row_type: pa.StructType) -> pa.Array:
+    """Convert a batch to rows of a table, whose last field is the row kind."""
+    fields = [row_type.field(i) for i in range(row_type.num_fields)]
     columns = [
         column if column.type == field.type else column.cast(field.type, safe=False)
         for column, field in zip(batch.columns, fields[:-1], strict=False)
@@ -173,15 +173,15 @@ _local = threading.local()
 
 
 def _feed() -> Mapping[str, Batches]:
-    found: Mapping[str, Batches] | None = getattr(_local, "feed", None)
-    if found is None:
+    feed: Mapping[str, Batches] | None = getattr(_local, "feed", None)
+    if feed is None:
         raise NoOptimizer
-    return found
+    return feed
 
 
 @contextmanager
-def feeding(feed: Mapping[str, Batches]) -> Iterator[None]:
-    """Have the readers of this thread read these batches, by the name of their source."""
+def feed_readers(feed: Mapping[str, Batches]) -> Iterator[None]:
+    """Let readers of this thread read these batches, by the name of their source."""
     _local.feed = feed
     try:
         yield

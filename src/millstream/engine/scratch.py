@@ -1,11 +1,12 @@
-"""The directory of a job on a host: local stores and unpacked files of the program.
+"""The scratch directory of a job on a host: local state stores and unpacked dependencies.
 
-Promises: only its owner can look into it. It goes with its job; one that a dead process left behind goes when the next
-job starts on that host. A directory that is in use is never removed.
-Does not know: what is in it. Nothing in it needs to survive: a worker rebuilds what it does not find.
+Promises: only its owner has access to it. It is deleted when its job ends; a directory that a dead process left behind
+is deleted when the next job starts on that host. A directory that is in use is never deleted.
+Does not know: what is in it. Nothing in it needs to survive: a worker rebuilds missing files.
 
-A directory in use has a mark on which every process that uses it, on whatever host, holds a shared lock; where a file
-system has no locks across hosts, the time of the mark says that it is used: it is updated every minute."""
+A directory in use has a marker file. Every process that uses the directory, on any host, holds a shared lock on it. On
+file systems without locks across hosts, the modification time of the marker shows that the directory is in use; it is
+updated every minute."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ from millstream.errors import ExternalError
 
 PREFIX = "millstream-"
 MARK = "in-use"
-PARTS = ("stores", "dependencies")  # what workers make
+PARTS = ("stores", "dependencies")  # subdirectories that workers create
 _TOUCH_EVERY = 60.0  # seconds
-_KEPT = 8  # directories that a worker holds
-_UNUSED_FOR = 600.0  # seconds, before a directory that nobody has locked counts as left behind
+_MAX_HELD = 8  # directories that a worker holds at once
+_UNUSED_FOR = 600.0  # seconds after which an unlocked directory counts as left behind
 
 
 class ForeignDirectory(ExternalError):
-    """The directory of the job belongs to somebody else."""
+    """The directory of the job belongs to another user."""
 
     hint = "let io.tmp.dirs name a directory that other users cannot write to"
 
@@ -47,37 +48,37 @@ class Hold:
         _remove_unused(Path(directory))
 
     def touch(self) -> None:
-        """Say that the directory is in use."""
+        """Update the marker's modification time, if it is older than a minute."""
         if time.monotonic() - self._touched >= _TOUCH_EVERY:
             self._touched = time.monotonic()
             with contextlib.suppress(OSError):
                 os.utime(os.path.join(self.directory, MARK))
 
     def release(self) -> None:
-        """This process needs it no longer."""
+        """Release the lock: this process uses the directory no longer."""
         os.close(self._descriptor)
 
 
-_used: dict[str, Hold] = {}  # by this worker, the newest last
+_used: dict[str, Hold] = {}  # directories of this worker, the most recent last
 
 
 def use(directory: str) -> None:
-    """A task of this worker uses the directory; those of the oldest jobs it served are let go of."""
+    """Hold the directory for a task of this worker, and release those that were used least recently."""
     hold = _used.pop(directory, None) or Hold(directory)
     hold.touch()
     _used[directory] = hold
-    while len(_used) > _KEPT:
+    while len(_used) > _MAX_HELD:
         _used.pop(next(iter(_used))).release()
 
 
 def release_all() -> None:
-    """This worker uses none."""
+    """Release all directories of this worker."""
     while _used:
         _used.popitem()[1].release()
 
 
 def remove_parts(directory: str) -> None:
-    """The job is over: delete what workers have made, and the directory if nothing else is in it."""
+    """Delete what workers created for an ended job, and the directory if nothing else is in it."""
     for part in PARTS:
         shutil.rmtree(os.path.join(directory, part), ignore_errors=True)
     with contextlib.suppress(OSError):
@@ -86,7 +87,7 @@ def remove_parts(directory: str) -> None:
 
 
 def _lock(directory: str) -> int:
-    """Make the directory, and lock its mark; again if somebody removed it in between."""
+    """Create the directory and lock its marker; repeat if another process removed it in between."""
     mark = os.path.join(directory, MARK)
     while True:
         with contextlib.suppress(FileExistsError):
@@ -97,7 +98,7 @@ def _lock(directory: str) -> int:
             descriptor = os.open(mark, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
             continue
-        with contextlib.suppress(OSError):  # a file system without locks: the time of the mark has to do
+        with contextlib.suppress(OSError):  # a file system without locks: the marker's time is used instead
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         with contextlib.suppress(FileNotFoundError):
             os.utime(mark)
@@ -107,16 +108,16 @@ def _lock(directory: str) -> int:
 
 
 def _remove_unused(own: Path) -> None:
-    """Delete directories beside our own that processes left behind; by the clock of the file system itself."""
+    """Delete sibling directories that dead processes left behind; times are by the clock of the file system."""
     try:
         now = os.stat(own / MARK).st_mtime
-        beside = [each for each in own.parent.iterdir() if each.name.startswith(PREFIX) and each != own]
+        siblings = [sibling for sibling in own.parent.iterdir() if sibling.name.startswith(PREFIX) and sibling != own]
     except OSError:
         return
-    for directory in beside:
+    for directory in siblings:
         with contextlib.suppress(OSError):
-            found = os.lstat(directory)
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+            status = os.lstat(directory)
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
                 _remove_if_unused(directory, now)
 
 

@@ -1,4 +1,4 @@
-"""The outcome of slot tasks as bytes, which travel from the workers to the driver.
+"""Outcomes of slot tasks as bytes, which workers send to the driver.
 
 Promises: every task has one outcome, a result or a failure; a failure keeps its domain, its text and its hint.
 Does not know: where tasks run."""
@@ -17,7 +17,7 @@ _DOMAINS: dict[str, type[MillstreamError]] = {"user": UserError, "external": Ext
 
 
 def run_task(index: int, task: SlotTask) -> bytes:
-    """Run a task; gives its outcome, with its index among the tasks."""
+    """Run a task and return its outcome, with its index among the tasks."""
     try:
         outcome = {"result": task.run()}
     except MillstreamError as problem:
@@ -28,18 +28,18 @@ def run_task(index: int, task: SlotTask) -> bytes:
 
 
 def collect_results(outcomes: Iterable[bytes], count: int) -> list[Any]:
-    """The results of `count` tasks, in their order. Raises the first failure among them."""
-    found: dict[int, dict[str, Any]] = dict(map(json.loads, outcomes))
-    if len(found) != count:
-        msg = f"{len(found)} of {count} tasks have reported"
+    """Return the results of `count` tasks in their order, or raise the first failure."""
+    outcome_of: dict[int, dict[str, Any]] = dict(map(json.loads, outcomes))
+    if len(outcome_of) != count:
+        msg = f"{len(outcome_of)} of {count} tasks have reported"
         raise InternalError(msg)
     results = []
     for index in range(count):
-        failure = found[index].get("failure")
+        failure = outcome_of[index].get("failure")
         if failure is not None:
             domain, message, hint = failure
             raise _DOMAINS.get(domain, InternalError)(message, hint=hint)
-        results.append(found[index]["result"])
+        results.append(outcome_of[index]["result"])
     return results
 
 

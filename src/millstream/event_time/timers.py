@@ -1,7 +1,7 @@
-"""Timers as user code sees them: two domains of time, and the service that sets and deletes.
+"""The timer service of user functions.
 
-Promises: a timer is one key, one domain and one time; setting it twice is setting it once.
-Does not know: how timers are kept or when they fire."""
+Promises: a timer is identified by key, time domain and time; registering it again has no effect.
+Does not know: how timers are stored and when they fire."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from enum import Enum
 
 
 class TimeDomain(Enum):
-    """Which clock a timer follows."""
+    """The time domain of a timer."""
 
     EVENT_TIME = 0
-    """The watermark: time as the records tell it."""
+    """Event time: the timer fires when the watermark reaches its time."""
     PROCESSING_TIME = 1
-    """The time of the machine, which stands still within an epoch."""
+    """Processing time, which does not change during an epoch."""
 
 
 class TimerService(ABC):
-    """Reads time, and sets timers for the current key. Times are milliseconds since 1970 in UTC."""
+    """Reads the current time and registers timers for the current key. Times are milliseconds since 1970-01-01 UTC."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time."""
+        """Return the processing time."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The watermark the operator has seen; -2**63 before the first."""
+        """Return the current watermark of the operator; -2**63 before the first watermark."""
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Call `on_timer` when processing time reaches `timestamp`."""
+        """Register a timer: `on_timer` is called when the processing time reaches `timestamp`."""
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Call `on_timer` when the watermark reaches `timestamp`."""
+        """Register a timer: `on_timer` is called when the watermark reaches `timestamp`."""
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Forget that timer; nothing happens where there is none."""
+        """Delete a processing-time timer; without effect if it does not exist."""
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Forget that timer; nothing happens where there is none."""
+        """Delete an event-time timer; without effect if it does not exist."""

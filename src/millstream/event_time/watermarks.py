@@ -1,8 +1,8 @@
-"""Watermarks: how a stream tells how far event time has come.
+"""Watermark strategies: where timestamps come from and how watermarks are generated.
 
-Promises: a `WatermarkStrategy` is frozen, comparable and picklable; the runtime reads its attributes, so built-in
-strategies over a named field never call Python per record.
-Does not know: sources, splits, or how watermarks of several inputs combine."""
+Promises: a `WatermarkStrategy` is frozen, comparable and picklable. The runtime reads its attributes, so a built-in
+strategy on a named field calls no Python function for each record.
+Does not know: sources, splits, and how the watermarks of several inputs are combined."""
 
 from __future__ import annotations
 
@@ -14,144 +14,157 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.times import Duration, Time, millis
+from millstream.times import EPOCH, MILLISECOND, Duration, Time, millis
 from millstream.types.fields import field_of
 
 MIN_WATERMARK = -(2**63)
-"""Before any time; also the timestamp of a record that has none."""
+"""The smallest watermark; also the timestamp of a record without a timestamp."""
 MAX_WATERMARK = 2**63 - 1
-"""After all time: sent when input has ended."""
+"""The largest watermark, which is emitted at the end of the input."""
 DEFAULT_ALIGNMENT_INTERVAL = 1000
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 
 
 class InvalidWatermarkStrategy(UserError, ValueError):
-    """A part of a watermark strategy that cannot work."""
+    """A part of a watermark strategy is not valid."""
 
-    def __init__(self, part: str, given: object, taken: str) -> None:
-        self.part, self.given, self.taken = part, given, taken
-        super().__init__(f"{part} must be {taken}, not {given!r}")
+    def __init__(self, part: str, value: object, expected: str) -> None:
+        self.part, self.value, self.expected = part, value, expected
+        super().__init__(f"{part} must be {expected}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Watermark:
-    """The promise that no record with this timestamp or an earlier one follows."""
+    """Declares that no records with this or an earlier timestamp are expected any more."""
 
     timestamp: int
 
 
 class TimestampAssigner(ABC):
-    """Takes the event time out of a record."""
+    """Extracts the event timestamp of a record."""
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """Milliseconds since 1970 in UTC; `record_timestamp` is the one the record has, or -2**63."""
+        """Return the timestamp in milliseconds since 1970-01-01 UTC.
+
+        Args:
+            value: The record.
+            record_timestamp: The timestamp that the record already has, for example from Kafka; -2**63 if it has none.
+
+        """
 
 
 @dataclass(frozen=True)
 class CallableTimestampAssigner(TimestampAssigner):
-    """A callable of the record, or of the record and its present timestamp."""
+    """Calls a function of the record, or of the record and its current timestamp."""
 
     function: Callable[..., int]
-    arity: int
+    argument_count: int
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """What the callable returns."""
-        return self.function(value) if self.arity == 1 else self.function(value, record_timestamp)
+        """Call the function."""
+        return self.function(value) if self.argument_count == 1 else self.function(value, record_timestamp)
 
 
 @dataclass(frozen=True)
 class FieldTimestampAssigner(TimestampAssigner):
-    """A field of the record: whole milliseconds, or a datetime (in UTC where it names no zone)."""
+    """Reads a field of the record: milliseconds, or a datetime, which is in UTC if it has no time zone."""
 
     field: str | int
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        """The value of the field."""
+        """Return the value of the field in milliseconds."""
         time = field_of(value, self.field)
         if isinstance(time, datetime):
             aware = time if time.tzinfo else time.replace(tzinfo=UTC)
-            return (aware - _EPOCH) // _MILLISECOND
+            return (aware - EPOCH) // MILLISECOND
         return int(time)
 
 
 class WatermarkOutput(ABC):
-    """Where a generator puts its watermarks."""
+    """Receives the watermarks of a generator."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark; it also ends idleness."""
+        """Emit a watermark; it also marks the stream as active."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Do not wait for this stream any more."""
+        """Mark the stream as idle: watermarks downstream do not wait for it."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Wait for this stream again."""
+        """Mark the stream as active again."""
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from the records seen."""
+    """Generates watermarks from the records it observes."""
 
     @abstractmethod
     def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """A record passes by."""
+        """Observe a record; a watermark can be emitted.
+
+        Args:
+            event: The record.
+            timestamp: Its timestamp.
+            output: Where watermarks are emitted.
+
+        """
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Time to emit, as often as the auto-watermark interval says."""
+        """Emit a watermark; it is called at the auto-watermark interval."""
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """Follows the largest timestamp at a distance."""
+    """Generates watermarks that are a fixed time behind the largest timestamp."""
 
     def __init__(self, max_out_of_orderness: int) -> None:
         self.bound = max_out_of_orderness
         self.max_timestamp = MIN_WATERMARK + max_out_of_orderness + 1
 
     def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """Remember the largest timestamp."""
+        """Update the largest timestamp."""
         self.max_timestamp = max(self.max_timestamp, timestamp)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """The largest timestamp, less the bound, less one."""
+        """Emit the largest timestamp minus the bound minus 1."""
         output.emit_watermark(Watermark(self.max_timestamp - self.bound - 1))
 
 
 class NoWatermarks(WatermarkGenerator):
-    """Emits nothing."""
+    """Generates no watermarks."""
 
     def on_event(self, event: Any, timestamp: int, output: WatermarkOutput) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class BoundedOutOfOrderness:
-    """Watermarks of the largest timestamp less `millis` less one."""
+    """Describes generators whose watermark is the largest timestamp minus `millis` minus 1."""
 
     millis: int
 
     def __call__(self) -> WatermarkGenerator:
-        """A generator that has seen nothing."""
+        """Create a generator."""
         return BoundedOutOfOrdernessWatermarks(self.millis)
 
 
 @dataclass(frozen=True)
 class Monotonous(BoundedOutOfOrderness):
-    """`BoundedOutOfOrderness` of 0: timestamps only rise."""
+    """Describes generators for ascending timestamps: `BoundedOutOfOrderness` of 0."""
 
     millis: int = 0
 
 
 @dataclass(frozen=True)
 class WatermarkAlignment:
-    """Sources of one group do not run ahead of one another by more than `max_drift` milliseconds."""
+    """Describes watermark alignment.
+
+    A source is paused if its watermark is ahead of that of its group by more than `max_drift` milliseconds.
+    """
 
     group: str
     max_drift: int
@@ -160,10 +173,23 @@ class WatermarkAlignment:
 
 @dataclass(frozen=True)
 class WatermarkStrategy:
-    """Where timestamps come from and how watermarks follow them.
+    """Defines where timestamps come from and how watermarks are generated.
 
-    `generator` is None for no watermarks, a built-in description, or any callable that makes a
-    `WatermarkGenerator`; `idle_timeout` is in milliseconds."""
+    Example:
+        >>> from millstream.common import Duration, WatermarkStrategy
+        >>> strategy = (
+        ...     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
+        ...     .with_timestamp_assigner(lambda record, timestamp: record["time"])
+        ...     .with_idleness(Duration.of_minutes(1))
+        ... )
+
+    Attributes:
+        generator: None for no watermarks, a built-in description, or a callable that returns a `WatermarkGenerator`.
+        timestamp_assigner: Extracts timestamps; None keeps those of the source.
+        idle_timeout: The time in milliseconds after which a stream without records is idle.
+        alignment: The alignment with other sources.
+
+    """
 
     generator: Callable[[], WatermarkGenerator] | None = None
     timestamp_assigner: TimestampAssigner | None = None
@@ -172,39 +198,72 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
-        """For timestamps that only rise, within each split of a source."""
+        """Create a strategy for timestamps that are ascending within each split of a source."""
         return WatermarkStrategy(Monotonous())
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | timedelta) -> WatermarkStrategy:
-        """For records that come at most that much later than a newer one."""
+        """Create a strategy for records that are out of order by at most a fixed time.
+
+        Args:
+            max_out_of_orderness: The maximum time by which a record can arrive after a record with a later timestamp.
+
+        Raises:
+            InvalidWatermarkStrategy: If it is negative.
+
+        """
         bound = millis(max_out_of_orderness)
         if bound < 0:
-            raise InvalidWatermarkStrategy(part="the bound", given=max_out_of_orderness, taken="zero or positive")
+            raise InvalidWatermarkStrategy(part="the bound", value=max_out_of_orderness, expected="zero or positive")
         return WatermarkStrategy(BoundedOutOfOrderness(bound))
 
     @staticmethod
     def for_generator(generator_supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
-        """For a generator of the program's own; the supplier is called once for each split."""
+        """Create a strategy with a user-defined generator.
+
+        Args:
+            generator_supplier: A callable without arguments that returns a generator; it is called for each split.
+
+        Raises:
+            InvalidWatermarkStrategy: If it is not callable.
+
+        """
         _require_callable(generator_supplier)
         return WatermarkStrategy(generator_supplier)
 
     @staticmethod
     def no_watermarks() -> WatermarkStrategy:
-        """For programs that use processing time only."""
+        """Create a strategy without watermarks, for programs that use processing time only."""
         return WatermarkStrategy()
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner | Callable[..., int] | str | int
     ) -> WatermarkStrategy:
-        """The same strategy with timestamps from an assigner, a callable, or a field by name or position."""
+        """Return the strategy with a timestamp assigner.
+
+        Args:
+            timestamp_assigner: A `TimestampAssigner`, a function of the record and optionally its current timestamp, or
+                a field of the record by name or index.
+
+        Raises:
+            InvalidWatermarkStrategy: If it is none of these.
+
+        """
         return replace(self, timestamp_assigner=as_timestamp_assigner(timestamp_assigner))
 
     def with_idleness(self, idle_timeout: Duration | Time | timedelta) -> WatermarkStrategy:
-        """The same strategy, that does not wait for a stream which has been silent for so long."""
+        """Return the strategy with idleness detection: watermarks do not wait for a split without records.
+
+        Args:
+            idle_timeout: How long a split must have no records to be idle.
+
+        Raises:
+            InvalidWatermarkStrategy: If the timeout is not positive.
+
+        """
         timeout = millis(idle_timeout)
         if timeout <= 0:
-            raise InvalidWatermarkStrategy(part="an idle timeout", given=idle_timeout, taken="positive")
+            raise InvalidWatermarkStrategy(part="an idle timeout", value=idle_timeout, expected="positive")
         return replace(self, idle_timeout=timeout)
 
     def with_watermark_alignment(
@@ -213,42 +272,49 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: Duration | timedelta,
         update_interval: Duration | timedelta | None = None,
     ) -> WatermarkStrategy:
-        """The same strategy, that pauses a source ahead of its group by more than the drift allowed."""
+        """Return the strategy with watermark alignment: a source that is too far ahead of its group is paused.
+
+        Args:
+            watermark_group: The name of the group.
+            max_allowed_watermark_drift: The maximum difference to the lowest watermark of the group.
+            update_interval: How often the watermarks of the group are compared; the default is 1 second.
+
+        """
         interval = DEFAULT_ALIGNMENT_INTERVAL if update_interval is None else millis(update_interval)
         alignment = WatermarkAlignment(watermark_group, millis(max_allowed_watermark_drift), interval)
         return replace(self, alignment=alignment)
 
     def create_watermark_generator(self) -> WatermarkGenerator:
-        """A generator that has seen nothing."""
+        """Create a generator."""
         return NoWatermarks() if self.generator is None else self.generator()
 
 
-def as_timestamp_assigner(given: TimestampAssigner | Callable[..., int] | str | int) -> TimestampAssigner:
-    """What `with_timestamp_assigner` accepts, as a `TimestampAssigner`."""
-    if isinstance(given, TimestampAssigner):
-        return given
-    if isinstance(given, (str, int)):
-        return FieldTimestampAssigner(given)
-    arity = None if not callable(given) or isinstance(given, type) else _arity(given)
-    if arity is None:
-        taken = "a TimestampAssigner, a callable of the record and its timestamp, or a field name"
-        raise InvalidWatermarkStrategy(part="a timestamp assigner", given=given, taken=taken)
-    return CallableTimestampAssigner(given, arity)
+def as_timestamp_assigner(assigner: TimestampAssigner | Callable[..., int] | str | int) -> TimestampAssigner:
+    """Convert an argument of `with_timestamp_assigner` to a `TimestampAssigner`."""
+    if isinstance(assigner, TimestampAssigner):
+        return assigner
+    if isinstance(assigner, (str, int)):
+        return FieldTimestampAssigner(assigner)
+    argument_count = None if not callable(assigner) or isinstance(assigner, type) else _count_arguments(assigner)
+    if argument_count is None:
+        expected = "a TimestampAssigner, a callable of the record and its timestamp, or a field name"
+        raise InvalidWatermarkStrategy(part="a timestamp assigner", value=assigner, expected=expected)
+    return CallableTimestampAssigner(assigner, argument_count)
 
 
 def _require_callable(supplier: object) -> None:
     if not callable(supplier):
-        taken = "a callable that returns a WatermarkGenerator"
-        raise InvalidWatermarkStrategy(part="a generator supplier", given=supplier, taken=taken)
+        expected = "a callable that returns a WatermarkGenerator"
+        raise InvalidWatermarkStrategy(part="a generator supplier", value=supplier, expected=expected)
 
 
-def _arity(function: Callable[..., Any]) -> int | None:
-    """2 where the callable takes the present timestamp too, else 1; None where neither fits."""
+def _count_arguments(function: Callable[..., Any]) -> int | None:
+    """Return 2 if the callable also accepts the current timestamp, else 1; None if it accepts neither."""
     signature = inspect.signature(function)
-    for arity in (2, 1):
+    for argument_count in (2, 1):
         try:
-            signature.bind(*[None] * arity)
+            signature.bind(*[None] * argument_count)
         except TypeError:
             continue
-        return arity
+        return argument_count
     return None

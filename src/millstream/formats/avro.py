@@ -34,7 +34,7 @@ TIMESTAMP_MAPPING = ConfigOption(
 )
 OPTIONS: tuple[ConfigOption[Any], ...] = (ENCODING, TIMESTAMP_MAPPING)
 FILE_OPTIONS: tuple[ConfigOption[Any], ...] = (CODEC,)
-#: What reading Avro that is none can raise: the library leaves most of it to Python.
+#: The exceptions for data that is not valid Avro: fastavro lets most of Python's own exceptions through.
 REFUSED = (
     ValueError,
     TypeError,
@@ -63,7 +63,7 @@ def library() -> Any:
         raise MissingLibrary(AvroFormat.name, "fastavro", "avro") from None
 
 
-def parsed_schema(schema: Any) -> Any:
+def parse_schema(schema: Any) -> Any:
     """Parse and check a schema."""
     fastavro = library()
     try:
@@ -79,46 +79,46 @@ class AvroFormat(Format):
     name = "avro"
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any], schema: Any = None) -> None:
-        self._given, self._schema_given = dict(options), schema
+        self._options, self._declared_schema = dict(options), schema
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(data_type, settings.on_error())
         self._json = settings.get(ENCODING) == "json"
-        self.schema: Any = avro_schemas.record_schema(data_type) if schema is None else avro_schemas.parsed(schema)
+        self.schema: Any = avro_schemas.record_schema(data_type) if schema is None else avro_schemas.load_schema(schema)
         if not settings.get(TIMESTAMP_MAPPING):
             self.schema = _with_local_timestamps(self.schema, data_type)
-        self._parsed = parsed_schema(self.schema)
-        self._to, self._from = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
+        self._parsed_schema = parse_schema(self.schema)
+        self._to_avro, self._from_avro = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
         self._library = library()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given, self._schema_given)
+        return type(self), (self.data_type, self._options, self._declared_schema)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises."""
+        """Decode records in the binary or JSON encoding."""
         return decode_each(records, self._decode_json if self._json else self._decode_binary, REFUSED)
 
     def _decode_binary(self, data: bytes) -> Any:
         stream = io.BytesIO(data)
-        return self._from(self._library.schemaless_reader(stream, self._parsed, None))
+        return self._from_avro(self._library.schemaless_reader(stream, self._parsed_schema, None))
 
     def _decode_json(self, data: bytes) -> Any:
         text = io.StringIO(bytes(data).decode("utf-8"))
-        for result in self._library.json_reader(text, self._parsed):
-            return self._from(result)
+        for value in self._library.json_reader(text, self._parsed_schema):
+            return self._from_avro(value)
         return None
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises."""
+        """Encode records in the binary or JSON encoding."""
         return [self._encode_one(value) for value in values]
 
     def _encode_one(self, value: Any) -> bytes:
         try:
             if self._json:
                 text = io.StringIO()
-                self._library.json_writer(text, self._parsed, [self._to(value)])
+                self._library.json_writer(text, self._parsed_schema, [self._to_avro(value)])
                 return json.dumps(json.loads(text.getvalue()), ensure_ascii=False, separators=(",", ":")).encode()
             stream = io.BytesIO()
-            self._library.schemaless_writer(stream, self._parsed, self._to(value))
+            self._library.schemaless_writer(stream, self._parsed_schema, self._to_avro(value))
             return stream.getvalue()
         except REFUSED as problem:
             raise UnencodableRecord(self.name, value, str(problem) or type(problem).__name__) from None
@@ -141,77 +141,78 @@ class ContainerFile:
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size = stream, size
         stream.seek(0)
-        self._head = _header(stream)
-        self.schema: Any = avro_schemas.parsed(self._head[1].get("avro.schema", b"null").decode("utf-8"))
-        self._data_from = stream.tell()
+        self._head = _read_header(stream)
+        self.schema: Any = avro_schemas.load_schema(self._head[1].get("avro.schema", b"null").decode("utf-8"))
+        self._first_block = stream.tell()
 
     def records(self, start: int, end: int) -> Iterator[list[Any]]:
         """Return the records of the blocks that start in the range from `start` to `end`, block by block.
 
         A block belongs to the range in which the sync marker before it begins, as in Avro's own library."""
         prefix, meta, sync = self._head
-        packed = meta.get("avro.codec", b"null") != b"null"
-        at = self._data_from if start <= self._data_from - len(sync) else self._after_sync(start, sync)
+        is_compressed = meta.get("avro.codec", b"null") != b"null"
+        at = self._first_block if start <= self._first_block - len(sync) else self._after_sync(start, sync)
         fastavro = library()
         while at is not None and at - len(sync) < end and at < self._size:
             self._stream.seek(at)
-            count, length = _long(self._stream), _long(self._stream)
+            count, length = _read_long(self._stream), _read_long(self._stream)
             if length < 0 or count < 0:
                 message = "a block has a negative length"
                 raise ValueError(message)
-            if not packed and count > max(length, _MAX_EMPTY):  # records without a byte: any number fits anywhere
+            # without compression only records of zero bytes can be more than bytes
+            if not is_compressed and count > max(length, _MAX_EMPTY):
                 message = f"a block claims to have {count} records in {length} bytes"
                 raise ValueError(message)
-            behind = self._stream.tell() + length + len(sync)
+            block_end = self._stream.tell() + length + len(sync)
             self._stream.seek(at)
-            block = self._stream.read(behind - at) if behind <= self._size else b""
-            if len(block) != behind - at or block[-len(sync) :] != sync:
+            block = self._stream.read(block_end - at) if block_end <= self._size else b""
+            if len(block) != block_end - at or block[-len(sync) :] != sync:
                 message = "a block does not end with the sync marker of the file"
                 raise ValueError(message)
             try:
-                result = list(fastavro.reader(io.BytesIO(prefix + block)))
+                records = list(fastavro.reader(io.BytesIO(prefix + block)))
             except (*REFUSED, zlib.error, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as problem:
                 message = f"a block cannot be decoded: {problem!r}"
                 raise ValueError(message) from None
-            yield result
-            at = behind
+            yield records
+            at = block_end
 
     def record_size(self) -> float:
         """Return the average size of a record of the first block, in bytes."""
-        self._stream.seek(self._data_from)
+        self._stream.seek(self._first_block)
         try:
-            count, length = _long(self._stream), _long(self._stream)
+            count, length = _read_long(self._stream), _read_long(self._stream)
         except ValueError:
             return 1.0  # a file without records
         return max(length, 1) / max(count, 1)
 
     def _after_sync(self, start: int, sync: bytes) -> int | None:
         """Return the end of the first sync marker that starts at or after `start`; None if there is none."""
-        at, kept = start, b""
+        at, tail = start, b""
         self._stream.seek(start)
         while chunk := self._stream.read(_CHUNK):
-            data = kept + chunk
-            result = data.find(sync)
-            if result >= 0:
-                return at - len(kept) + result + len(sync)
+            data = tail + chunk
+            index = data.find(sync)
+            if index >= 0:
+                return at - len(tail) + index + len(sync)
             at += len(chunk)
-            kept = data[-(len(sync) - 1) :]
+            tail = data[-(len(sync) - 1) :]
         return None
 
 
-def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
+def _read_header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
     """Read the header; return its bytes, its metadata and the sync marker."""
     if stream.read(4) != _MAGIC:
         message = "it does not start with the header of an avro container file"
         raise ValueError(message)
     meta: dict[str, bytes] = {}
-    while (count := _long(stream)) != 0:
+    while (count := _read_long(stream)) != 0:
         if count < 0:
             count = -count
-            _long(stream)
+            _read_long(stream)
         for _ in range(count):
-            name = _sized(stream).decode("utf-8")
-            meta[name] = _sized(stream)
+            name = _read_bytes(stream).decode("utf-8")
+            meta[name] = _read_bytes(stream)
     sync = stream.read(16)
     if len(sync) != 16:
         message = "it ends inside its header"
@@ -221,16 +222,16 @@ def _header(stream: BinaryIO) -> tuple[bytes, dict[str, bytes], bytes]:
     return stream.read(end), meta, sync
 
 
-def _sized(stream: BinaryIO) -> bytes:
+def _read_bytes(stream: BinaryIO) -> bytes:
     """Read bytes with their length; a length that no header can have is refused before anything is allocated."""
-    length = _long(stream)
+    length = _read_long(stream)
     if not 0 <= length <= _MAX_ENTRY:
         message = f"its header has an entry of {length} bytes"
         raise ValueError(message)
     return stream.read(length)
 
 
-def _long(stream: BinaryIO) -> int:
+def _read_long(stream: BinaryIO) -> int:
     """Read an integer in Avro's variable-length zig-zag encoding."""
     shift = result = 0
     while True:

@@ -14,8 +14,8 @@ from typing import Any
 
 from millstream.config.configuration import ConfigOption
 from millstream.formats import avro_schemas
-from millstream.formats.avro import REFUSED, library, parsed_schema
-from millstream.formats.avro_names import matched
+from millstream.formats.avro import REFUSED, library, parse_schema
+from millstream.formats.avro_names import match_by_position
 from millstream.formats.contract import BadFormat, Decoded, Format, UnencodableRecord, decode_each
 from millstream.formats.format_types import FormatType
 from millstream.formats.options import Settings
@@ -60,33 +60,38 @@ class AvroConfluentFormat(Format):
     name = "avro-confluent"
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(data_type, settings.on_error())
         self._registry = SchemaRegistry(
-            settings.required(URL),
+            settings.require(URL),
             user_info=settings.get(USER_INFO),
             bearer_token=settings.get(BEARER_TOKEN),
             ca_file=settings.get(CA_FILE),
         )
         for source, needed in ((CREDENTIALS, USER_INFO), (BEARER_SOURCE, BEARER_TOKEN)):
             if settings.get(source) in ("USER_INFO", "STATIC_TOKEN"):
-                settings.required(needed)
-        given = settings.get(SCHEMA)
-        schema = avro_schemas.record_schema(data_type) if given is None else avro_schemas.parsed(given)
+                settings.require(needed)
+        declared_schema = settings.get(SCHEMA)
+        schema = (
+            avro_schemas.record_schema(data_type)
+            if declared_schema is None
+            else avro_schemas.load_schema(declared_schema)
+        )
         self._schema = schema
         self._text = json.dumps(schema, separators=(",", ":"))
-        self._reader_schema = parsed_schema(schema)
+        self._reader_schema = parse_schema(schema)
         self._subject: str | None = settings.get(SUBJECT)
-        self._to, self._from = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
-        self._schemas: dict[int, tuple[Any, Any]] = {}  # the writer's, and ours under its names
+        self._to_avro, self._from_avro = avro_schemas.to_avro(data_type), avro_schemas.from_avro(data_type)
+        # by id: the writer's schema, and ours with its record names as aliases
+        self._schemas: dict[int, tuple[Any, Any]] = {}
         self._library = library()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given)
+        return type(self), (self.data_type, self._options)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises; an id that the registry does not know is the record's error."""
+        """Decode records with the schemas of their writers; a record with an unknown schema id is a bad record."""
         refused = (*REFUSED, RegistryRefused, BadFormat, self._library.read.SchemaResolutionError)
         return decode_each(records, self._decode_one, refused)
 
@@ -96,16 +101,16 @@ class AvroConfluentFormat(Format):
             raise ValueError(message)
         (_, schema_id) = _HEAD.unpack_from(data)
         if schema_id not in self._schemas:
-            written = avro_schemas.parsed(self._registry.schema(schema_id))
-            parsed_schema(written)  # refused under its own names
-            theirs, ours = matched(self._schema, written)
-            self._schemas[schema_id] = parsed_schema(theirs), parsed_schema(ours)
+            written = avro_schemas.load_schema(self._registry.schema(schema_id))
+            parse_schema(written)  # so that an error shows the names of the writer
+            theirs, ours = match_by_position(self._schema, written)
+            self._schemas[schema_id] = parse_schema(theirs), parse_schema(ours)
         writer, reader = self._schemas[schema_id]
         stream = io.BytesIO(bytes(data)[_HEAD.size :])
-        return self._from(self._library.schemaless_reader(stream, writer, reader))
+        return self._from_avro(self._library.schemaless_reader(stream, writer, reader))
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises."""
+        """Encode records; the schema is registered under the subject first, once."""
         if not values:
             return []
         if self._subject is None:
@@ -117,7 +122,7 @@ class AvroConfluentFormat(Format):
             stream = io.BytesIO()
             stream.write(head)
             try:
-                self._library.schemaless_writer(stream, self._reader_schema, self._to(value))
+                self._library.schemaless_writer(stream, self._reader_schema, self._to_avro(value))
             except REFUSED as problem:
                 raise UnencodableRecord(self.name, value, str(problem) or type(problem).__name__) from None
             encoded.append(stream.getvalue())

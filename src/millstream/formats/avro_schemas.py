@@ -1,6 +1,6 @@
 """Conversion of types and values between formats and Avro.
 
-Promises: the schema that Flink derives from a row type, and the type of a schema; values are converted in both
+Promises: a row type has the schema that Flink derives from it, and a schema has a type; values are converted in both
 directions without loss if the type can represent them.
 Does not know: how Avro is encoded."""
 
@@ -14,8 +14,8 @@ from typing import Any
 
 from millstream.formats.contract import BadFormat
 from millstream.formats.format_types import BITS, FormatType, TypeRoot
-from millstream.formats.texts import fitted
-from millstream.times import Instant
+from millstream.formats.texts import to_decimal_type
+from millstream.times import EPOCH_DAY, LOCAL_EPOCH, MICROSECOND, Instant
 
 _NAME = "org.apache.flink.avro.generated.record"
 _PRIMITIVES = {
@@ -29,9 +29,6 @@ _PRIMITIVES = {
     TypeRoot.DOUBLE: "double",
     TypeRoot.BYTES: "bytes",
 }
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without a zone
-_DAY_ONE = datetime.date(1970, 1, 1)
-_MICRO = datetime.timedelta(microseconds=1)
 
 
 def schema_of(data_type: FormatType, name: str = _NAME) -> Any:
@@ -83,7 +80,7 @@ def _plain_schema(data_type: FormatType, name: str) -> Any:
     raise BadFormat(message, hint="declare the types of the fields")
 
 
-_KINDS = {
+_TYPE_ROOTS = {
     "string": TypeRoot.STRING,
     "enum": TypeRoot.STRING,
     "boolean": TypeRoot.BOOLEAN,
@@ -105,51 +102,51 @@ _LOGICAL = {
 }
 
 
-def format_type_of(schema: Any, known: dict[str, Any] | None = None) -> FormatType:
+def format_type_of(schema: Any, named_types: dict[str, Any] | None = None) -> FormatType:
     """Return the type of an Avro schema, given as parsed JSON."""
-    known = {} if known is None else known
+    named_types = {} if named_types is None else named_types
     if isinstance(schema, list):
-        others = [each for each in schema if each != "null"]
-        if len(others) != 1:
+        branches = [branch for branch in schema if branch != "null"]
+        if len(branches) != 1:
             return FormatType(TypeRoot.ANY)
-        result = format_type_of(others[0], known)
+        result = format_type_of(branches[0], named_types)
         return FormatType(result.root, result.precision, result.scale, True, result.names, result.children)
     if isinstance(schema, str):
-        if schema in known:
-            return format_type_of(known[schema], known)
-        if schema not in _KINDS:
+        if schema in named_types:
+            return format_type_of(named_types[schema], named_types)
+        if schema not in _TYPE_ROOTS:
             message = f"the avro schema names the type {schema!r}, which it does not have"
             raise BadFormat(message)
-        return FormatType(_KINDS[schema], nullable=False)
+        return FormatType(_TYPE_ROOTS[schema], nullable=False)
     root, logical = schema.get("type"), schema.get("logicalType")
     if isinstance(root, (dict, list)):
-        return format_type_of(root, known)
+        return format_type_of(root, named_types)
     if "name" in schema:
-        known[schema["name"]] = schema
-        known[schema["name"].rpartition(".")[2]] = schema
+        named_types[schema["name"]] = schema
+        named_types[schema["name"].rpartition(".")[2]] = schema
     if logical in _LOGICAL:
-        found_kind, precision = _LOGICAL[logical]
-        return FormatType(found_kind, precision, nullable=False)
+        type_root, precision = _LOGICAL[logical]
+        return FormatType(type_root, precision, nullable=False)
     if logical == "decimal":
         return FormatType(TypeRoot.DECIMAL, schema["precision"], schema.get("scale", 0), False)
     if root == "record":
         fields = schema["fields"]
-        children = tuple(format_type_of(field["type"], known) for field in fields)
+        children = tuple(format_type_of(field["type"], named_types) for field in fields)
         return FormatType(
             TypeRoot.ROW, nullable=False, names=tuple(field["name"] for field in fields), children=children
         )
     if root == "array":
-        return FormatType(TypeRoot.ARRAY, nullable=False, children=(format_type_of(schema["items"], known),))
+        return FormatType(TypeRoot.ARRAY, nullable=False, children=(format_type_of(schema["items"], named_types),))
     if root == "map":
         return FormatType(
             TypeRoot.MAP,
             nullable=False,
-            children=(FormatType(TypeRoot.STRING), format_type_of(schema["values"], known)),
+            children=(FormatType(TypeRoot.STRING), format_type_of(schema["values"], named_types)),
         )
-    return format_type_of(root, known)
+    return format_type_of(root, named_types)
 
 
-def parsed(schema: str | dict[str, Any] | list[Any]) -> Any:
+def load_schema(schema: str | dict[str, Any] | list[Any]) -> Any:
     """Return a schema, given as text or as parsed JSON."""
     if not isinstance(schema, str):
         return schema
@@ -179,24 +176,26 @@ def _to_avro(data_type: FormatType) -> Callable[[Any], Any]:
         return lambda value: {key: entry(item) for key, item in value.items()}
     if root is TypeRoot.TIMESTAMP:
         unit = 1000 if (data_type.precision or 0) <= 3 else 1
-        return lambda value: (value - _EPOCH) // _MICRO // unit
+        return lambda value: (value - LOCAL_EPOCH) // MICROSECOND // unit
     if root is TypeRoot.TIMESTAMP_LTZ:
         millis = (data_type.precision if data_type.precision is not None else 3) <= 3
         return lambda value: value.to_epoch_milli() if millis else value.seconds * 1_000_000 + value.nanos // 1000
     if root is TypeRoot.TIME:
         return lambda value: (value.hour * 3600 + value.minute * 60 + value.second) * 1000 + value.microsecond // 1000
     if root is TypeRoot.DATE:
-        return lambda value: (value - _DAY_ONE).days
+        return lambda value: (value - EPOCH_DAY).days
     if root is TypeRoot.DECIMAL:
-        return lambda value: _fitting(value, data_type)
+        return lambda value: _fit_decimal(value, data_type)
     return lambda value: value
 
 
-def _fitting(value: Any, data_type: FormatType) -> Decimal:
-    wanted = FormatType(TypeRoot.DECIMAL, data_type.precision or 38, 18 if data_type.scale is None else data_type.scale)
-    result = fitted(Decimal(value), wanted)
+def _fit_decimal(value: Any, data_type: FormatType) -> Decimal:
+    decimal_type = FormatType(
+        TypeRoot.DECIMAL, data_type.precision or 38, 18 if data_type.scale is None else data_type.scale
+    )
+    result = to_decimal_type(Decimal(value), decimal_type)
     if result is None:
-        message = f"{value} has more than {wanted.precision} digits"
+        message = f"{value} has more than {decimal_type.precision} digits"
         raise ValueError(message)
     return result
 
@@ -204,10 +203,10 @@ def _fitting(value: Any, data_type: FormatType) -> Decimal:
 def from_avro(data_type: FormatType) -> Callable[[Any], Any]:
     """Return the conversion of values of fastavro to ours."""
     convert = _from_avro(data_type)
-    return convert if convert is _same else lambda value: None if value is None else convert(value)
+    return convert if convert is _identity else lambda value: None if value is None else convert(value)
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -215,7 +214,7 @@ def _from_avro(data_type: FormatType) -> Callable[[Any], Any]:
     root = data_type.root
     if root is TypeRoot.ROW:
         make, members = data_type.maker(), [(name, from_avro(child)) for name, child in data_type.fields()]
-        if all(convert is _same for _, convert in members):
+        if all(convert is _identity for _, convert in members):
             names = list(data_type.names)
             return lambda value: make(list(map(value.get, names)))
         return lambda value: make([convert(value.get(name)) for name, convert in members])
@@ -227,28 +226,28 @@ def _from_avro(data_type: FormatType) -> Callable[[Any], Any]:
         return lambda value: {key: entry(item) for key, item in value.items()}
     if root in BITS and root is not TypeRoot.BIGINT:  # Avro's long fits by itself
         limit = 1 << (BITS[root] - 1)
-        return lambda value: _within(int(value), limit, root)
+        return lambda value: _check_range(int(value), limit, root)
     if root is TypeRoot.TIMESTAMP:
-        return _naive
+        return _to_local_timestamp
     if root is TypeRoot.TIMESTAMP_LTZ:
-        return _instant
+        return _to_instant
     if root is TypeRoot.DECIMAL:
-        return lambda value: fitted(value, data_type)
-    return _same
+        return lambda value: to_decimal_type(value, data_type)
+    return _identity
 
 
-def _within(value: int, limit: int, root: TypeRoot) -> int:
+def _check_range(value: int, limit: int, root: TypeRoot) -> int:
     if not -limit <= value < limit:
         message = f"{value} is not a {root.value}"
         raise ValueError(message)
     return value
 
 
-def _naive(value: Any) -> datetime.datetime:
+def _to_local_timestamp(value: Any) -> datetime.datetime:
     timestamp: datetime.datetime = value
     return timestamp.astimezone(datetime.UTC).replace(tzinfo=None) if timestamp.tzinfo is not None else timestamp
 
 
-def _instant(value: Any) -> Instant:
-    micros = (_naive(value) - _EPOCH) // _MICRO
+def _to_instant(value: Any) -> Instant:
+    micros = (_to_local_timestamp(value) - LOCAL_EPOCH) // MICROSECOND
     return Instant(micros // 1_000_000, micros % 1_000_000 * 1000)

@@ -57,9 +57,9 @@ class Metadata:
         """Return the converter of the field; timestamps are milliseconds since 1970."""
         if self.data_type.root is TypeRoot.TIMESTAMP_LTZ:
             return lambda value: None if value is None else Instant.of_epoch_milli(int(value))
-        return JsonReader(FormatType(TypeRoot.ROW), style=texts.SQL, ignoring=False, fail_on_missing=False).reader(
-            self.data_type
-        )
+        return JsonReader(
+            FormatType(TypeRoot.ROW), style=texts.SQL, ignores_errors=False, fail_on_missing=False
+        ).reader(self.data_type)
 
 
 TEXT, INSTANT = FormatType(TypeRoot.STRING), FormatType(TypeRoot.TIMESTAMP_LTZ, 3)
@@ -77,19 +77,21 @@ class ChangelogFormat(Format):
 
     changelog = True
     options: tuple[ConfigOption[Any], ...] = ()
-    #: What a message says beside its rows, by Flink's names: where it stands in the message, and what it is.
+    #: The metadata fields of a message, by Flink's names.
     readable: Mapping[str, Metadata] = MappingProxyType({})
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any], metadata: Sequence[str] = ()) -> None:
-        self._given, self._metadata = dict(options), tuple(metadata)
+        self._options, self._metadata = dict(options), tuple(metadata)
         self._settings = Settings(self.name, self.options, options)
         super().__init__(data_type, self._settings.on_error())
         if not isinstance(self.type_info, RowTypeInfo):
             message = f"the format {self.name} needs a row type, not {self.type_info}"
             raise BadFormat(message, hint="declare Types.ROW_NAMED([...], [...])")
-        self._beside = [(self._known(name).path, self._known(name).reader()) for name in metadata]
+        self._metadata_readers = [
+            (self._metadata_field(name).path, self._metadata_field(name).reader()) for name in metadata
+        ]
         if metadata:
-            types = [self._known(name).data_type.type_info() for name in metadata]
+            types = [self._metadata_field(name).data_type.type_info() for name in metadata]
             self._names = [*data_type.names, *metadata]
             self.type_info = RowTypeInfo([*self.type_info.field_types, *types], self._names)
         self._reader = reader_of(data_type, _Lenient(self._settings))
@@ -97,16 +99,16 @@ class ChangelogFormat(Format):
         self._drops_nulls = bool(self._settings.get(IGNORE_NULL_FIELDS))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given, self._metadata)
+        return type(self), (self.data_type, self._options, self._metadata)
 
-    def _known(self, name: str) -> Metadata:
+    def _metadata_field(self, name: str) -> Metadata:
         if name not in self.readable:
             message = f"messages of {self.name} have no metadata field {name!r}"
             raise BadFormat(message, hint=f"they have {', '.join(self.readable)}")
         return self.readable[name]
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises; a message is read as a whole or not at all."""
+        """Decode messages to rows; a message of which a part cannot be decoded is a bad record."""
         values: list[Any] = []
         origins: list[int] = []
         errors: list[BadRecord] = []
@@ -115,8 +117,8 @@ class ChangelogFormat(Format):
                 continue
             try:
                 message = object_of(parse(data))
-                changes = [_marked(row_kind, row) for row_kind, row in self._changes(message)]
-                if self._beside:
+                changes = [_with_row_kind(row_kind, row) for row_kind, row in self._changes(message)]
+                if self._metadata_readers:
                     changes = self._with_metadata(changes, message)
             except REFUSED as problem:
                 errors.append(BadRecord(index, bytes(data), reason_of(problem)))
@@ -126,8 +128,8 @@ class ChangelogFormat(Format):
         return Decoded(values, origins, tuple(errors))
 
     def _with_metadata(self, rows: Sequence[Row], message: dict[str, Any]) -> list[Row]:
-        beside = [read(_member(message, path)) for path, read in self._beside]
-        return [Row._from(self._names, [*row, *beside], row.get_row_kind()) for row in rows]
+        metadata = [read(_member(message, path)) for path, read in self._metadata_readers]
+        return [Row._from(self._names, [*row, *metadata], row.get_row_kind()) for row in rows]
 
     @abstractmethod
     def _changes(self, message: dict[str, Any]) -> Iterator[Change]:
@@ -144,7 +146,7 @@ class ChangelogFormat(Format):
         return row
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises: an update is written as a delete of the old row and an insert of the new one."""
+        """Encode rows as messages: UPDATE_BEFORE as a delete, UPDATE_AFTER as an insert."""
         encoded = []
         for value in values:
             row_kind = value.get_row_kind() if isinstance(value, Row) else RowKind.INSERT
@@ -168,11 +170,11 @@ class _Lenient(Settings):
         self._settings = settings
 
     def get(self, option: ConfigOption[Any]) -> Any:
-        """As for the envelope."""
+        """Return the value of the envelope's option, except for missing fields."""
         return False if option is FAIL_ON_MISSING_FIELD else self._settings.get(option)
 
 
-def _marked(row_kind: RowKind, row: Any) -> Any:
+def _with_row_kind(row_kind: RowKind, row: Any) -> Any:
     if not isinstance(row, Row):
         message = "the message contains no row"
         raise BadEnvelope(message)

@@ -12,10 +12,21 @@ import pyarrow as pa
 
 from millstream.formats.contract import BadFormat, BadRecord, Decoded, reason_of
 from millstream.formats.format_types import FormatType, TypeRoot
-from millstream.formats.texts import fitted
-from millstream.times import Instant
+from millstream.formats.texts import to_decimal_type
+from millstream.times import to_instant
 from millstream.types.arrow_types import python_values
 from millstream.types.factory import TypeMismatch
+from millstream.types.row import Row
+
+
+def _unit(data_type: FormatType) -> str:
+    """Return the unit of timestamps in files: nanoseconds only for SQL types that have them. Instants of streams have
+    microseconds, because a column of nanoseconds ends in the year 2262."""
+    precision = data_type.precision or 0
+    if precision <= 3:
+        return "ms"
+    return "ns" if precision > 6 and data_type.declared is None else "us"
+
 
 _TARGETS: dict[TypeRoot, Callable[[FormatType], pa.DataType]] = {
     TypeRoot.STRING: lambda _: pa.string(),
@@ -29,8 +40,8 @@ _TARGETS: dict[TypeRoot, Callable[[FormatType], pa.DataType]] = {
     TypeRoot.BYTES: lambda _: pa.binary(),
     TypeRoot.DATE: lambda _: pa.date32(),
     TypeRoot.TIME: lambda data_type: pa.time32("ms") if (data_type.precision or 0) <= 3 else pa.time64("us"),
-    TypeRoot.TIMESTAMP: lambda data_type: pa.timestamp("ms" if (data_type.precision or 0) <= 3 else "us"),
-    TypeRoot.TIMESTAMP_LTZ: lambda data_type: pa.timestamp("ms" if (data_type.precision or 0) <= 3 else "us", "UTC"),
+    TypeRoot.TIMESTAMP: lambda data_type: pa.timestamp(_unit(data_type)),
+    TypeRoot.TIMESTAMP_LTZ: lambda data_type: pa.timestamp(_unit(data_type), "UTC"),
     TypeRoot.DECIMAL: lambda data_type: pa.decimal128(
         data_type.precision or 38, 18 if data_type.scale is None else data_type.scale
     ),
@@ -59,14 +70,22 @@ def file_schema(data_type: FormatType) -> pa.Schema:
 def table_of(data_type: FormatType, values: Sequence[Any]) -> pa.Table:
     """Convert records to a table; raises TypeMismatch for a record that does not fit."""
     schema = file_schema(data_type)
-    result = data_type.type_info().to_arrow(values).flatten()
+    arrays = data_type.type_info().to_arrow(_with_names(data_type, values)).flatten()
     columns = []
-    for field, child, column in zip(schema, data_type.children, result[: len(schema)], strict=True):
-        columns.append(column if column.type == field.type else _as_in_file(child, field, column))
+    for field, child, column in zip(schema, data_type.children, arrays[: len(schema)], strict=True):
+        columns.append(column if column.type == field.type else _to_file_column(child, field, column))
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _as_in_file(data_type: FormatType, field: pa.Field, column: pa.Array) -> pa.Array:
+def _with_names(data_type: FormatType, values: Sequence[Any]) -> Sequence[Any]:
+    """Return rows by position if the first one has other field names; all rows of a stream have the same names."""
+    own_names = getattr(values[0], "_fields", None) if values and isinstance(values[0], Row) else None
+    if own_names is None or set(data_type.names) <= set(own_names):
+        return values
+    return [Row(*value) if isinstance(value, Row) else value for value in values]
+
+
+def _to_file_column(data_type: FormatType, field: pa.Field, column: pa.Array) -> pa.Array:
     """Convert a column that files represent in another way: decimals, instants, and nested types with them."""
     convert = _to_file(data_type)
     values = data_type.type_info().from_arrow(column)
@@ -88,19 +107,14 @@ def _fits(convert: Callable[[Any], Any], value: Any, arrow_type: pa.DataType) ->
 def _to_file(data_type: FormatType) -> Callable[[Any], Any]:
     """Return the conversion of our values to those that Arrow takes."""
     if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-        millis = (data_type.precision or 0) <= 3
-        return lambda value: (
-            None
-            if value is None
-            else value.to_epoch_milli()
-            if millis
-            else value.seconds * 1_000_000 + value.nanos // 1000
-        )
+        per_second = {"ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[_unit(data_type)]
+        nanos_per_unit = 1_000_000_000 // per_second
+        return lambda value: None if value is None else value.seconds * per_second + value.nanos // nanos_per_unit
     if data_type.root is TypeRoot.DECIMAL:
-        wanted = FormatType(
+        decimal_type = FormatType(
             TypeRoot.DECIMAL, data_type.precision or 38, 18 if data_type.scale is None else data_type.scale
         )
-        return lambda value: None if value is None else fitted(value, wanted)
+        return lambda value: None if value is None else to_decimal_type(value, decimal_type)
     if data_type.root is TypeRoot.ROW:
         split, members = data_type.splitter(), [(name, _to_file(child)) for name, child in data_type.fields()]
         return lambda value: (
@@ -120,7 +134,7 @@ def _to_file(data_type: FormatType) -> Callable[[Any], Any]:
 def _from_file(data_type: FormatType) -> Callable[[Any], Any]:
     """Return the conversion of values that Arrow returns to ours."""
     if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-        return lambda value: None if value is None else _instant(value)
+        return lambda value: None if value is None else to_instant(value)
     if data_type.root is TypeRoot.ROW:
         make, members = data_type.maker(), [(name, _from_file(child)) for name, child in data_type.fields()]
         return lambda value: None if value is None else make([convert(value[name]) for name, convert in members])
@@ -133,11 +147,6 @@ def _from_file(data_type: FormatType) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _instant(value: Any) -> Instant:
-    micros = round(value.timestamp() * 1_000_000)
-    return Instant(micros // 1_000_000, micros % 1_000_000 * 1000)
-
-
 def records_of(data_type: FormatType, table: pa.Table) -> Decoded:
     """Return the records of a table; a column that is missing is null."""
     count = table.num_rows
@@ -147,49 +156,49 @@ def records_of(data_type: FormatType, table: pa.Table) -> Decoded:
         if name not in table.column_names:
             columns.append(pa.nulls(count, child.type_info().arrow_type))
             continue
-        result, problems = _column(child, table.column(name))
-        columns.append(result)
+        column, problems = _read_column(child, table.column(name))
+        columns.append(column)
         bad.update((index, f"field {name}: {reason}") for index, reason in problems.items() if index not in bad)
     array = data_type.array_of(columns, count)
     if not bad:
         return Decoded(array)
     good = [index for index in range(count) if index not in bad]
     errors = tuple(
-        BadRecord(index, repr(_plain_row(table, index)).encode(), reason) for index, reason in sorted(bad.items())
+        BadRecord(index, repr(_row_values(table, index)).encode(), reason) for index, reason in sorted(bad.items())
     )
     return Decoded(array.take(pa.array(good, pa.int64())), good, errors)
 
 
-def _plain_row(table: pa.Table, index: int) -> dict[str, Any]:
+def _row_values(table: pa.Table, index: int) -> dict[str, Any]:
     part = table.slice(index, 1)
     return {name: python_values(part.column(name).combine_chunks())[0] for name in table.column_names}
 
 
-def _column(data_type: FormatType, column: pa.ChunkedArray) -> tuple[pa.Array, dict[int, str]]:
+def _read_column(data_type: FormatType, column: pa.ChunkedArray) -> tuple[pa.Array, dict[int, str]]:
     """Convert a column to the type; return it, with null for values that do not fit, and why they do not."""
     array = column.combine_chunks()
-    wanted = data_type.type_info().arrow_type
+    record_type = data_type.type_info().arrow_type
     target = file_type(data_type)
     try:
         cast = array.cast(target)
-        if target == wanted:
+        if target == record_type:
             return cast, {}
-        return _converted(data_type, cast), {}
+        return _from_file_values(data_type, cast), {}
     except (pa.ArrowException, TypeMismatch):
         pass
-    kept: list[Any] = []
+    values: list[Any] = []
     problems: dict[int, str] = {}
     for index in range(len(array)):
-        one = array.slice(index, 1)
+        value = array.slice(index, 1)
         try:
-            cast = one.cast(target)
-            kept.append(cast if target == wanted else _converted(data_type, cast))
+            cast = value.cast(target)
+            values.append(cast if target == record_type else _from_file_values(data_type, cast))
         except (pa.ArrowException, TypeMismatch) as problem:
             problems[index] = reason_of(problem)
-            kept.append(pa.nulls(1, wanted))
-    return pa.concat_arrays(kept), problems
+            values.append(pa.nulls(1, record_type))
+    return pa.concat_arrays(values), problems
 
 
-def _converted(data_type: FormatType, array: pa.Array) -> pa.Array:
+def _from_file_values(data_type: FormatType, array: pa.Array) -> pa.Array:
     convert = _from_file(data_type)
     return data_type.type_info().to_arrow([convert(value) for value in python_values(array)])

@@ -1,7 +1,7 @@
 """The interface of formats: a format decodes a batch of byte strings to records and encodes records to byte strings.
 
 Promises: decoding does not raise for invalid bytes. A record that cannot be decoded is an entry of `Decoded.errors`,
-with its index in the batch, its bytes and the reason. It is known from which record of the batch each value comes.
+with its index in the batch, its bytes and the reason. Each value is traced to its record of the batch.
 Does not know: files, brokers, or what happens to a bad record; `apply_error_policy` does that."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.errors import UserError
 from millstream.formats.format_types import FieldSelection, FormatType
 from millstream.types.factory import TypeInformation
 
-_SHOWN = 200
+_MAX_QUOTED = 200
 
 
 class OnError(Enum):
@@ -56,7 +56,7 @@ class UndecodableRecord(UserError):
 
     def __init__(self, format_name: str, where: str, data: bytes, reason: str) -> None:
         self.format_name, self.where, self.data, self.reason = format_name, where, data, reason
-        super().__init__(f"{where} is not a valid {format_name} record: {reason}: {shown(data)}")
+        super().__init__(f"{where} is not a valid {format_name} record: {reason}: {quote_bytes(data)}")
 
 
 class UnencodableRecord(UserError):
@@ -131,7 +131,7 @@ class Format(ABC):
         """Decode text with one record per line; None if the records must be decoded one by one."""
         return None
 
-    def only(self, wanted: FieldSelection) -> Format | None:
+    def only(self, selection: FieldSelection) -> Format | None:
         """Return a format that decodes only some fields; None if it must decode all of them."""
         return None
 
@@ -182,7 +182,7 @@ def reason_of(problem: Exception) -> str:
     return text[:500] or type(problem).__name__
 
 
-def shown(data: bytes) -> str:
+def quote_bytes(data: bytes) -> str:
     """Return the beginning of a record as printable text."""
-    text = repr(bytes(data[:_SHOWN]).decode("utf-8", "backslashreplace"))
-    return text if len(data) <= _SHOWN else f"{text}... ({len(data)} bytes)"
+    text = repr(bytes(data[:_MAX_QUOTED]).decode("utf-8", "backslashreplace"))
+    return text if len(data) <= _MAX_QUOTED else f"{text}... ({len(data)} bytes)"

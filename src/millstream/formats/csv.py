@@ -58,24 +58,22 @@ class BadLine(ValueError):
     """A line is not a valid record."""
 
 
-def _no_close(quote: str) -> BadLine:
+def _unclosed_quote(quote: str) -> BadLine:
     return BadLine(f"missing closing quote {quote}")
 
 
-def unescaped(text: str) -> str:
-    r"""A text in which `\t` and its like stand for one character, as in Java."""
-    return _ESCAPED.sub(
-        lambda result: chr(int(result[1], 16)) if result[1] else _ESCAPES.get(result[2], result[2]), text
-    )
+def unescape(text: str) -> str:
+    r"""Replace escape sequences such as `\t` by their characters, as in Java."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPES.get(match[2], match[2]), text)
 
 
-def _sign(settings: Settings, option: ConfigOption[Any]) -> str | None:
-    given = settings.get(option)
-    if given is None:
+def _read_character(settings: Settings, option: ConfigOption[Any]) -> str | None:
+    value = settings.get(option)
+    if value is None:
         return None
-    text = unescaped(given) if len(given) > 1 else given
+    text = unescape(value) if len(value) > 1 else value
     if len(text) != 1:
-        message = f"csv.{option.key} is {given!r}"
+        message = f"csv.{option.key} is {value!r}"
         raise BadFormat(message, hint="give one character")
     return text
 
@@ -84,24 +82,24 @@ class Dialect:
     """The special characters of a CSV dialect."""
 
     def __init__(self, settings: Settings) -> None:
-        self.delimiter = _sign(settings, FIELD_DELIMITER) or ","
-        self.quote = None if settings.get(DISABLE_QUOTE) else _sign(settings, QUOTE)
-        self.escape = _sign(settings, ESCAPE)
+        self.delimiter = _read_character(settings, FIELD_DELIMITER) or ","
+        self.quote = None if settings.get(DISABLE_QUOTE) else _read_character(settings, QUOTE)
+        self.escape = _read_character(settings, ESCAPE)
         self.comments = bool(settings.get(ALLOW_COMMENTS))
         self.null: str | None = settings.get(NULL_LITERAL)
-        self.inner: str = unescaped(settings.get(ARRAY_DELIMITER))
+        self.element_delimiter: str = unescape(settings.get(ARRAY_DELIMITER))
 
     def split(self, text: str) -> list[str | None]:
         """Return the fields of the first line of a text."""
         quote, escape = self.quote, self.escape
         if (quote is None or quote not in text) and (escape is None or escape not in text):
             line = _first_line(text)
-            result: list[str | None] = list(line.split(self.delimiter))
+            fields: list[str | None] = list(line.split(self.delimiter))
         else:
-            result = self._scan(text)
+            fields = self._scan(text)
         if self.null is not None:
-            result = [None if field == self.null else field for field in result]
-        return result
+            fields = [None if field == self.null else field for field in fields]
+        return fields
 
     def _scan(self, text: str) -> list[str | None]:
         fields: list[str | None] = []
@@ -118,38 +116,38 @@ class Dialect:
         quote, escape, delimiter = self.quote, self.escape, self.delimiter
         quoted = quote is not None and at < end and text[at] == quote
         at += quoted
-        result: list[str] = []
+        characters: list[str] = []
         while True:
             if at >= end:
                 if quoted:
-                    raise _no_close(str(quote))
-                return at, "".join(result)
+                    raise _unclosed_quote(str(quote))
+                return at, "".join(characters)
             character = text[at]
             if character == escape:
-                result.append(_ESCAPED_SIGNS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
+                characters.append(_ESCAPED_CHARACTERS.get(text[at + 1 : at + 2], text[at + 1 : at + 2]))
                 at += 2
             elif quoted and character == quote:
                 if text[at + 1 : at + 2] != quote:
-                    return self._behind(text, at + 1, end), "".join(result)
-                result.append(character)
+                    return self._skip_blanks(text, at + 1, end), "".join(characters)
+                characters.append(character)
                 at += 2
             elif not quoted and (character == delimiter or character in "\r\n"):
-                return at, "".join(result)
+                return at, "".join(characters)
             else:
-                result.append(character)
+                characters.append(character)
                 at += 1
 
-    def _behind(self, text: str, at: int, end: int) -> int:
+    def _skip_blanks(self, text: str, at: int, end: int) -> int:
         """Return the offset of the delimiter after a closing quote."""
         while at < end and text[at] == " " != self.delimiter:
             at += 1
         if at < end and text[at] != self.delimiter and text[at] not in "\r\n":
-            message = f"expected a separator behind the closing quote, got {text[at]!r}"
+            message = f"expected a separator after the closing quote, got {text[at]!r}"
             raise BadLine(message)
         return at
 
 
-_ESCAPED_SIGNS = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+_ESCAPED_CHARACTERS = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 
 def _first_line(text: str) -> str:
@@ -164,27 +162,32 @@ Reader = Callable[[Any], Any]
 class CsvReader:
     """Converts fields to records."""
 
-    def __init__(self, data_type: FormatType, dialect: Dialect, ignoring: bool) -> None:
-        self._dialect, self._ignoring = dialect, ignoring
-        self._readers = [self.reader(child) for child in data_type.children]
+    def __init__(
+        self, data_type: FormatType, dialect: Dialect, ignores_errors: bool, element_delimiters: Sequence[str]
+    ) -> None:
+        self._dialect, self._ignores_errors = dialect, ignores_errors
+        self._readers = [
+            self.reader(child, delimiter)
+            for child, delimiter in zip(data_type.children, element_delimiters, strict=True)
+        ]
         self._make = data_type.maker()
 
-    def reader(self, data_type: FormatType) -> Reader:
+    def reader(self, data_type: FormatType, element_delimiter: str) -> Reader:
         """Return the parser of a field; it returns None for None, and for an error if errors are ignored."""
-        read = self._reader(data_type)
-        if not self._ignoring:
+        read = self._reader(data_type, element_delimiter)
+        if not self._ignores_errors:
             return lambda text: None if text is None else read(text)
 
-        def forgiving(text: Any) -> Any:
+        def read_or_none(text: Any) -> Any:
             try:
                 return None if text is None else read(text)
             except REFUSED:
                 return None
 
-        return forgiving
+        return read_or_none
 
-    def _reader(self, data_type: FormatType) -> Reader:
-        root, inner = data_type.root, self._dialect.inner
+    def _reader(self, data_type: FormatType, element_delimiter: str) -> Reader:
+        root = data_type.root
         if root in BITS:
             return texts.integer_reader(root)
         if root is TypeRoot.DECIMAL:
@@ -195,13 +198,14 @@ class CsvReader:
         if root is TypeRoot.TIME:
             return texts.iso_time_reader(data_type.precision)
         if root is TypeRoot.ARRAY:
-            element = self.reader(data_type.children[0])
-            return lambda text: [element(item) for item in _items(text, inner)]
+            element = self.reader(data_type.children[0], element_delimiter)
+            return lambda text: [element(item) for item in _items(text, element_delimiter)]
         if root is TypeRoot.ROW:
-            members, make = [self.reader(child) for child in data_type.children], data_type.maker()
+            members = [self.reader(child, element_delimiter) for child in data_type.children]
+            make = data_type.maker()
 
             def read_row(text: str) -> Any:
-                items = _items(text, inner)
+                items = _items(text, element_delimiter)
                 if not items:
                     return None
                 if len(items) < len(members):
@@ -219,7 +223,7 @@ class CsvReader:
         """Parse a line to a record."""
         fields = self._dialect.split(text)
         count = len(self._readers)
-        if len(fields) != count and not (self._ignoring and len(fields) < count):
+        if len(fields) != count and not (self._ignores_errors and len(fields) < count):
             if len(fields) > count:
                 message = f"too many entries: expected at most {count} (value #{count} ({fields[count]!r:.100}))"
             else:
@@ -229,8 +233,8 @@ class CsvReader:
         return self._make([reader(field) for reader, field in zip(self._readers, fields, strict=True)])
 
 
-def _items(text: str, inner: str) -> list[str]:
-    return text.split(inner) if text else []
+def _items(text: str, element_delimiter: str) -> list[str]:
+    return text.split(element_delimiter) if text else []
 
 
 def _read_bytes(text: str) -> bytes:
@@ -255,10 +259,15 @@ _LEAVES: dict[TypeRoot, Reader] = {
 class CsvWriter:
     """Converts records to lines."""
 
-    def __init__(self, data_type: FormatType, dialect: Dialect, plain_decimals: bool) -> None:
+    def __init__(
+        self, data_type: FormatType, dialect: Dialect, plain_decimals: bool, element_delimiters: Sequence[str]
+    ) -> None:
         self._dialect, self._plain = dialect, plain_decimals
         self._split = data_type.splitter()
-        self._writers = [self.writer(child) for child in data_type.children]
+        self._writers = [
+            self.writer(child, delimiter)
+            for child, delimiter in zip(data_type.children, element_delimiters, strict=True)
+        ]
         self._greatest = max(dialect.delimiter, dialect.quote or "", "\n")
 
     def columns(self, data_type: FormatType) -> ColumnWriter:
@@ -267,16 +276,16 @@ class CsvWriter:
         special = SpecialCharacters(
             dialect.delimiter, dialect.quote, dialect.escape, dialect.null or "", self._greatest
         )
-        return ColumnWriter(data_type, special, lambda child: self._writer(child)[0])
+        return ColumnWriter(data_type, special, lambda child: self._writer(child, dialect.element_delimiter)[0])
 
-    def writer(self, data_type: FormatType) -> Callable[[Any], tuple[str, bool]]:
+    def writer(self, data_type: FormatType, element_delimiter: str) -> Callable[[Any], tuple[str, bool]]:
         """Return the formatter of a field, and whether its text can need quotes."""
-        write, is_text = self._writer(data_type)
+        write, is_text = self._writer(data_type, element_delimiter)
         nothing = (self._dialect.null or "", False)
         return lambda value: nothing if value is None else (write(value), is_text)
 
-    def _writer(self, data_type: FormatType) -> tuple[Callable[[Any], str], bool]:
-        root, precision, inner = data_type.root, data_type.precision, self._dialect.inner
+    def _writer(self, data_type: FormatType, element_delimiter: str) -> tuple[Callable[[Any], str], bool]:
+        root, precision = data_type.root, data_type.precision
         if root in BITS or root is TypeRoot.BIG_INTEGER:
             return lambda value: str(int(value)), False
         if root is TypeRoot.FLOAT or root is TypeRoot.DOUBLE:
@@ -290,11 +299,16 @@ class CsvWriter:
         if root is TypeRoot.TIMESTAMP_LTZ:
             return lambda value: texts.write_instant(value, texts.SQL, precision), True
         if root is TypeRoot.ARRAY:
-            element = self.writer(data_type.children[0])
-            return lambda value: inner.join([element(item)[0] for item in value]), True
+            element = self.writer(data_type.children[0], element_delimiter)
+            return lambda value: element_delimiter.join([element(item)[0] for item in value]), True
         if root is TypeRoot.ROW:
-            members, split = [self.writer(child) for child in data_type.children], data_type.splitter()
-            return lambda value: inner.join([m(item)[0] for m, item in zip(members, split(value), strict=True)]), True
+            members = [self.writer(child, element_delimiter) for child in data_type.children]
+            split = data_type.splitter()
+
+            def write_row(value: Any) -> str:
+                return element_delimiter.join([m(item)[0] for m, item in zip(members, split(value), strict=True)])
+
+            return write_row, True
         if root not in _TEXTS:
             message = f"csv cannot represent {root.value}"
             raise BadFormat(message, hint="use json, or arrays and rows of scalar values")
@@ -321,8 +335,8 @@ class CsvWriter:
     def _needs_quotes(self, text: str) -> bool:
         """Whether a text is quoted, by the rule of Flink's CSV library: long texts, and texts with a character up to
         the greatest special character."""
-        escaped = self._dialect.escape is not None and self._dialect.escape in text
-        return escaped or len(text) > LONG or (bool(text) and min(text) <= self._greatest)
+        has_escape = self._dialect.escape is not None and self._dialect.escape in text
+        return has_escape or len(text) > LONG or (bool(text) and min(text) <= self._greatest)
 
 
 _TEXTS: dict[TypeRoot, Callable[[Any], str]] = {
@@ -345,29 +359,39 @@ def _plain_quotes(dialect: Dialect) -> re.Pattern[bytes] | None:
 
 
 class CsvFormat(Format):
-    """The format `csv`."""
+    """The format `csv`.
+
+    `element_delimiters`: the delimiter between the elements of an array or nested row, by the name of its column; the
+    option `array-element-delimiter` applies to the other columns."""
 
     name = "csv"
 
-    def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
-        self._given = dict(options)
+    def __init__(
+        self, data_type: FormatType, options: Mapping[str, Any], element_delimiters: Mapping[str, str] | None = None
+    ) -> None:
+        self._options = dict(options)
+        self._element_delimiters = dict(element_delimiters or {})
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(data_type, settings.on_error())
         self._dialect = Dialect(settings)
-        self._ignoring = bool(settings.get(IGNORE_PARSE_ERRORS))
-        self._reader = CsvReader(data_type, self._dialect, self._ignoring)
-        self._writer = CsvWriter(data_type, self._dialect, not settings.get(SCIENTIFIC))
+        self._ignores_errors = bool(settings.get(IGNORE_PARSE_ERRORS))
+        delimiters = [
+            self._element_delimiters.get(name, self._dialect.element_delimiter)
+            for name in data_type.names or map(str, range(len(data_type.children)))
+        ]
+        self._reader = CsvReader(data_type, self._dialect, self._ignores_errors, delimiters)
+        self._writer = CsvWriter(data_type, self._dialect, not settings.get(SCIENTIFIC), delimiters)
         self._column_writer = self._writer.columns(data_type)
-        self._together = self._columns()
+        self._arrow_options = self._columns()
         self._quote = (self._dialect.quote or "").encode()
-        self._quotes = _plain_quotes(self._dialect)
+        self._plain_quotes = _plain_quotes(self._dialect)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given)
+        return type(self), (self.data_type, self._options, self._element_delimiters)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises."""
-        if self._together is None:
+        """Decode lines, with Arrow where it has the same results."""
+        if self._arrow_options is None:
             return self._decode_singly(records)
         return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
 
@@ -377,7 +401,7 @@ class CsvFormat(Format):
     def _decode_one(self, data: bytes) -> Any:
         text = bytes(data).decode("utf-8")
         if not text or (self._dialect.comments and text.lstrip(" ").startswith("#")):
-            if self._ignoring:
+            if self._ignores_errors:
                 return None
             message = "no content"
             raise BadLine(message)
@@ -386,7 +410,7 @@ class CsvFormat(Format):
     def _columns(self) -> tuple[arrow_csv.ParseOptions, arrow_csv.ConvertOptions] | None:
         dialect, data_type = self._dialect, self.data_type
         simple = data_type.is_flat() and dialect.escape is None and not dialect.comments
-        # Arrow does not say whether the text of null was quoted
+        # Arrow does not report whether the text of null was quoted
         simple = simple and (dialect.null is None or dialect.quote is None or dialect.quote not in dialect.null)
         if not simple or not data_type.names or ord(dialect.delimiter) > 127 or dialect.delimiter in "\r\n":
             return None
@@ -417,10 +441,10 @@ class CsvFormat(Format):
             character in joined for character in (b"\r", b"\0", b"0x", b"0X")
         ):
             return None
-        if self._quotes is not None and self._quote in joined and not self._quotes.fullmatch(joined):
+        if self._plain_quotes is not None and self._quote in joined and not self._plain_quotes.fullmatch(joined):
             return None
-        assert self._together is not None
-        parse, convert = self._together
+        assert self._arrow_options is not None
+        parse, convert = self._arrow_options
         read = arrow_csv.ReadOptions(
             use_threads=False, block_size=len(joined) + 1, column_names=list(self.data_type.names)
         )
@@ -434,20 +458,20 @@ class CsvFormat(Format):
                 if child.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE) and pc.sum(pc.is_finite(column)) != pa.scalar(
                     len(column) - column.null_count, pa.uint64()
                 ):
-                    return None  # Arrow knows more spellings of these than Java
-                columns.append(
-                    column if arrow_leaf(child) else array_of_texts(child, column, self._reader.reader(child))
-                )
+                    return None  # Arrow accepts more spellings of NaN and infinity than Java
+                if not arrow_leaf(child):
+                    column = array_of_texts(child, column, self._reader.reader(child, self._dialect.element_delimiter))
+                columns.append(column)
             return self.data_type.array_of(columns, len(records))
         except (pa.ArrowException, *REFUSED):
             return None
 
     def encode_lines(self, columns: Sequence[pa.Array], end: bytes) -> memoryview | None:
-        """As `Format` promises."""
+        """Encode columns of scalar values as lines."""
         return self._column_writer.lines(columns, end)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises; a line has no end of its own."""
+        """Encode records as lines without line ends."""
         encoded = []
         for value in values:
             if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
+from millstream.types.basic_types import NanosecondTimestampTypeInfo
 from millstream.types.factory import (
     DataclassTypeInfo,
     LocalTimeTypeInfo,
@@ -35,7 +36,7 @@ FieldSelection = tuple[tuple[int, "FieldSelection | None"], ...]
 
 
 class TypeRoot(Enum):
-    """The type roots of Flink SQL that formats tell apart."""
+    """The type roots of Flink SQL that formats distinguish."""
 
     STRING = "STRING"
     BOOLEAN = "BOOLEAN"
@@ -97,10 +98,10 @@ class FormatType:
 
     def type_info(self) -> TypeInformation:
         """Return the type information of the records."""
-        return self.declared if self.declared is not None else self._made
+        return self.declared if self.declared is not None else self._derived
 
     @cached_property
-    def _made(self) -> TypeInformation:
+    def _derived(self) -> TypeInformation:
         return _TYPES[self.root](self)
 
     def fields(self) -> list[tuple[str, FormatType]]:
@@ -114,13 +115,13 @@ class FormatType:
 
     def project(self, names: Sequence[str]) -> FormatType:
         """Return the row with these fields only, in this order."""
-        wanted = tuple(self.children[self.names.index(name)] for name in names)
-        return FormatType(TypeRoot.ROW, None, None, self.nullable, tuple(names), wanted)
+        children = tuple(self.children[self.names.index(name)] for name in names)
+        return FormatType(TypeRoot.ROW, None, None, self.nullable, tuple(names), children)
 
-    def only(self, wanted: FieldSelection) -> FormatType:
+    def only(self, selection: FieldSelection) -> FormatType:
         """Return the row after a projection of its fields."""
-        children = [self.children[i] if part is None else self.children[i].only(part) for i, part in wanted]
-        names = tuple(self.names[i] for i, _ in wanted)
+        children = [self.children[i] if part is None else self.children[i].only(part) for i, part in selection]
+        names = tuple(self.names[i] for i, _ in selection)
         return FormatType(TypeRoot.ROW, None, None, self.nullable, names, tuple(children))
 
     def maker(self) -> Callable[[list[Any]], Any]:
@@ -158,14 +159,25 @@ class FormatType:
 
 def _values_of(value: Any, names: list[str]) -> Sequence[Any]:
     if isinstance(value, Row):
-        own = getattr(value, "_fields", None)
+        field_names = getattr(value, "_fields", None)
         values: list[Any] = value._values
-        return values if own is None or own == names else [values[own.index(name)] for name in names]
+        if field_names is not None and field_names != names and set(names) <= set(field_names):
+            return [values[field_names.index(name)] for name in names]
+        if len(values) != len(names):
+            message = f"the row has {len(values)} fields, its type has {len(names)}: {', '.join(names)}"
+            raise ValueError(message)
+        return values  # by position, as in Flink
     if isinstance(value, (tuple, list)):
         return value
     if isinstance(value, dict):
         return [value.get(name) for name in names]
     return [getattr(value, name) for name in names]
+
+
+def _timestamp_type(precision: int) -> TypeInformation:
+    if precision <= 3:
+        return Types.SQL_TIMESTAMP()
+    return LocalTimeTypeInfo(_LOCAL.LOCAL_DATE_TIME) if precision <= 6 else NanosecondTimestampTypeInfo()
 
 
 _TYPES: dict[TypeRoot, Callable[[FormatType], TypeInformation]] = {
@@ -184,9 +196,7 @@ _TYPES: dict[TypeRoot, Callable[[FormatType], TypeInformation]] = {
     TypeRoot.TIME: lambda data_type: (
         Types.SQL_TIME() if (data_type.precision or 0) <= 3 else LocalTimeTypeInfo(_LOCAL.LOCAL_TIME)
     ),
-    TypeRoot.TIMESTAMP: lambda data_type: (
-        Types.SQL_TIMESTAMP() if (data_type.precision or 0) <= 3 else LocalTimeTypeInfo(_LOCAL.LOCAL_DATE_TIME)
-    ),
+    TypeRoot.TIMESTAMP: lambda data_type: _timestamp_type(data_type.precision or 0),
     TypeRoot.TIMESTAMP_LTZ: lambda _: Types.INSTANT(),
     TypeRoot.ARRAY: lambda data_type: Types.LIST(data_type.children[0].type_info()),
     TypeRoot.MAP: lambda data_type: Types.MAP(data_type.children[0].type_info(), data_type.children[1].type_info()),
@@ -215,6 +225,7 @@ _TAGS: dict[str, tuple[TypeRoot, int | None]] = {
     "LOCAL_TIME": (TypeRoot.TIME, 6),
     "SQL_TIMESTAMP": (TypeRoot.TIMESTAMP, 3),
     "LOCAL_DATE_TIME": (TypeRoot.TIMESTAMP, 6),
+    "NANOSECOND_TIMESTAMP": (TypeRoot.TIMESTAMP, 9),
     "INSTANT": (TypeRoot.TIMESTAMP_LTZ, 9),
     "PICKLED_BYTE_ARRAY": (TypeRoot.ANY, None),
 }
@@ -223,8 +234,8 @@ _TAGS: dict[str, tuple[TypeRoot, int | None]] = {
 def _of_type(type_info: TypeInformation) -> FormatType:
     tag = type_info.to_json()["type"]
     if tag in _TAGS:
-        result, precision = _TAGS[tag]
-        return FormatType(result, precision, declared=type_info)
+        root, precision = _TAGS[tag]
+        return FormatType(root, precision, declared=type_info)
     if isinstance(type_info, StructTypeInfo):
         fields = tuple(map(_of_type, type_info.field_types))
         return FormatType(TypeRoot.ROW, names=tuple(type_info.field_names), children=fields, declared=type_info)
@@ -263,9 +274,9 @@ _PLAIN: tuple[tuple[Callable[[pa.DataType], bool], TypeRoot], ...] = (
 
 
 def _of_arrow(arrow_type: pa.DataType, nullable: bool = True) -> FormatType:
-    for test, result in _PLAIN:
-        if test(arrow_type):
-            return FormatType(result, nullable=nullable)
+    for matches, root in _PLAIN:
+        if matches(arrow_type):
+            return FormatType(root, nullable=nullable)
     if pa.types.is_decimal(arrow_type):
         return FormatType(TypeRoot.DECIMAL, arrow_type.precision, arrow_type.scale, nullable)
     if pa.types.is_time(arrow_type):
@@ -284,10 +295,10 @@ def _of_arrow(arrow_type: pa.DataType, nullable: bool = True) -> FormatType:
         )
     if pa.types.is_struct(arrow_type):
         fields = [arrow_type.field(index) for index in range(arrow_type.num_fields)]
-        names = tuple(each.name for each in fields)
+        names = tuple(arrow_field.name for arrow_field in fields)
         return FormatType(TypeRoot.ROW, nullable=nullable, names=names, children=tuple(map(_of_field, fields)))
     raise UnsupportedType(arrow_type)
 
 
-def _of_field(given: pa.Field) -> FormatType:
-    return _of_arrow(given.type, given.nullable)
+def _of_field(arrow_field: pa.Field) -> FormatType:
+    return _of_arrow(arrow_field.type, arrow_field.nullable)

@@ -16,7 +16,7 @@ import pyarrow.json as arrow_json
 from millstream.config.configuration import ConfigOption
 from millstream.formats.contract import BadRecord, Decoded, Format, UnencodableRecord, reason_of
 from millstream.formats.format_types import FieldSelection, FormatType, TypeRoot
-from millstream.formats.json_lines import FormReader
+from millstream.formats.json_lines import JsonLinesParser
 from millstream.formats.json_reader import REFUSED, JsonReader, NoObject, parse
 from millstream.formats.json_writer import JsonWriter
 from millstream.formats.options import (
@@ -57,7 +57,7 @@ def reader_of(data_type: FormatType, settings: Settings) -> JsonReader:
     return JsonReader(
         data_type,
         style=settings.get(TIMESTAMP_FORMAT),
-        ignoring=bool(settings.get(IGNORE_PARSE_ERRORS)),
+        ignores_errors=bool(settings.get(IGNORE_PARSE_ERRORS)),
         fail_on_missing=bool(settings.get(FAIL_ON_MISSING_FIELD)),
     )
 
@@ -80,20 +80,20 @@ class JsonFormat(Format):
     name = "json"
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         self._settings = Settings(self.name, OPTIONS, options)
         self._settings.without_effect(JSON_PARSER_ENABLED)
         super().__init__(data_type, self._settings.on_error())
         self._reader = reader_of(data_type, self._settings)
         self._writer = writer_of(data_type, self._settings)
         self._columns = _columns(data_type) if not self._settings.get(FAIL_ON_MISSING_FIELD) else None
-        self._lines = FormReader(data_type, self._of_texts)
+        self._lines = JsonLinesParser(data_type, self._of_texts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given)
+        return type(self), (self.data_type, self._options)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises."""
+        """Decode objects, and arrays of objects, with Arrow where it has the same results."""
         if self._columns is None:
             return self._decode_singly(records)
         return decode_in_pieces(records, self._decode_together, self._decode_singly, self.type_info)
@@ -106,12 +106,12 @@ class JsonFormat(Format):
             if not data:
                 continue
             try:
-                result = self._rows(parse(data))
+                rows = self._rows(parse(data))
             except REFUSED as problem:
                 errors.append(BadRecord(index, bytes(data), reason_of(problem)))
                 continue
-            values += result
-            origins += [index] * len(result)
+            values += rows
+            origins += [index] * len(rows)
         return Decoded(values, origins if len(values) != len(records) else None, tuple(errors))
 
     def _rows(self, value: Any) -> list[Any]:
@@ -124,7 +124,7 @@ class JsonFormat(Format):
 
     def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
         """Parse all records with Arrow; None if the row parser, which has Flink's rules, must parse some record."""
-        # from { to } without a line end: no record can be taken for none, and two in one are seen by the count
+        # records from { to } without line feeds: then there are as many lines as records
         if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
             return None
         joined = b"\n".join(records)  # type: ignore[arg-type]
@@ -132,7 +132,7 @@ class JsonFormat(Format):
         return self._decode_text(joined, feeds) if len(feeds) == len(records) - 1 else None
 
     def decode_lines(self, text: bytes) -> pa.Array | None:
-        """As `Format` promises: where every line is one object, however it goes on."""
+        """Decode text in which every line is one object."""
         if self._columns is None:
             return None
         characters = np.frombuffer(text, dtype=np.uint8)
@@ -148,31 +148,33 @@ class JsonFormat(Format):
             return None
         return self._decode_text(text, feeds)
 
-    def only(self, wanted: FieldSelection) -> JsonFormat | None:
-        """As `Format` promises."""
-        if self.data_type.declared is not None or self._columns is None or not wanted:
+    def only(self, selection: FieldSelection) -> JsonFormat | None:
+        """Return a format of some fields, if Arrow parses the records."""
+        if self.data_type.declared is not None or self._columns is None or not selection:
             return None
-        return JsonFormat(self.data_type.only(wanted), self._given)
+        return JsonFormat(self.data_type.only(selection), self._options)
 
     def _decode_text(self, text: bytes, feeds: np.ndarray) -> pa.Array | None:
-        """Join records to lines if each looks like one object."""
+        """Decode text with one object per line; None if the row parser must decode it."""
         try:
             if not text.isascii():
                 text.decode("utf-8")
-            columns = self._lines.columns(text, feeds) or self._parsed(text, len(feeds) + 1)
+            columns = self._lines.columns(text, feeds) or self._parse_lines(text, len(feeds) + 1)
             if columns is None:
                 return None
-            read = [self._column(child, column) for child, column in zip(self.data_type.children, columns, strict=True)]
-            return self.data_type.array_of(read, len(feeds) + 1)
+            arrays = [
+                self._column(child, column) for child, column in zip(self.data_type.children, columns, strict=True)
+            ]
+            return self.data_type.array_of(arrays, len(feeds) + 1)
         except (pa.ArrowException, *REFUSED):
             return None
 
-    def _parsed(self, text: bytes, count: int) -> list[pa.Array] | None:
+    def _parse_lines(self, text: bytes, count: int) -> list[pa.Array] | None:
         """Parse lines with Arrow."""
         if (_has(text, b"aN") and b"NaN" in text) or (_has(text, b"In") and b"Inf" in text):
             return None
-        reading = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-        table = arrow_json.read_json(pa.BufferReader(text), reading, self._columns)
+        options = arrow_json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+        table = arrow_json.read_json(pa.BufferReader(text), options, self._columns)
         return [column.combine_chunks() for column in table.columns] if table.num_rows == count else None
 
     def _of_texts(self, data_type: FormatType, read: pa.Array) -> pa.Array:
@@ -185,11 +187,12 @@ class JsonFormat(Format):
             return self._of_texts(data_type, read) if read.type == pa.string() and not arrow_leaf(data_type) else read
         columns = [self._column(child, read.field(index)) for index, child in enumerate(data_type.children)]
         fields = list(data_type.type_info().arrow_type)
-        columns += [pa.nulls(len(read), each.type) for each in fields[len(columns) :]]  # a row's kind: all inserted
+        # the row kind follows the fields: null for an insert
+        columns += [pa.nulls(len(read), field.type) for field in fields[len(columns) :]]
         return pa.StructArray.from_arrays(columns, fields=fields, mask=read.is_null() if read.null_count else None)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises."""
+        """Encode each record as one object."""
         write, name = self._writer.row, self.name
         encoded = []
         for value in values:
@@ -211,24 +214,24 @@ def _between_objects(characters: np.ndarray, ends: np.ndarray) -> bool:
 
 def _has(text: bytes, pair: bytes) -> bool:
     """Whether two bytes occur next to each other; ten times faster than a search for three bytes."""
-    wanted = np.frombuffer(pair, dtype=np.uint16)
+    pair_value = np.frombuffer(pair, dtype=np.uint16)
     return any(
-        bool((np.frombuffer(text, np.uint16, (len(text) - start) // 2, start) == wanted).any()) for start in (0, 1)
+        bool((np.frombuffer(text, np.uint16, (len(text) - start) // 2, start) == pair_value).any()) for start in (0, 1)
     )
 
 
 def _columns(data_type: FormatType) -> arrow_json.ParseOptions | None:
     """Return the Arrow type with which Arrow parses a field: scalars and rows by their types, all else as text; None if
     it cannot."""
-    if data_type.root is not TypeRoot.ROW or not _of_single_values(data_type):
+    if data_type.root is not TypeRoot.ROW or not _is_without_collections(data_type):
         return None
     fields = [(name, _arrow_type(child)) for name, child in data_type.fields()]
     return arrow_json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
 
 
-def _of_single_values(data_type: FormatType) -> bool:
+def _is_without_collections(data_type: FormatType) -> bool:
     if data_type.root is TypeRoot.ROW:
-        return bool(data_type.names) and all(map(_of_single_values, data_type.children))
+        return bool(data_type.names) and all(map(_is_without_collections, data_type.children))
     return data_type.root not in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.ANY)
 
 

@@ -2,7 +2,7 @@
 
 Each line is matched with the templates of earlier lines, and its values are taken from the placeholders. All lines of
 a template are scanned together, eight characters at a time. A string ends at the next quote. From the second batch on,
-the search for that quote starts after the length of the shortest string so far. Quotes that this skips are noticed,
+the search for that quote starts after the length of the shortest string so far. Quotes that this skips are detected,
 because the number of quotes of all lines must be that of their templates.
 
 Promises: the result is that of a JSON parser: every character of a line belongs to its template or to a value. If some
@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 
 from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.formats.line_templates import LineTemplate, Path, ValueType, parse_template
-from millstream.formats.text_search import QUOTE, SearchableText, valid
+from millstream.formats.text_search import QUOTE, SearchableText, validity
 from millstream.formats.vectors import arrow_leaf
 
-LEAST = 3000  # lines; fewer are read faster by a parser
+MIN_LINES = 3000  # a parser is faster for fewer lines
 _MAX_TEMPLATES = 16  # lines with more templates than this are left to the parser
-_REACH = 256  # so are lines with more characters than this between two values
-_LEEWAY = 7  # by which a text may be shorter than those that were seen first
-_PATIENCE = 4  # how often in a row nothing can be read before it is not tried any more
+_MAX_GAP = 256  # and so are lines with more characters than this between two values
+_LEEWAY = 7  # later strings may be this much shorter than the shortest one so far
+_MAX_FAILURES = 4  # after so many batches in a row without a result, batches are left to the parser
 _NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
 _NUMBERS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _Ints = np.ndarray
@@ -38,36 +38,36 @@ class _Learned:
     """A template, the placeholders that are read, and the minimum lengths of strings."""
 
     template: LineTemplate
-    wanted: frozenset[int]
+    read_placeholders: frozenset[int]
     least: dict[int, int] = field(default_factory=dict)
 
 
-class FormReader:
+class JsonLinesParser:
     """Parses lines to the columns of a row type. `convert` parses strings of types that Arrow does not parse."""
 
     def __init__(self, data_type: FormatType, convert: Callable[[FormatType, pa.Array], pa.Array]) -> None:
-        self._shape, self._convert = data_type, convert
+        self._row_type, self._convert = data_type, convert
         self._learned: list[_Learned] = []
-        self._patience = _PATIENCE
+        self._failures_left = _MAX_FAILURES
 
     def columns(self, text: bytes, feeds: _Ints) -> list[pa.Array] | None:
         """Return the fields of all lines. `feeds` are the offsets of the line feeds between lines; there can be another
         one at the end."""
-        if not self._patience or len(feeds) < LEAST or b"\\" in text:
+        if not self._failures_left or len(feeds) < MIN_LINES or b"\\" in text:
             return None
         end = len(text) - text.endswith(b"\n")
-        lines = _Lines(SearchableText(text, _REACH), np.append(0, feeds + 1), np.append(feeds, end))
+        lines = _Lines(SearchableText(text, _MAX_GAP), np.append(0, feeds + 1), np.append(feeds, end))
         parts = self._parts(lines)
-        self._patience = _PATIENCE if parts is not None else self._patience - 1
-        return None if parts is None else _Columns(lines, parts, self._convert).fields(self._shape)
+        self._failures_left = _MAX_FAILURES if parts is not None else self._failures_left - 1
+        return None if parts is None else _Columns(lines, parts, self._convert).fields(self._row_type)
 
     def _parts(self, lines: _Lines) -> list[_Part] | None:
         """Assign every line to a part; None if some line has no template."""
         parts: list[_Part] = []
         rest = np.arange(len(lines.starts))
-        known = iter(list(self._learned))
+        templates = iter(list(self._learned))
         while len(rest):
-            learned = next(known, None)
+            learned = next(templates, None)
             is_new = learned is None
             learned = learned or self._learn(lines.line(int(rest[0])))
             if learned is None:
@@ -79,14 +79,14 @@ class FormReader:
                 return None
         if sum(len(part.rows) * part.template.quotes for part in parts) != lines.text.count(QUOTE):
             return None
-        most = {id(part.template): len(part.rows) for part in parts}
-        self._learned.sort(key=lambda each: -most.get(id(each.template), 0))
+        counts = {id(part.template): len(part.rows) for part in parts}
+        self._learned.sort(key=lambda learned: -counts.get(id(learned.template), 0))
         return parts
 
     def _learn(self, line: bytes) -> _Learned | None:
         """Add the template of a line; if it is known already, reset the minimum lengths of its strings."""
         template = parse_template(line)
-        if template is None or max(map(len, template.texts)) > _REACH - 8 or not _fits(template, self._shape, ()):
+        if template is None or max(map(len, template.texts)) > _MAX_GAP - 8 or not _fits(template, self._row_type, ()):
             return None
         for known in self._learned:
             if known.template == template:
@@ -94,9 +94,9 @@ class FormReader:
                 return known
         if len(self._learned) == _MAX_TEMPLATES:
             return None
-        wanted = set(_leaves(self._shape, ()))
+        paths = set(_leaves(self._row_type, ()))
         placeholders = frozenset(
-            at for at, placeholder in enumerate(template.placeholders) if placeholder.path in wanted
+            at for at, placeholder in enumerate(template.placeholders) if placeholder.path in paths
         )
         self._learned.append(_Learned(template, placeholders))
         return self._learned[-1]
@@ -148,9 +148,9 @@ class _Lines:
     def part(self, learned: _Learned, rows: _Ints) -> tuple[_Part, _Ints]:
         """Separate the rows that match a template from the others."""
         part = self._walk(learned, rows)
-        others = np.ones(len(self.starts), bool)
-        others[part.rows] = False
-        return part, rows[others[rows]]
+        is_other = np.ones(len(self.starts), bool)
+        is_other[part.rows] = False
+        return part, rows[is_other[rows]]
 
     def _walk(self, learned: _Learned, rows: _Ints) -> _Part:
         """Scan the lines that match a template, from value to value."""
@@ -160,13 +160,13 @@ class _Lines:
             if not len(walk.rows):
                 return walk
             before, after = template.texts[number : number + 2]
-            result = text.windows(walk.at, len(before) + 8)
-            if walk.keep(result.begin_with(before)):
-                result = text.windows(walk.at, len(before) + 8)
+            windows = text.windows(walk.at, len(before) + 8)
+            if walk.keep(windows.begin_with(before)):
+                windows = text.windows(walk.at, len(before) + 8)
             start = walk.at + len(before)
             if placeholder.type is ValueType.INTEGER:
-                walk.at, value, good = self._wholes(start, result.words(len(before)))
-                if number in learned.wanted:
+                walk.at, value, good = self._wholes(start, windows.words(len(before)))
+                if number in learned.read_placeholders:
                     walk.wholes[number], walk.starts[number], walk.ends[number] = value, start, walk.at
             else:
                 if number == len(template.placeholders) - 1:
@@ -179,7 +179,7 @@ class _Lines:
                 if placeholder.type is ValueType.NUMBER:
                     texts = text.texts(start, np.maximum(start, walk.at))
                     good &= np.asarray(pc.match_substring_regex(texts, _NUMBER))
-                if number in learned.wanted:
+                if number in learned.read_placeholders:
                     walk.starts[number], walk.ends[number] = start, walk.at
             walk.keep(good)
         last = template.texts[-1]
@@ -216,13 +216,13 @@ class _Part:
         if good.all():
             return False
         self.rows, self.at, self.limit = self.rows[good], self.at[good], self.limit[good]
-        for result in (self.starts, self.ends, self.wholes):
-            result.update({number: each[good] for number, each in result.items()})
+        for columns in (self.starts, self.ends, self.wholes):
+            columns.update({number: column[good] for number, column in columns.items()})
         return True
 
     def index_of(self, path: Path) -> int | None:
         """Return the index of the placeholder of a field."""
-        return next((at for at, each in enumerate(self.template.placeholders) if each.path == path), None)
+        return next((i for i, placeholder in enumerate(self.template.placeholders) if placeholder.path == path), None)
 
 
 @dataclass(frozen=True)
@@ -239,56 +239,59 @@ class _Columns:
 
     def _column(self, data_type: FormatType, path: Path) -> pa.Array:
         if data_type.root is TypeRoot.ROW:
-            there = self._where(lambda part: path in part.template.objects)
-            mask = None if there is None else pa.array(~there)
+            present = self._where(lambda part: path in part.template.objects)
+            mask = None if present is None else pa.array(~present)
             return pa.StructArray.from_arrays(self.fields(data_type, path), list(data_type.names), mask=mask)
         if data_type.root is TypeRoot.BOOLEAN:
             return self._constants(path)
-        having = [(part, placeholder) for part in self.parts if (placeholder := part.index_of(path)) is not None]
-        there = self._where(lambda part: part.index_of(path) is not None)
+        parts_with_value = [
+            (part, placeholder) for part in self.parts if (placeholder := part.index_of(path)) is not None
+        ]
+        present = self._where(lambda part: part.index_of(path) is not None)
         if data_type.root in BITS:
             values = np.zeros(len(self.lines.starts), np.int64)
-            for part, placeholder in having:
+            for part, placeholder in parts_with_value:
                 values[part.rows] = part.wholes[placeholder]
-            return _with_nulls(values, there).cast(arrow_leaf(data_type))
+            return _with_nulls(values, present).cast(arrow_leaf(data_type))
         if data_type.root is TypeRoot.STRING:
             starts, ends = self.lines.starts.copy(), self.lines.starts.copy()
-            for part, placeholder in having:
+            for part, placeholder in parts_with_value:
                 starts[part.rows], ends[part.rows] = part.starts[placeholder], part.ends[placeholder]
-            return self.lines.text.texts(starts, ends, there)
-        return self._converted(data_type, having, there)
+            return self.lines.text.texts(starts, ends, present)
+        return self._convert_strings(data_type, parts_with_value, present)
 
-    def _converted(
-        self, data_type: FormatType, having: Sequence[tuple[_Part, int]], there: np.ndarray | None
+    def _convert_strings(
+        self, data_type: FormatType, parts_with_value: Sequence[tuple[_Part, int]], present: np.ndarray | None
     ) -> pa.Array:
         """Convert the strings of the lines that have one."""
-        result = [
-            self.lines.text.texts(part.starts[placeholder], part.ends[placeholder]) for part, placeholder in having
+        strings = [
+            self.lines.text.texts(part.starts[placeholder], part.ends[placeholder])
+            for part, placeholder in parts_with_value
         ]
-        texts = pa.concat_arrays([*result, pa.array([], pa.string())])
+        texts = pa.concat_arrays([*strings, pa.array([], pa.string())])
         values = texts.cast(arrow_leaf(data_type)) if data_type.root in _NUMBERS else self.convert(data_type, texts)
         index = np.zeros(len(self.lines.starts), np.int64)
-        rows = [part.rows for part, _ in having]
+        rows = [part.rows for part, _ in parts_with_value]
         index[np.concatenate([*rows, np.empty(0, np.intp)])] = np.arange(len(values))
-        return values.take(_with_nulls(index, there))
+        return values.take(_with_nulls(index, present))
 
     def _constants(self, path: Path) -> pa.Array:
         values = np.zeros(len(self.lines.starts), bool)
         for part in self.parts:
             values[part.rows] = bool(dict(part.template.constants).get(path))
-        there = self._where(lambda part: dict(part.template.constants).get(path) is not None)
-        return pa.array(values, mask=None if there is None else ~there)
+        present = self._where(lambda part: dict(part.template.constants).get(path) is not None)
+        return pa.array(values, mask=None if present is None else ~present)
 
     def _where(self, has: Callable[[_Part], bool]) -> np.ndarray | None:
         """Return which lines have a value; None if all have."""
         if all(map(has, self.parts)):
             return None
-        there = np.zeros(len(self.lines.starts), bool)
+        present = np.zeros(len(self.lines.starts), bool)
         for part in filter(has, self.parts):
-            there[part.rows] = True
-        return there
+            present[part.rows] = True
+        return present
 
 
-def _with_nulls(values: np.ndarray, there: np.ndarray | None) -> pa.Array:
-    """Return numbers as an array, null where there is none."""
-    return pa.Array.from_buffers(pa.int64(), len(values), [valid(there), pa.py_buffer(values)])
+def _with_nulls(values: np.ndarray, present: np.ndarray | None) -> pa.Array:
+    """Return numbers as an array, null where a line has none."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [validity(present), pa.py_buffer(values)])

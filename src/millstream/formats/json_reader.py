@@ -14,9 +14,9 @@ from typing import Any
 
 from millstream.formats import texts
 from millstream.formats.format_types import BITS, FormatType, TypeRoot
-from millstream.formats.json_writer import quoted
+from millstream.formats.json_writer import quote_string
 
-#: What reading JSON that does not fit can raise.
+#: The exceptions for JSON that does not fit the type.
 REFUSED = (ValueError, TypeError, RecursionError, KeyError, OverflowError)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -43,19 +43,19 @@ class NoObject(ValueError):
         super().__init__(f"expected an object, got {value!r:.100}")
 
 
-def _no_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     message = f"non-standard token '{name}'"
     raise ValueError(message)
 
 
-def _whole_number(text: str) -> Any:
+def _parse_integer(text: str) -> Any:
     return Number(text) if text == "-0" else int(text)
 
 
-_SCANNER = json.JSONDecoder(parse_float=Number, parse_constant=_no_constant, strict=False)
-# minus zero is a number of its own for floating point fields; asking for each number costs time
-_SCANNER_OF_ZEROS = json.JSONDecoder(
-    parse_float=Number, parse_int=_whole_number, parse_constant=_no_constant, strict=False
+_SCANNER = json.JSONDecoder(parse_float=Number, parse_constant=_refuse_constant, strict=False)
+# -0 differs from 0 in floating-point fields; this decoder is slower, because it calls a function for each integer
+_SCANNER_WITH_MINUS_ZERO = json.JSONDecoder(
+    parse_float=Number, parse_int=_parse_integer, parse_constant=_refuse_constant, strict=False
 )
 
 
@@ -63,9 +63,9 @@ def parse(data: bytes) -> Any:
     """Parse the first JSON value of the data; numbers keep their text. Raises ValueError if there is none."""
     text = bytes(data).decode("utf-8-sig").lstrip(" \t\r\n")
     try:
-        value, _ = (_SCANNER_OF_ZEROS if "-0" in text else _SCANNER).scan_once(text, 0)  # type: ignore[attr-defined]
-    except StopIteration as found:
-        message = f"expected a JSON value at character {found.value}"
+        value, _ = (_SCANNER_WITH_MINUS_ZERO if "-0" in text else _SCANNER).scan_once(text, 0)  # type: ignore[attr-defined]
+    except StopIteration as stop:
+        message = f"expected a JSON value at character {stop.value}"
         raise ValueError(message) from None
     if "\\u" in text or "\\U" in text:
         value = _without_lone_surrogates(value)
@@ -85,8 +85,8 @@ def _without_lone_surrogates(value: Any) -> Any:
 class JsonReader:
     """Converts parsed JSON values to records."""
 
-    def __init__(self, data_type: FormatType, *, style: str, ignoring: bool, fail_on_missing: bool) -> None:
-        self._style, self._ignoring, self._fail_on_missing = style, ignoring, fail_on_missing
+    def __init__(self, data_type: FormatType, *, style: str, ignores_errors: bool, fail_on_missing: bool) -> None:
+        self._style, self._ignores_errors, self._fail_on_missing = style, ignores_errors, fail_on_missing
         self.row = self.reader(data_type)
 
     def reader(self, data_type: FormatType) -> Reader:
@@ -94,16 +94,16 @@ class JsonReader:
         read = self._reader(data_type)
         if data_type.root is TypeRoot.ANY:
             return _any_value
-        if not self._ignoring:
-            return _quick(data_type.root, read)
+        if not self._ignores_errors:
+            return _with_fast_path(data_type.root, read)
 
-        def forgiving(value: Any) -> Any:
+        def read_or_none(value: Any) -> Any:
             try:
                 return None if value is None else read(value)
             except REFUSED:
                 return None
 
-        return forgiving
+        return read_or_none
 
     def _reader(self, data_type: FormatType) -> Reader:
         root = data_type.root
@@ -161,16 +161,16 @@ class JsonReader:
                 for name in names:
                     if name not in value:
                         raise MissingField(name)
-            result = value.get
-            return make([reader(result(name)) for name, reader in pairs])
+            get = value.get
+            return make([reader(get(name)) for name, reader in pairs])
 
         return read
 
 
-_AS_THEY_ARE = {TypeRoot.STRING: str, TypeRoot.BOOLEAN: bool}
+_UNCHANGED = {TypeRoot.STRING: str, TypeRoot.BOOLEAN: bool}
 
 
-def _quick(root: TypeRoot, read: Reader) -> Reader:
+def _with_fast_path(root: TypeRoot, read: Reader) -> Reader:
     """Return the converter with a fast path for null and for values that need no conversion."""
     if root in BITS:
         limit = 1 << (BITS[root] - 1)
@@ -181,8 +181,8 @@ def _quick(root: TypeRoot, read: Reader) -> Reader:
             return None if value is None else read(value)
 
         return integer
-    if root in _AS_THEY_ARE:
-        cls = _AS_THEY_ARE[root]
+    if root in _UNCHANGED:
+        cls = _UNCHANGED[root]
 
         def plain(value: Any) -> Any:
             if type(value) is cls:
@@ -262,12 +262,12 @@ def _read_string(value: Any) -> str:
 def _compact(value: Any) -> str:
     """Return a JSON value as text without spaces; numbers keep their text."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{quoted(name)}:{_compact(item)}" for name, item in value.items()) + "}"
+        return "{" + ",".join(f"{quote_string(name)}:{_compact(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ",".join(map(_compact, value)) + "]"
     if value is None:
         return "null"
-    return quoted(value) if type(value) is str else _scalar_text(value)
+    return quote_string(value) if type(value) is str else _scalar_text(value)
 
 
 _LEAVES: dict[TypeRoot, Reader] = {

@@ -63,7 +63,7 @@ class JsonWriter:
 
     def _row_writer(self, data_type: FormatType) -> Callable[[Any], str]:
         split, drop = data_type.splitter(), self._drop_nulls
-        heads = [f"{quoted(name)}:" for name in data_type.names]
+        heads = [f"{quote_string(name)}:" for name in data_type.names]
         writers = [self.writer(child) for child in data_type.children]
 
         def write(value: Any) -> str:
@@ -86,27 +86,27 @@ class JsonWriter:
                         message = "a map with a NULL key cannot be written as JSON; see the option map-null-key.mode"
                         raise ValueError(message)
                     key = self._null_key
-                members.append(f"{quoted(str(key))}:{item_writer(item)}")
+                members.append(f"{quote_string(str(key))}:{item_writer(item)}")
             return "{" + ",".join(members) + "}"
 
         return write
 
 
 _ESCAPES = re.compile("[\x00-\x1f]|[\U00010000-\U0010ffff]")
-_SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_SHORT_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     """Quote a text and escape it as Java does: surrogates one by one, hexadecimal digits in upper case."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{_ESCAPES.sub(_escape, plain)}"' if _ESCAPES.search(plain) else f'"{plain}"'
 
 
-def _escape(result: re.Match[str]) -> str:
-    sign = result[0]
-    if sign in _SHORT:
-        return _SHORT[sign]
-    units = sign.encode("utf-16-be")
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at]:02X}{units[at + 1]:02X}" for at in range(0, len(units), 2))
 
 
@@ -115,7 +115,7 @@ def _number_text(text: str) -> str:
 
 
 _TEXTS: dict[TypeRoot, Callable[[Any], str]] = {
-    TypeRoot.STRING: quoted,
+    TypeRoot.STRING: quote_string,
     TypeRoot.BOOLEAN: lambda value: "true" if value else "false",
     TypeRoot.BYTES: lambda value: f'"{base64.b64encode(value).decode()}"',
     TypeRoot.DATE: lambda value: f'"{value.isoformat()}"',

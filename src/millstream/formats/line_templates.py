@@ -45,20 +45,20 @@ class LineTemplate:
     @property
     def quotes(self) -> int:
         """The number of quotes of a line."""
-        return sum(each.count(b'"') for each in self.texts)
+        return sum(text.count(b'"') for text in self.texts)
 
 
 def parse_template(line: bytes) -> LineTemplate | None:
     """Return the template of a line; None if it is not an object, or has arrays, escapes or duplicate keys."""
-    reading = _TemplateParser(line)
+    parser = _TemplateParser(line)
     try:
-        reading.value(())
+        parser.value(())
     except _NoTemplate:
         return None
-    if reading.at != len(line) or () not in reading.objects:
+    if parser.at != len(line) or () not in parser.objects:
         return None
-    texts = (*reading.texts, line[reading.since :])
-    return LineTemplate(texts, tuple(reading.placeholders), frozenset(reading.objects), tuple(reading.constants))
+    texts = (*parser.texts, line[parser.value_end :])
+    return LineTemplate(texts, tuple(parser.placeholders), frozenset(parser.objects), tuple(parser.constants))
 
 
 class _NoTemplate(Exception):
@@ -69,7 +69,7 @@ class _NoTemplate(Exception):
 class _TemplateParser:
     line: bytes
     at: int = 0
-    since: int = 0  # the end of the last value
+    value_end: int = 0  # the end of the last value
     texts: list[bytes] = field(default_factory=list)
     placeholders: list[Placeholder] = field(default_factory=list)
     objects: set[Path] = field(default_factory=set)
@@ -77,11 +77,11 @@ class _TemplateParser:
 
     def _next_token(self) -> tuple[bytes, int]:
         """Return a token and its offset."""
-        result = _TOKEN.match(self.line, self.at)
-        if result is None:
+        match = _TOKEN.match(self.line, self.at)
+        if match is None:
             raise _NoTemplate
-        self.at = result.end()
-        return result[1], result.start(1)
+        self.at = match.end()
+        return match[1], match.start(1)
 
     def value(self, path: Path) -> None:
         token, start = self._next_token()
@@ -94,13 +94,15 @@ class _TemplateParser:
         elif token in b"}:,":
             raise _NoTemplate
         else:
-            whole = token.lstrip(b"-").isdigit()
-            self._add(Placeholder(path, ValueType.INTEGER if whole else ValueType.NUMBER), start, start + len(token))
+            is_integer = token.lstrip(b"-").isdigit()
+            self._add(
+                Placeholder(path, ValueType.INTEGER if is_integer else ValueType.NUMBER), start, start + len(token)
+            )
 
     def _add(self, placeholder: Placeholder, start: int, end: int) -> None:
-        self.texts.append(self.line[self.since : start])
+        self.texts.append(self.line[self.value_end : start])
         self.placeholders.append(placeholder)
-        self.since = end
+        self.value_end = end
 
     def _fields(self, path: Path) -> None:
         self.objects.add(path)

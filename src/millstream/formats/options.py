@@ -54,11 +54,11 @@ IGNORE_NULL_FIELDS = ConfigOption(
 class Settings:
     """The options of one format, read by their constants."""
 
-    def __init__(self, format_name: str, known: Sequence[ConfigOption[Any]], given: Mapping[str, Any]) -> None:
+    def __init__(self, format_name: str, options: Sequence[ConfigOption[Any]], values: Mapping[str, Any]) -> None:
         self._format = format_name
         self._values: dict[str, Any] = {}
-        by_key = {key: option for option in (*known, ON_ERROR) for key in (option.key, *option.fallback_keys)}
-        for name, value in given.items():
+        by_key = {key: option for option in (*options, ON_ERROR) for key in (option.key, *option.fallback_keys)}
+        for name, value in values.items():
             key = name.removeprefix(f"{format_name}.")
             option = by_key.get(key) or by_key.get(key.replace("_", "-"))
             if option is None:
@@ -76,7 +76,7 @@ class Settings:
         """Whether an option is set."""
         return option.key in self._values
 
-    def required(self, option: ConfigOption[Any]) -> Any:
+    def require(self, option: ConfigOption[Any]) -> Any:
         """Return the value of an option; raises if it is not set."""
         if option.key not in self._values:
             message = f"the format {self._format} needs the option {self._format}.{option.key}"

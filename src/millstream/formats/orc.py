@@ -16,30 +16,30 @@ from millstream.config.configuration import ConfigOption
 from millstream.formats.columnar import file_schema, records_of, table_of
 from millstream.formats.contract import BadFormat, Decoded
 from millstream.formats.format_types import FormatType
-from millstream.formats.parquet import columns_of, renamed
+from millstream.formats.parquet import columns_of, rename_columns
 
 COMPRESSION = ConfigOption("compress", "ZLIB", "The compression of stripes: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION,)
-_HELD = 1 << 16
+_MAX_BUFFERED = 1 << 16
 
 
 def read(stream: BinaryIO, data_type: FormatType, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
     """Return the records of a file."""
     file = arrow_orc.ORCFile(pa.PythonFile(stream, "r"))
     names = columns_of(file.schema.names, data_type.names, case_sensitive)
-    wanted = [each for each in names.values() if each is not None]
+    columns = [column for column in names.values() if column is not None]
     for index in range(file.nstripes):
-        stripe = pa.Table.from_batches([file.read_stripe(index, wanted)])
+        stripe = pa.Table.from_batches([file.read_stripe(index, columns)])
         for part in stripe.to_batches(batch):
-            yield records_of(data_type, renamed(pa.Table.from_batches([part]), names))
+            yield records_of(data_type, rename_columns(pa.Table.from_batches([part]), names))
 
 
 class OrcRows:
     """Writes records into one file. The stream stays open."""
 
     def __init__(self, stream: BinaryIO, data_type: FormatType, compression: str = "ZLIB") -> None:
-        self._shape = data_type
-        self._held: list[Any] = []
+        self._data_type = data_type
+        self._buffered: list[Any] = []
         self._empty = True
         codec = "UNCOMPRESSED" if compression.upper() == "NONE" else compression.upper()
         try:
@@ -50,21 +50,21 @@ class OrcRows:
 
     def add(self, values: Sequence[Any]) -> None:
         """Append records."""
-        self._held += values
-        if len(self._held) >= _HELD:
-            self._table()
+        self._buffered += values
+        if len(self._buffered) >= _MAX_BUFFERED:
+            self._flush()
 
-    def _table(self) -> None:
-        held, self._held = self._held, []
-        if held:
-            self._writer.write(table_of(self._shape, held))
+    def _flush(self) -> None:
+        buffered, self._buffered = self._buffered, []
+        if buffered:
+            self._writer.write(table_of(self._data_type, buffered))
             self._empty = False
 
     def finish(self) -> None:
         """Write the buffered records and the footer."""
-        self._table()
+        self._flush()
         if self._empty:
-            self._writer.write(file_schema(self._shape).empty_table())
+            self._writer.write(file_schema(self._data_type).empty_table())
         self._writer.close()
 
 

@@ -25,16 +25,18 @@ BLOCK_SIZE = ConfigOption(
     "block.size", 128 << 20, "The approximate size of a row group in bytes, before compression.", int
 )
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION, UTC_TIMEZONE, BLOCK_SIZE)
-_HELD = 1 << 16
+_MAX_BUFFERED = 1 << 16
 
 
 def layout(stream: BinaryIO) -> list[tuple[int, int]]:
     """Return the offset and the number of rows of each row group."""
     meta = pq.ParquetFile(stream).metadata
-    return [(_start(meta.row_group(index)), meta.row_group(index).num_rows) for index in range(meta.num_row_groups)]
+    return [
+        (_group_offset(meta.row_group(index)), meta.row_group(index).num_rows) for index in range(meta.num_row_groups)
+    ]
 
 
-def _start(group: Any) -> int:
+def _group_offset(group: Any) -> int:
     starts = []
     for index in range(group.num_columns):
         column = group.column(index)
@@ -49,10 +51,10 @@ def read(
     file = pq.ParquetFile(stream)
     meta = file.metadata
     names = columns_of(file.schema_arrow.names, data_type.names, case_sensitive)
-    groups = [index for index in range(meta.num_row_groups) if start <= _start(meta.row_group(index)) < end]
+    groups = [index for index in range(meta.num_row_groups) if start <= _group_offset(meta.row_group(index)) < end]
     if groups:
-        for part in file.iter_batches(batch, groups, [each for each in names.values() if each is not None]):
-            yield records_of(data_type, renamed(pa.Table.from_batches([part]), names))
+        for part in file.iter_batches(batch, groups, [column for column in names.values() if column is not None]):
+            yield records_of(data_type, rename_columns(pa.Table.from_batches([part]), names))
 
 
 def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -> dict[str, str | None]:
@@ -72,10 +74,10 @@ def columns_of(have: Sequence[str], want: Sequence[str], case_sensitive: bool) -
     return result
 
 
-def renamed(table: pa.Table, names: dict[str, str | None]) -> pa.Table:
+def rename_columns(table: pa.Table, names: dict[str, str | None]) -> pa.Table:
     """Rename the columns of a table to the names of the fields."""
-    back = {column: name for name, column in names.items() if column is not None}
-    return table.rename_columns([back.get(name, name) for name in table.column_names])
+    fields = {column: name for name, column in names.items() if column is not None}
+    return table.rename_columns([fields.get(name, name) for name in table.column_names])
 
 
 class ParquetRows:
@@ -85,9 +87,9 @@ class ParquetRows:
         self, stream: BinaryIO, data_type: FormatType, compression: str = "SNAPPY", block_size: int = 128 << 20
     ) -> None:
         codec = "NONE" if compression.upper() == "UNCOMPRESSED" else compression.upper()
-        self._shape, self._bytes, self._block_size = data_type, 0, block_size
+        self._data_type, self._bytes, self._block_size = data_type, 0, block_size
         self._tables: list[pa.Table] = []
-        self._held: list[Any] = []
+        self._buffered: list[Any] = []
         try:
             self._writer = pq.ParquetWriter(
                 pa.PythonFile(stream, "w"), file_schema(data_type), compression=codec, coerce_timestamps=None
@@ -98,22 +100,22 @@ class ParquetRows:
 
     def add(self, values: Sequence[Any]) -> None:
         """Append records."""
-        self._held += values
-        if len(self._held) >= _HELD:
-            self._table()
+        self._buffered += values
+        if len(self._buffered) >= _MAX_BUFFERED:
+            self._flush()
 
-    def _table(self) -> None:
-        held, self._held = self._held, []
-        if held:
-            self._keep(table_of(self._shape, held))
+    def _flush(self) -> None:
+        buffered, self._buffered = self._buffered, []
+        if buffered:
+            self._add_table(table_of(self._data_type, buffered))
 
-    def _keep(self, table: pa.Table) -> None:
+    def _add_table(self, table: pa.Table) -> None:
         self._tables.append(table)
         self._bytes += table.nbytes
         if self._bytes >= self._block_size:
-            self._group()
+            self._write_group()
 
-    def _group(self) -> None:
+    def _write_group(self) -> None:
         tables, self._tables, self._bytes = self._tables, [], 0
         if tables:
             whole = pa.concat_tables(tables)
@@ -121,15 +123,15 @@ class ParquetRows:
 
     def finish(self) -> None:
         """Write the buffered records and the footer."""
-        self._table()
-        self._group()
+        self._flush()
+        self._write_group()
         self._writer.close()
 
 
 def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
     """Concatenate files of one schema; small adjacent row groups are merged."""
     writer: Any = None
-    held: list[pa.Table] = []
+    buffered: list[pa.Table] = []
     for stream in streams:
         file = pq.ParquetFile(stream)
         if writer is None:
@@ -138,12 +140,12 @@ def merge(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
             codec = "NONE" if codec == "UNCOMPRESSED" else codec
             writer = pq.ParquetWriter(pa.PythonFile(into, "w"), file.schema_arrow, compression=codec)
         for index in range(file.metadata.num_row_groups):
-            held.append(file.read_row_group(index))
-            if sum(table.nbytes for table in held) >= 32 << 20:
-                _write(writer, held)
-                held = []
+            buffered.append(file.read_row_group(index))
+            if sum(table.nbytes for table in buffered) >= 32 << 20:
+                _write(writer, buffered)
+                buffered = []
     if writer is not None:
-        _write(writer, held)
+        _write(writer, buffered)
         writer.close()
 
 

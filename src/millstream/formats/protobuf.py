@@ -1,7 +1,7 @@
 """Protocol Buffers: messages of a generated class or of a descriptor set file.
 
-Promises: fields by name, nested messages as rows, repeated fields as arrays, maps as maps, enums by name or number;
-fields that are not set are treated as in Flink's protobuf format.
+Promises: fields match by name; nested messages are rows, repeated fields arrays, enums names or numbers; fields
+that are not set are treated as in Flink's protobuf format.
 Does not know: how .proto files are compiled."""
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class MessageClassRefused(BadFormat):
         self.name = name
         super().__init__(
             f"{name} cannot be used as a message class: {reason}",
-            hint="name a class of a module that protoc made (package.module_pb2.Message), import the module in your "
-            "program, or give protobuf.descriptor-set-file",
+            hint="name a class of a module that protoc generated (package.module_pb2.Message), import the module in "
+            "your program, or give protobuf.descriptor-set-file",
         )
 
 
@@ -59,7 +59,7 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
 
     A name may come from a catalog or a compiled plan, and importing a module runs it. So only modules named `..._pb2`,
     as protoc names them, are imported for a table; any other must have been imported by the program. `trusted` is for
-    a name that was checked before, in the process that made the program."""
+    a name that was checked before, in the process that created the program."""
     try:
         pool_module = importlib.import_module("google.protobuf.descriptor_pool")
         set_module = importlib.import_module("google.protobuf.descriptor_pb2")
@@ -71,16 +71,16 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
         if not trusted and module not in sys.modules:
             if not module.endswith("_pb2"):
                 raise MessageClassRefused(name, f"the program has not imported the module {module!r}")
-            if not _is_there(module):
+            if not _module_exists(module):
                 raise MessageClassRefused(name, "there is no such module")
         try:
-            result = getattr(importlib.import_module(module), member)
+            cls = getattr(importlib.import_module(module), member)
         except (ImportError, AttributeError, ValueError):
             raise MessageClassRefused(name, "there is no such class") from None
         message_type = importlib.import_module("google.protobuf.message").Message
-        if not (isinstance(result, type) and issubclass(result, message_type)):
+        if not (isinstance(cls, type) and issubclass(cls, message_type)):
             raise MessageClassRefused(name, "it is not a message class")
-        return result
+        return cls
     pool = pool_module.DescriptorPool()
     try:
         for file in set_module.FileDescriptorSet.FromString(Path(descriptors).read_bytes()).file:
@@ -91,7 +91,7 @@ def message_class(name: str, descriptors: str | None, *, trusted: bool = False) 
         raise BadFormat(message, hint="write it with protoc --include_imports --descriptor_set_out") from None
 
 
-def _is_there(module: str) -> bool:
+def _module_exists(module: str) -> bool:
     """Whether a module exists, without importing its parent packages."""
     path, name = None, ""
     for part in module.split("."):
@@ -109,10 +109,10 @@ class ProtobufFormat(Format):
     name = "protobuf"
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any], trusted: bool = False) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(data_type, settings.on_error())
-        self._class = message_class(settings.required(MESSAGE_CLASS), settings.get(DESCRIPTORS), trusted=trusted)
+        self._class = message_class(settings.require(MESSAGE_CLASS), settings.get(DESCRIPTORS), trusted=trusted)
         self._errors = (importlib.import_module("google.protobuf.message").Error, ValueError, TypeError, OverflowError)
         self._defaults = bool(settings.get(READ_DEFAULTS))
         self._null: str = settings.get(NULL_STRING)
@@ -120,21 +120,21 @@ class ProtobufFormat(Format):
         self._fill = self._writer(data_type, self._class.DESCRIPTOR)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given, True)
+        return type(self), (self.data_type, self._options, True)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises."""
+        """Decode messages of the class."""
         parse, read = self._class.FromString, self._read
         return decode_each(records, lambda data: read(parse(bytes(data))), self._errors)
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises; a field that is null is not set."""
+        """Encode records as messages; a field that is null is not set."""
         encoded = []
         for value in values:
-            result = self._class()
+            message = self._class()
             try:
-                self._fill(result, value)
-                encoded.append(result.SerializeToString())
+                self._fill(message, value)
+                encoded.append(message.SerializeToString())
             except (*self._errors, AttributeError) as problem:
                 raise UnencodableRecord(self.name, value, str(problem)) from None
         return encoded
@@ -150,11 +150,11 @@ class ProtobufFormat(Format):
             key = self._value(data_type.children[0], entry["key"])
             item = self._value(data_type.children[1], entry["value"])
             return lambda message: {key(k): item(v) for k, v in getattr(message, name).items()}
-        if _repeated(field):
+        if _is_repeated(field):
             element = self._value(data_type.children[0], field)
             return lambda message: [element(value) for value in getattr(message, name)]
         value = self._value(data_type, field)
-        # without presence a field always has a value; with it, one that is not set is null unless defaults are wanted
+        # a field without presence always has a value; one with presence that is not set is null or has its default
         if not field.has_presence or (self._defaults and field.message_type is None):
             return lambda message: value(getattr(message, name))
         return lambda message: value(getattr(message, name)) if message.HasField(name) else None
@@ -169,7 +169,7 @@ class ProtobufFormat(Format):
             return lambda value: numbers[value].name if value in numbers else "UNRECOGNIZED"
         if data_type.root in BITS:
             limit = 1 << (BITS[data_type.root] - 1)
-            return lambda value: _wrapped(value, limit)
+            return lambda value: _to_signed(value, limit)
         return lambda value: value
 
     def _writer(self, data_type: FormatType, descriptor: Any) -> Callable[[Any, Any], None]:
@@ -196,7 +196,7 @@ class ProtobufFormat(Format):
                 return fill_map
             entry = self._plain(inner, self._null)
             return lambda message, value: getattr(message, name).update({k: entry(v) for k, v in value.items()})
-        if _repeated(field):
+        if _is_repeated(field):
             if field.message_type is not None:
                 fill_one = self._writer(data_type.children[0], field.message_type)
 
@@ -233,24 +233,24 @@ class ProtobufFormat(Format):
 
 
 def _field(descriptor: Any, name: str) -> Any:
-    result = descriptor.fields_by_name.get(name)
-    if result is None:
+    field = descriptor.fields_by_name.get(name)
+    if field is None:
         message = f"the message {descriptor.full_name} has no field {name!r}"
         raise BadFormat(message, hint=f"it has {', '.join(descriptor.fields_by_name)}")
-    return result
+    return field
 
 
-def _repeated(field: Any) -> bool:
+def _is_repeated(field: Any) -> bool:
     is_repeated = getattr(field, "is_repeated", None)
     return bool(is_repeated) if is_repeated is not None else field.label == field.LABEL_REPEATED
 
 
 def _is_map(field: Any) -> bool:
-    root = field.message_type
-    return root is not None and bool(root.GetOptions().map_entry)
+    message_type = field.message_type
+    return message_type is not None and bool(message_type.GetOptions().map_entry)
 
 
-def _wrapped(value: int, limit: int) -> int:
+def _to_signed(value: int, limit: int) -> int:
     """Convert unsigned integers to the signed ones that Java has."""
     if -limit <= value < limit:
         return value

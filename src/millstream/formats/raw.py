@@ -41,7 +41,7 @@ class RawFormat(Format):
     name = "raw"
 
     def __init__(self, data_type: FormatType, options: Mapping[str, Any]) -> None:
-        self._given = dict(options)
+        self._options = dict(options)
         settings = Settings(self.name, OPTIONS, options)
         super().__init__(data_type, settings.on_error())
         if data_type.root is TypeRoot.ROW and len(data_type.children) != 1:
@@ -53,18 +53,18 @@ class RawFormat(Format):
         )
         self._split = data_type.splitter() if data_type.root is TypeRoot.ROW else lambda value: [value]
         order = ">" if settings.get(ENDIANNESS) == "big-endian" else "<"
-        self._read, self._write = _field(field.root, settings.get(CHARSET), order)
+        self._read, self._write = _field_codec(field.root, settings.get(CHARSET), order)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.data_type, self._given)
+        return type(self), (self.data_type, self._options)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As `Format` promises."""
+        """Decode each record to its field."""
         read, make = self._read, self._make
         return decode_each(records, lambda data: make([read(bytes(data))]), (ValueError, struct.error))
 
     def encode(self, values: Sequence[Any]) -> list[bytes]:
-        """As `Format` promises; null is written as no bytes."""
+        """Encode the field of each record; null has no bytes."""
         encoded = []
         for value in values:
             (field,) = self._split(value)
@@ -75,7 +75,7 @@ class RawFormat(Format):
         return encoded
 
 
-def _field(root: TypeRoot, charset: str, order: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:
+def _field_codec(root: TypeRoot, charset: str, order: str) -> tuple[Callable[[bytes], Any], Callable[[Any], bytes]]:
     if root is TypeRoot.BYTES:
         return bytes, bytes
     if root is TypeRoot.STRING:

@@ -47,8 +47,8 @@ def format_named(
     """Create the format of a name for records of a type.
 
     `options` are those of the format, with its name before them ("json.ignore-parse-errors") or without, and
-    "on-error": "fail" (the default), "skip" or "dead-letter". `metadata` names what changelog formats tell beside their
-    rows, such as "source.table": fields of these names follow those of the type."""
+    "on-error": "fail" (the default), "skip" or "dead-letter". `metadata` names metadata fields of changelog
+    formats, such as "source.table"; they follow the fields of the type."""
     if name not in _FORMATS:
         message = f"there is no format {name!r} for messages"
         if name in _FILES:
@@ -65,8 +65,8 @@ def format_named(
 
 def format_metadata(name: str) -> dict[str, TypeInformation]:
     """Return the metadata fields of a format, with their types."""
-    result = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
-    return {key: each.data_type.type_info() for key, each in result.items()}
+    fields = _CHANGELOGS[name].readable if name in _CHANGELOGS else {}
+    return {key: field.data_type.type_info() for key, field in fields.items()}
 
 
 def format_options(name: str) -> tuple[ConfigOption[Any], ...]:

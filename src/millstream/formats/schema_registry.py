@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
-from millstream.config.secrets import shown
+from millstream.config.secrets import mask_secret
 from millstream.errors import ExternalError, UserError
 
 _CONTENT = "application/vnd.schemaregistry.v1+json"
-_DEADLINE = 10.0
-_LARGEST = 16 << 20
+_TIMEOUT_SECONDS = 10.0
+_MAX_RESPONSE = 16 << 20
 
 
 class RegistryUnreachable(ExternalError):
@@ -43,7 +43,7 @@ class RegistryRefused(UserError):
         hints = {
             401: "check basic-auth.user-info or bearer-auth.token",
             409: "the new schema is incompatible with an earlier one of the subject",
-            404: "no such schema or subject: is this the registry the messages were written with?",
+            404: "there is no such schema or subject; check that the messages were written with this registry",
         }
         super().__init__(f"the schema registry at {url} returned {status} ({reason})", hint=hints.get(status))
 
@@ -56,7 +56,8 @@ class RedirectRefused(ExternalError):
     def __init__(self, url: str, target: str) -> None:
         self.url, self.target = url, target
         super().__init__(
-            f"the schema registry at {url} sends its clients to {target}, which gets neither requests nor credentials"
+            f"the schema registry at {url} redirects to {target}; the redirect is not followed, because requests "
+            "contain credentials"
         )
 
 
@@ -92,15 +93,15 @@ class SchemaRegistry:
         user_info: str | None = None,
         bearer_token: str | None = None,
         ca_file: str | None = None,
-        deadline: float = _DEADLINE,
+        deadline: float = _TIMEOUT_SECONDS,
     ) -> None:
-        common = None
+        authorization = None
         if user_info is not None:
-            common = _basic(user_info)
+            authorization = _basic_header(user_info)
         elif bearer_token is not None:
-            common = f"Bearer {bearer_token}"
-        addresses = [_cleaned(each.strip()) for each in url.split(",") if each.strip()]
-        self._addresses = [(each, common or own) for each, own in addresses]
+            authorization = f"Bearer {bearer_token}"
+        addresses = [_split_user(address.strip()) for address in url.split(",") if address.strip()]
+        self._addresses = [(address, authorization or from_url) for address, from_url in addresses]
         self._tls = ssl.create_default_context(cafile=ca_file) if ca_file is not None else None
         self._deadline = deadline
         self._schemas: dict[int, str] = {}
@@ -109,23 +110,23 @@ class SchemaRegistry:
     def schema(self, schema_id: int) -> str:
         """Return the schema with an id, as text."""
         if schema_id not in self._schemas:
-            answer = self._ask("GET", f"/schemas/ids/{int(schema_id)}")
-            self._schemas[schema_id] = _member(answer, "schema", str)
+            response = self._request("GET", f"/schemas/ids/{int(schema_id)}")
+            self._schemas[schema_id] = _member(response, "schema", str)
         return self._schemas[schema_id]
 
     def register(self, subject: str, schema: str) -> int:
         """Return the id of a schema under a subject; it is registered if it is new."""
         if (subject, schema) not in self._ids:
-            answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema})
-            self._ids[subject, schema] = _member(answer, "id", int)
+            response = self._request("POST", f"/subjects/{quote(subject, safe='')}/versions", {"schema": schema})
+            self._ids[subject, schema] = _member(response, "id", int)
         return self._ids[subject, schema]
 
     def latest(self, subject: str) -> tuple[int, str]:
         """Return id and text of the latest schema of a subject."""
-        answer = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return _member(answer, "id", int), _member(answer, "schema", str)
+        response = self._request("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return _member(response, "id", int), _member(response, "schema", str)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         failure: RegistryUnreachable | None = None
         opener = urllib.request.build_opener(_SameServer, urllib.request.HTTPSHandler(context=self._tls))
@@ -135,8 +136,8 @@ class SchemaRegistry:
                 headers["Authorization"] = authorization
             request = urllib.request.Request(url + path, data, headers, method=method)
             try:
-                with opener.open(request, timeout=self._deadline) as answer:
-                    return parse_answer(answer.read(_LARGEST))
+                with opener.open(request, timeout=self._deadline) as response:
+                    return parse_response(response.read(_MAX_RESPONSE))
             except urllib.error.HTTPError as problem:
                 with problem:
                     refusal = _refusal(url, problem)
@@ -148,11 +149,11 @@ class SchemaRegistry:
         raise failure if failure is not None else RegistryUnreachable("", "no address was given")
 
 
-def _basic(user: str) -> str:
+def _basic_header(user: str) -> str:
     return f"Basic {base64.b64encode(user.encode()).decode()}"
 
 
-def _cleaned(url: str) -> tuple[str, str | None]:
+def _split_user(url: str) -> tuple[str, str | None]:
     """Split a URL into the URL without the user and the authorization header; errors show the URL only."""
     try:
         parts = urlsplit(url)
@@ -160,14 +161,14 @@ def _cleaned(url: str) -> tuple[str, str | None]:
     except ValueError:
         usable = False
     if not usable:
-        message = f"{shown('', url)!r} is not the address of a schema registry"
+        message = f"{mask_secret('', url)!r} is not the address of a schema registry"
         raise UserError(message, hint='give it as "http://host:8081"')
-    authorization = None if parts.username is None else _basic(f"{parts.username}:{parts.password or ''}")
+    authorization = None if parts.username is None else _basic_header(f"{parts.username}:{parts.password or ''}")
     host = _host(parts) if parts.port is None else f"{_host(parts)}:{parts.port}"
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", "")), authorization
 
 
-def parse_answer(data: bytes) -> Any:
+def parse_response(data: bytes) -> Any:
     """Parse a response as JSON; raises ValueError."""
     try:
         return json.loads(data)
@@ -178,15 +179,15 @@ def parse_answer(data: bytes) -> Any:
 
 def _refusal(url: str, problem: urllib.error.HTTPError) -> RegistryRefused:
     try:
-        said = parse_answer(problem.read(_LARGEST))
-        return RegistryRefused(url, problem.code, said.get("error_code"), str(said.get("message")))
+        body = parse_response(problem.read(_MAX_RESPONSE))
+        return RegistryRefused(url, problem.code, body.get("error_code"), str(body.get("message")))
     except (ValueError, AttributeError, OSError, http.client.HTTPException):
         return RegistryRefused(url, problem.code, None, str(problem.reason))
 
 
-def _member(answer: Any, name: str, data_type: type) -> Any:
-    result = answer.get(name) if isinstance(answer, dict) else None
+def _member(response: Any, name: str, data_type: type) -> Any:
+    result = response.get(name) if isinstance(response, dict) else None
     if not isinstance(result, data_type):
-        message = f"the response of the schema registry has no field {name}: {answer!r:.200}"
-        raise ExternalError(message, hint="is there a schema registry at this address?")
+        message = f"the response of the schema registry has no field {name}: {response!r:.200}"
+        raise ExternalError(message, hint="check that a schema registry runs at this address")
     return result

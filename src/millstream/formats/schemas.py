@@ -21,8 +21,8 @@ class FormatDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, message: bytes) -> Any:
         """Return the first record of a message; None if there is none."""
-        result = self.deserialize_many(message)
-        return result[0] if result else None
+        records = self.deserialize_many(message)
+        return records[0] if records else None
 
     def deserialize_many(self, message: bytes) -> list[Any]:
         """Return all records of a message."""

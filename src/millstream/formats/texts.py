@@ -8,14 +8,16 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
 
 from millstream.connector.serialization_schema import text_of
+from millstream.decimals import fit_decimal
 from millstream.formats.format_types import BITS, FormatType, TypeRoot
-from millstream.times import Instant
+from millstream.times import LOCAL_EPOCH, Instant
+from millstream.types.nanoseconds import add_nanosecond
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _LOOSE_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
@@ -26,13 +28,12 @@ _FLOAT = re.compile(
     r"[\x00-\x20]*[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)[\x00-\x20]*", re.ASCII
 )
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?", re.ASCII)
-#: What Java's trim removes.
+#: The characters that Java's trim removes.
 BLANKS = "".join(map(chr, range(33)))
 _WIDE = Context(prec=1000)
-_GREATEST_FLOAT = 3.4028234663852886e38
+_MAX_FLOAT = 3.4028234663852886e38
 #: Styles of times and timestamps: SQL's blank, ISO's T, and RFC 3339's T and Z.
 SQL, ISO, RFC = "SQL", "ISO-8601", "RFC-3339"
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - a timestamp without a zone
 _ONE_SECOND = datetime.timedelta(seconds=1)
 
 
@@ -68,7 +69,7 @@ def read_float(text: str) -> float:
 
 
 def read_boolean(text: str) -> bool:
-    """True for "true" in any case; everything else is False."""
+    """Return True for "true" in any case, and False for all other texts."""
     return text.strip(BLANKS).lower() == "true"
 
 
@@ -78,39 +79,35 @@ def decimal_reader(data_type: FormatType) -> Callable[[str], Decimal | None]:
     def read(text: str) -> Decimal | None:
         if not _DECIMAL.fullmatch(text):
             raise BadText(text, "decimal")
-        return fitted(Decimal(text), data_type)
+        return to_decimal_type(Decimal(text), data_type)
 
     return read
 
 
-def fitted(number: Decimal, data_type: FormatType) -> Decimal | None:
+def to_decimal_type(number: Decimal, data_type: FormatType) -> Decimal | None:
     """Return the number with the scale of the type; None if it has too many digits."""
     if data_type.precision is None or data_type.scale is None:
         return number
-    if number.adjusted() > data_type.precision:  # a huge exponent must not become digits
-        return None
-    try:
-        rounded = number.quantize(Decimal(1).scaleb(-data_type.scale), ROUND_HALF_UP, _WIDE)
-    except InvalidOperation:
-        return None
-    return rounded if len(rounded.as_tuple().digits) <= data_type.precision else None
+    if number.is_nan():
+        raise BadText(number, "decimal")
+    return fit_decimal(number, data_type.precision, data_type.scale)
 
 
 def read_date(text: str) -> datetime.date:
     """Parse a date such as 2020-12-30, strictly."""
-    result = _DATE.fullmatch(text)
-    if result is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         raise BadText(text, "date")
-    return datetime.date(int(result[1]), int(result[2]), int(result[3]))
+    return datetime.date(int(match[1]), int(match[2]), int(match[3]))
 
 
 def read_sql_date(text: str) -> datetime.date:
     """Parse a date as java.sql.Date does: month and day have one or two digits, and days after the end of a month are
     counted into the next month."""
-    result = _LOOSE_DATE.fullmatch(text)
-    if result is None or not 1 <= int(result[2]) <= 12 or not 1 <= int(result[3]) <= 31:
+    match = _LOOSE_DATE.fullmatch(text)
+    if match is None or not 1 <= int(match[2]) <= 12 or not 1 <= int(match[3]) <= 31:
         raise BadText(text, "date")
-    return datetime.date(int(result[1]), int(result[2]), 1) + datetime.timedelta(int(result[3]) - 1)
+    return datetime.date(int(match[1]), int(match[2]), 1) + datetime.timedelta(int(match[3]) - 1)
 
 
 def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
@@ -118,26 +115,26 @@ def iso_time_reader(precision: int | None) -> Callable[[str], datetime.time]:
     unit = 10 ** (6 - min(precision or 0, 6))
 
     def read(text: str) -> datetime.time:
-        result = _ISO_TIME.fullmatch(text)
-        if result is None:
+        match = _ISO_TIME.fullmatch(text)
+        if match is None:
             raise BadText(text, "time of day")
-        micros = int((result[4] or "").ljust(9, "0")) // 1000 // unit * unit
-        return datetime.time(int(result[1]), int(result[2]), int(result[3] or 0), micros)
+        micros = int((match[4] or "").ljust(9, "0")) // 1000 // unit * unit
+        return datetime.time(int(match[1]), int(match[2]), int(match[3] or 0), micros)
 
     return read
 
 
 def read_time(text: str) -> datetime.time:
     """Parse a time such as 12:13:14, with up to nine digits of a fractional second."""
-    result = _TIME.fullmatch(text)
-    if result is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise BadText(text, "time of day")
-    return _time(result)[0]
+    return _time(match)[0]
 
 
-def _time(result: re.Match[str]) -> tuple[datetime.time, int]:
+def _time(match: re.Match[str]) -> tuple[datetime.time, int]:
     """Parse a time; return it and the number of days to add for 24:00:00."""
-    hour, minute, second, fraction = result.groups()
+    hour, minute, second, fraction = match.groups()
     micros = int((fraction or "").ljust(9, "0")) // 1000
     if hour == "24" and int(minute) == int(second or 0) == micros == 0:
         return datetime.time(), 1
@@ -160,19 +157,19 @@ def time_reader(style: str) -> Callable[[str], datetime.time]:
 def timestamp_reader(style: str, zoned: bool) -> Callable[[str], Any]:
     """Return the parser of timestamps in a style. Instants end with Z; in the RFC 3339 style, all do."""
     between, times = (" " if style == SQL else "T"), (_ISO_TIME if style == ISO else _TIME)
-    marked = zoned or style == RFC
+    ends_with_z = zoned or style == RFC
 
     def read(text: str) -> Any:
-        date, time = _DATE.match(text), times.fullmatch(text, 11, len(text) - marked)
-        if date is None or time is None or text[10:11] != between or (marked and text[-1] != "Z"):
+        date, time = _DATE.match(text), times.fullmatch(text, 11, len(text) - ends_with_z)
+        if date is None or time is None or text[10:11] != between or (ends_with_z and text[-1] != "Z"):
             raise BadText(text, "timestamp")
-        timestamp = _smart_date(int(date[1]), int(date[2]), int(date[3]))
-        of_day, days = _time(time)
-        result = datetime.datetime.combine(timestamp, of_day) + datetime.timedelta(days)
-        if not zoned:
-            return result
+        day = _smart_date(int(date[1]), int(date[2]), int(date[3]))
+        time_of_day, days = _time(time)
+        result = datetime.datetime.combine(day, time_of_day) + datetime.timedelta(days)
         nanos = int((time[4] or "").ljust(9, "0"))
-        return Instant((result - _EPOCH) // _ONE_SECOND, nanos)
+        if not zoned:
+            return add_nanosecond(result, nanos % 1000)
+        return Instant((result - LOCAL_EPOCH) // _ONE_SECOND, nanos)
 
     return read
 
@@ -188,13 +185,13 @@ def _smart_date(year: int, month: int, day: int) -> datetime.date:
 
 def write_float(value: float, root: TypeRoot) -> str:
     """Format a floating-point number as Java does; FLOAT needs fewer digits than DOUBLE."""
-    narrow = root is TypeRoot.FLOAT and abs(value) <= _GREATEST_FLOAT
+    narrow = root is TypeRoot.FLOAT and abs(value) <= _MAX_FLOAT
     return text_of(float(str(np.float32(value))) if narrow else float(value))
 
 
 def write_decimal(value: Decimal, data_type: FormatType, plain: bool, short: bool = False) -> str:
     """Format a decimal, with an exponent where Java has one unless `plain`; `short` drops trailing zeros."""
-    number = value if data_type.scale is None else fitted(Decimal(value), data_type)
+    number = value if data_type.scale is None else to_decimal_type(Decimal(value), data_type)
     if number is None:
         raise BadText(value, f"decimal of {data_type.precision} digits")
     if short and not plain:
@@ -215,18 +212,23 @@ def _java_decimal(number: Decimal) -> str:
 
 def write_time(value: datetime.time, precision: int | None) -> str:
     """Format a time such as 12:13:14.5, without trailing zeros."""
-    return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}{_fraction(value.microsecond * 1000, precision)}"
+    return _write_time(value, value.microsecond * 1000, precision)
+
+
+def _write_time(value: datetime.time | datetime.datetime, nanos: int, precision: int | None) -> str:
+    return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}{_fraction(nanos, precision)}"
 
 
 def write_timestamp(value: datetime.datetime, style: str, precision: int | None) -> str:
     """Format a timestamp in a style."""
     between, end = (" " if style == SQL else "T"), ("Z" if style == RFC else "")
-    return f"{value.date().isoformat()}{between}{write_time(value.time(), precision)}{end}"
+    nanos = value.microsecond * 1000 + getattr(value, "nanosecond", 0)
+    return f"{value.date().isoformat()}{between}{_write_time(value, nanos, precision)}{end}"
 
 
 def write_instant(value: Instant, style: str, precision: int | None) -> str:
     """Format an instant in a style, with Z."""
-    timestamp = _EPOCH + datetime.timedelta(seconds=value.seconds)
+    timestamp = LOCAL_EPOCH + datetime.timedelta(seconds=value.seconds)
     head = f"{timestamp.date().isoformat()}{' ' if style == SQL else 'T'}{timestamp.time().isoformat()}"
     return f"{head}{_fraction(value.nanos, precision)}Z"
 

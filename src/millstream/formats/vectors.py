@@ -30,7 +30,8 @@ _LEAVES = {
     TypeRoot.DOUBLE: pa.float64(),
 }
 _PLAIN_TIMESTAMP = r"^[12]\d{3}-\d\d-\d\d%s\d\d:\d\d:\d\d(\.\d{1,%d})?$"
-_LEAST_TIMESTAMP = "1000-00-00%s00:00:00.000000"
+_LEAST_TIMESTAMP = "1000-00-00%s00:00:00.000000000"
+_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 _BETWEEN = {texts.SQL: " ", texts.ISO: "T"}
 _PLAIN_DATE = r"^[12]\d{3}-\d\d-\d\d$"
 _LEAST_DATE = "1000-00-00"
@@ -50,31 +51,31 @@ def array_of_texts(
     """Parse a column of strings to an array of the type; timestamps are in a style."""
     result = None
     if data_type.root is TypeRoot.TIMESTAMP and style in _BETWEEN:
-        wanted = data_type.type_info().arrow_type
-        # no more digits than are kept: before 1970 Arrow cuts to the other side
-        digits, between = 3 if wanted.unit == "ms" else 6, _BETWEEN[style]
+        arrow_type = data_type.type_info().arrow_type
+        # at most the digits that are stored, because Arrow and Flink truncate times before 1970 differently
+        digits, between = _DIGITS[arrow_type.unit], _BETWEEN[style]
         least = (_LEAST_TIMESTAMP % between)[: 20 + digits]
-        result = _plain(column, least, _PLAIN_TIMESTAMP % (between, digits), wanted)
+        result = _parse_with_arrow(column, least, _PLAIN_TIMESTAMP % (between, digits), arrow_type)
     elif data_type.root is TypeRoot.DATE:
-        result = _plain(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
+        result = _parse_with_arrow(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
     if result is not None:
         return result
     return data_type.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
 
 
-def _plain(column: pa.Array, least: str, pattern: str, wanted: pa.DataType) -> pa.Array | None:
+def _parse_with_arrow(column: pa.Array, least: str, pattern: str, arrow_type: pa.DataType) -> pa.Array | None:
     """Parse the column with Arrow if every string has a form that Arrow and Flink parse alike."""
-    if not _all_alike(column, least):
+    if not _all_have_form(column, least):
         matches = pc.sum(pc.match_substring_regex(column, pattern))
         if matches != pa.scalar(len(column) - column.null_count, pa.uint64()):
             return None
     try:
-        return column.cast(wanted)
+        return column.cast(arrow_type)
     except pa.ArrowException:
         return None
 
 
-def _all_alike(column: pa.Array, least: str) -> bool:
+def _all_have_form(column: pa.Array, least: str) -> bool:
     """Whether all strings have the length of `least`, a digit where it has one (the first is 1 or 2), and else the same
     characters. A regular expression takes five times as long."""
     count, width = len(column) - column.null_count, len(least)
@@ -85,12 +86,12 @@ def _all_alike(column: pa.Array, least: str) -> bool:
     low = np.frombuffer(least.encode(), np.uint8)
     spans = np.where((low >= ord("0")) & (low <= ord("9")), np.uint8(9), np.uint8(0))
     spans[0] = 1
-    text_search = np.frombuffer(column.buffers()[2], np.uint8, count * width, offsets[0]).reshape(count, width)
-    return bool((text_search - low <= spans).all())  # what is below wraps around to far above
+    characters = np.frombuffer(column.buffers()[2], np.uint8, count * width, offsets[0]).reshape(count, width)
+    return bool((characters - low <= spans).all())  # a smaller character wraps around to a large difference
 
 
 def decode_in_pieces(
-    records: Sequence[bytes | None], together: Together, one_by_one: OneByOne, root: TypeInformation
+    records: Sequence[bytes | None], together: Together, one_by_one: OneByOne, type_info: TypeInformation
 ) -> Decoded:
     """Parse a batch at once; if a record prevents that, parse small pieces at once, and those with such a record one by
     one."""
@@ -111,7 +112,7 @@ def decode_in_pieces(
     errors: list[BadRecord] = []
     for start, piece, array in zip(starts, pieces, arrays, strict=True):
         decoded = one_by_one(piece) if array is None else Decoded(array)
-        parts.append(root.to_arrow(decoded.values) if isinstance(decoded.values, list) else decoded.values)
+        parts.append(type_info.to_arrow(decoded.values) if isinstance(decoded.values, list) else decoded.values)
         origins += [start + decoded.origin_of(index) for index in range(len(decoded.values))]
         errors += [BadRecord(start + bad.index, bad.data, bad.reason) for bad in decoded.errors]
     return Decoded(pa.concat_arrays(parts), origins if len(origins) != len(records) else None, tuple(errors))

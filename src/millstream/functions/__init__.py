@@ -1,4 +1,4 @@
-"""What users subclass: functions of every kind, and the contexts they are called with."""
+"""Functions that users subclass, and their contexts."""
 
 from millstream.functions.adapt import CallableFunction, NotThatFunction, as_function
 from millstream.functions.async_io import (

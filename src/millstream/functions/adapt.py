@@ -1,8 +1,8 @@
-"""From what a user passed to the function class that an operator calls.
+"""Adapts a user's argument to the function class that an operator calls.
 
-Promises: the result is an instance of the wanted class; a plain callable becomes the very method that operators
-call, so it costs no extra call; anything else is refused with what was given and what is taken.
-Does not know: which operator wants the function."""
+Promises: the result is an instance of the function class. A plain callable becomes the method that operators call, so
+it costs no extra call. Any other argument is refused, with what was passed and what is accepted.
+Does not know: which operator uses the function."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ F = TypeVar("F", bound=Function)
 
 
 class NotThatFunction(UserError, TypeError):
-    """An operation was given something that is not the function it takes."""
+    """An argument is not a function of the required class."""
 
-    def __init__(self, given: object, kind: type[Function], *, reason: str, hint: str) -> None:
-        self.given, self.kind = given, kind
-        adapter = ADAPTERS.get(kind)
+    def __init__(self, given: object, function_class: type[Function], *, reason: str, hint: str) -> None:
+        self.given, self.function_class = given, function_class
+        adapter = ADAPTERS.get(function_class)
         callables = f" or a callable of {_arguments(adapter.arity)}" if adapter else ""
-        taken = f"{_article(kind.__name__)} {kind.__name__}{callables}"
-        super().__init__(f"{taken} is taken, but {reason}", hint=hint)
+        accepted = f"{_article(function_class.__name__)} {function_class.__name__}{callables}"
+        super().__init__(f"{accepted} is taken, but {reason}", hint=hint)
 
 
 class CallableFunction:
-    """A callable in the place of a function's one method."""
+    """A callable that is the only method of a function class."""
 
     method: ClassVar[str]
     arity: ClassVar[int]
@@ -62,7 +62,7 @@ class CallableMap(CallableFunction, MapFunction):
     method, arity = "map", 1
 
     def map(self, value: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(value)
 
 
@@ -72,7 +72,7 @@ class CallableFlatMap(CallableFunction, FlatMapFunction):
     method, arity = "flat_map", 1
 
     def flat_map(self, value: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(value)
 
 
@@ -82,7 +82,7 @@ class CallableFilter(CallableFunction, FilterFunction):
     method, arity = "filter", 1
 
     def filter(self, value: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(value)
 
 
@@ -92,7 +92,7 @@ class CallableReduce(CallableFunction, ReduceFunction):
     method, arity = "reduce", 2
 
     def reduce(self, value1: Any, value2: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(value1, value2)
 
 
@@ -102,7 +102,7 @@ class CallableKeySelector(CallableFunction, KeySelector):
     method, arity = "get_key", 1
 
     def get_key(self, value: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(value)
 
 
@@ -112,7 +112,7 @@ class CallablePartitioner(CallableFunction, Partitioner):
     method, arity = "partition", 2
 
     def partition(self, key: Any, num_partitions: int) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(key, num_partitions)
 
 
@@ -122,7 +122,7 @@ class CallableJoin(CallableFunction, JoinFunction):
     method, arity = "join", 2
 
     def join(self, first: Any, second: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(first, second)
 
 
@@ -132,7 +132,7 @@ class CallableCoGroup(CallableFunction, CoGroupFunction):
     method, arity = "co_group", 2
 
     def co_group(self, first: Any, second: Any) -> Any:
-        """What the callable returns."""
+        """Return the result of the callable."""
         return self.function(first, second)
 
 
@@ -148,36 +148,40 @@ ADAPTERS: dict[type[Function], type[CallableFunction]] = {
 }
 
 
-def as_function(value: object, kind: Callable[..., F]) -> F:
-    """`value` as an instance of the class `kind`: itself, or a callable wrapped where the kind has one method.
+def as_function(value: object, function_class: Callable[..., F]) -> F:
+    """Return `value` as an instance of a function class: itself, or a wrapped callable if the class has one method.
 
     as_function(lambda v: v + 1, MapFunction).map(1)
     """
     # the parameter is typed as a constructor because type[F] would refuse abstract classes
-    return cast(F, _as_function(value, cast("type[Function]", kind)))
+    return cast(F, _as_function(value, cast("type[Function]", function_class)))
 
 
-def _as_function(value: object, kind: type[Function]) -> object:
-    if isinstance(value, kind):
+def _as_function(value: object, function_class: type[Function]) -> object:
+    if isinstance(value, function_class):
         return value
     if isinstance(value, type) and issubclass(value, Function):
         reason = f"the class {value.__name__} itself was given"
-        raise NotThatFunction(value, kind, reason=reason, hint=f"pass an instance: {value.__name__}()")
+        raise NotThatFunction(value, function_class, reason=reason, hint=f"pass an instance: {value.__name__}()")
     if isinstance(value, Function):
-        reason = f"{_article(_kind_of(value))} {_kind_of(value)} was given"
-        raise NotThatFunction(value, kind, reason=reason, hint=f"subclass {kind.__name__}, or call another operation")
-    adapter = ADAPTERS.get(kind)
+        reason = f"{_article(_class_name(value))} {_class_name(value)} was given"
+        raise NotThatFunction(
+            value, function_class, reason=reason, hint=f"subclass {function_class.__name__}, or call another operation"
+        )
+    adapter = ADAPTERS.get(function_class)
     if adapter is None or not callable(value):
         reason = f"{value!r} of type {type(value).__name__} was given"
-        raise NotThatFunction(value, kind, reason=reason, hint=f"subclass {kind.__name__} and pass an instance")
-    if not _takes(value, adapter.arity):
+        raise NotThatFunction(
+            value, function_class, reason=reason, hint=f"subclass {function_class.__name__} and pass an instance"
+        )
+    if not _accepts_arguments(value, adapter.arity):
         reason = f"{getattr(value, '__qualname__', repr(value))} cannot be called with {_arguments(adapter.arity)}"
-        raise NotThatFunction(value, kind, reason=reason, hint="change its parameters")
+        raise NotThatFunction(value, function_class, reason=reason, hint="change its parameters")
     return adapter(value)
 
 
-def _takes(function: Callable[..., Any], arity: int) -> bool:
-    """Whether a call with that many positional arguments fits; True where that cannot be known."""
+def _accepts_arguments(function: Callable[..., Any], arity: int) -> bool:
+    """Return whether it can be called with so many positional arguments; True if that is unknown."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some builtins have no signature
@@ -189,8 +193,8 @@ def _takes(function: Callable[..., Any], arity: int) -> bool:
     return True
 
 
-def _kind_of(function: Function) -> str:
-    """Name of the nearest class that millstream itself defines."""
+def _class_name(function: Function) -> str:
+    """Return the name of the nearest base class that millstream defines."""
     return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__.startswith("millstream."))
 
 

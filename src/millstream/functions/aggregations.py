@@ -1,8 +1,8 @@
 """Built-in aggregates over fields, as a description that operators can vectorise.
 
-Promises: `Aggregations` is a complete `AggregateFunction`, so it works wherever one is taken, with SQL's rule for
-nulls (they are ignored; of no value only the count is known); `columns` says all there is to know for doing the
-same on whole columns.
+Promises: `Aggregations` is a complete `AggregateFunction`, so it can be used as one, with SQL's rule for nulls: they
+are ignored, and without values only the count is not null. `columns` describes the aggregates for operators that
+compute them on columns.
 Does not know: Arrow, windows or keys."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.types.row import Row
 
 
 class InvalidAggregations(UserError, TypeError):
-    """An aggregation that is none."""
+    """Invalid arguments of `Aggregations`."""
 
     hint = 'write Aggregations(total=Sum("amount"), n=Count())'
 
@@ -30,129 +30,135 @@ class InvalidAggregations(UserError, TypeError):
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """One aggregate over one field; `kind` names it."""
+    """One aggregate over one field; `kind` is its name."""
 
     field: str | int
     kind: ClassVar[str]
 
     def value_of(self, record: Any) -> Any:
-        """What the aggregate takes from a record; None is ignored."""
+        """Return the value of a record to aggregate; None is ignored."""
         return field_of(record, self.field)
 
     def empty(self) -> Any:
-        """The accumulator of no value."""
+        """Return an empty accumulator."""
         return None
 
     @abstractmethod
     def add(self, accumulator: Any, value: Any) -> Any:
-        """The accumulator after a value, which is not None."""
+        """Return the accumulator with one more value, which is not None."""
 
     @abstractmethod
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """The accumulator of both."""
+        """Merge two accumulators."""
 
     def result(self, accumulator: Any) -> Any:
-        """What the accumulator amounts to."""
+        """Return the result of an accumulator."""
         return accumulator
 
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """How many records, or how many values of a field that are not null."""
+    """The number of records, or of values of a field that are not null."""
 
     field: str | int | None = None  # type: ignore[assignment]
     kind: ClassVar[str] = "count"
 
     def value_of(self, record: Any) -> Any:
-        """Anything but None counts."""
+        """Return a value that is not None if the record counts."""
         return True if self.field is None else field_of(record, self.field)
 
     def empty(self) -> int:
-        """Zero."""
+        """Return 0."""
         return 0
 
     def add(self, accumulator: int, value: Any) -> int:
-        """One more."""
+        """Count one more value."""
         return accumulator + 1
 
     def merge(self, accumulator: int, other: int) -> int:
-        """Both counts."""
+        """Add two counts."""
         return accumulator + other
 
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
-    """The sum; None where there is no value."""
+    """The sum; None without values."""
 
     kind: ClassVar[str] = "sum"
 
     def add(self, accumulator: Any, value: Any) -> Any:
-        """The value more."""
+        """Add a value."""
         return value if accumulator is None else accumulator + value
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """Both sums."""
+        """Add two sums."""
         return accumulator if other is None else self.add(accumulator, other)
 
 
 @dataclass(frozen=True)
 class Min(Aggregate):
-    """The smallest value; None where there is none."""
+    """The smallest value; None without values."""
 
     kind: ClassVar[str] = "min"
 
     def add(self, accumulator: Any, value: Any) -> Any:
-        """The smaller."""
+        """Return the smaller one."""
         return value if accumulator is None or value < accumulator else accumulator
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """The smaller."""
+        """Return the smaller one."""
         return accumulator if other is None else self.add(accumulator, other)
 
 
 @dataclass(frozen=True)
 class Max(Aggregate):
-    """The largest value; None where there is none."""
+    """The largest value; None without values."""
 
     kind: ClassVar[str] = "max"
 
     def add(self, accumulator: Any, value: Any) -> Any:
-        """The larger."""
+        """Return the larger one."""
         return value if accumulator is None or value > accumulator else accumulator
 
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """The larger."""
+        """Return the larger one."""
         return accumulator if other is None else self.add(accumulator, other)
 
 
 @dataclass(frozen=True)
 class Avg(Aggregate):
-    """The mean, by true division; None where there is no value. Its accumulator is (count, sum)."""
+    """The mean, by true division; None without values. Its accumulator is (count, sum)."""
 
     kind: ClassVar[str] = "avg"
 
     def empty(self) -> tuple[int, Any]:
-        """No value, sum zero."""
+        """Return (0, 0)."""
         return 0, 0
 
     def add(self, accumulator: tuple[int, Any], value: Any) -> tuple[int, Any]:
-        """The value more."""
+        """Add a value."""
         return accumulator[0] + 1, accumulator[1] + value
 
     def merge(self, accumulator: tuple[int, Any], other: tuple[int, Any]) -> tuple[int, Any]:
-        """Both."""
+        """Add counts and sums."""
         return accumulator[0] + other[0], accumulator[1] + other[1]
 
     def result(self, accumulator: tuple[int, Any]) -> Any:
-        """Sum by count."""
+        """Return the sum divided by the count."""
         return accumulator[1] / accumulator[0] if accumulator[0] else None
 
 
 class Aggregations(AggregateFunction):
-    """Several aggregates at once: `Aggregations(count=Count(), total=Sum("amount"))`.
+    """An aggregate function that computes several built-in aggregates.
 
-    The result is a `Row` with those names, an accumulator a tuple in the same order. `columns` are the pairs
-    (name, aggregate)."""
+    The result is a `Row` with the names of the arguments, an accumulator is a tuple in the same order. `columns` are
+    the pairs (name, aggregate).
+
+    Example:
+        >>> from millstream.datastream.aggregations import Aggregations, Count, Sum
+        >>> totals = Aggregations(n=Count(), total=Sum("amount"))
+
+    """
 
     def __init__(self, **columns: Aggregate) -> None:
         _check(columns)
@@ -161,23 +167,23 @@ class Aggregations(AggregateFunction):
         self._make_row = Row(*columns)
 
     def create_accumulator(self) -> tuple[Any, ...]:
-        """The accumulator of no record."""
+        """Create an empty accumulator."""
         return tuple(aggregate.empty() for aggregate in self._aggregates)
 
     def add(self, value: Any, accumulator: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The accumulator after a record."""
+        """Add a record, and return the accumulator."""
         return tuple(
-            part if (taken := aggregate.value_of(value)) is None else aggregate.add(part, taken)
+            part if (field_value := aggregate.value_of(value)) is None else aggregate.add(part, field_value)
             for aggregate, part in zip(self._aggregates, accumulator, strict=True)
         )
 
     def get_result(self, accumulator: tuple[Any, ...]) -> Row:
-        """A row of the results."""
+        """Return a row of the results."""
         parts = zip(self._aggregates, accumulator, strict=True)
         return self._make_row(*(aggregate.result(part) for aggregate, part in parts))
 
     def merge(self, acc_a: tuple[Any, ...], acc_b: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The accumulator of both."""
+        """Merge two accumulators."""
         parts = zip(self._aggregates, acc_a, acc_b, strict=True)
         return tuple(aggregate.merge(a, b) for aggregate, a, b in parts)
 
@@ -193,8 +199,8 @@ class Aggregations(AggregateFunction):
 
 def _check(columns: Mapping[str, object]) -> None:
     if not columns:
-        raise InvalidAggregations(problem="no aggregate was given")
+        raise InvalidAggregations(problem="Aggregations needs at least one aggregate")
     for name, column in columns.items():
         if not isinstance(column, Aggregate):
-            given = f"the class {column.__name__}" if isinstance(column, type) else repr(column)
-            raise InvalidAggregations(problem=f"{name} must be an aggregate such as Sum('amount'), not {given}")
+            argument = f"the class {column.__name__}" if isinstance(column, type) else repr(column)
+            raise InvalidAggregations(problem=f"{name} must be an aggregate such as Sum('amount'), not {argument}")

@@ -1,6 +1,6 @@
-"""Asynchronous functions, and when a failed call is tried again.
+"""Asynchronous functions, and strategies for retries.
 
-Promises: a strategy's answers depend on the number of attempts alone.
+Promises: the decisions of a strategy depend only on the number of attempts.
 Does not know: event loops, capacity or order of results."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ExceptionPredicate = Callable[[Exception], bool] | None
 
 
 class InvalidRetryStrategy(UserError, ValueError):
-    """A retry strategy was given a number that is not positive."""
+    """A number of a retry strategy is not positive."""
 
     def __init__(self, parameter: str, value: float) -> None:
         self.parameter, self.value = parameter, value
@@ -28,20 +28,20 @@ class InvalidRetryStrategy(UserError, ValueError):
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which outcomes of a call lead to another try."""
+    """Which outcomes of a call lead to a retry."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """True for a result that is not good enough; None to take every result."""
+        """Return a predicate that is true for results that lead to a retry; None if every result is accepted."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """True for an error worth another try; None to fail at the first."""
+        """Return a predicate that is true for errors that lead to a retry; None if the first error fails the job."""
 
 
 @dataclass(frozen=True)
 class RetryPredicate(AsyncRetryPredicate[OUT]):
-    """A predicate made of two callables."""
+    """A retry predicate of two callables."""
 
     _result_predicate: ResultPredicate
     _exception_predicate: ExceptionPredicate
@@ -51,32 +51,32 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
         object.__setattr__(self, "_exception_predicate", exception_predicate)
 
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """The callable for results."""
+        """Return the predicate of results."""
         return self._result_predicate
 
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """The callable for errors."""
+        """Return the predicate of errors."""
         return self._exception_predicate
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether, and after how long, a call is tried again."""
+    """Whether, and after which delay, a call is retried."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether another try may follow after that many."""
+        """Return whether another attempt may follow after so many attempts."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait before the next try, in milliseconds."""
+        """Return the delay before the next attempt, in milliseconds."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Which outcomes lead to another try."""
+        """Return which outcomes lead to a retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Never try again."""
+        """Create a strategy without retries."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -86,7 +86,15 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate,
         exception_predicate: ExceptionPredicate,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again after the same time, that many times."""
+        """Create a strategy with a fixed delay before each retry.
+
+        Args:
+            max_attempts: The number of attempts that a retry may follow.
+            backoff_time_millis: The delay in milliseconds.
+            result_predicate: True for results that lead to a retry; None for none.
+            exception_predicate: True for errors that lead to a retry; None for none.
+
+        """
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
@@ -98,7 +106,17 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
         result_predicate: ResultPredicate,
         exception_predicate: ExceptionPredicate,
     ) -> AsyncRetryStrategy[Any]:
-        """Try again after a time that grows by `multiplier` up to `max_retry_delay`."""
+        """Create a strategy with a delay that grows with each retry.
+
+        Args:
+            max_attempts: The number of attempts that a retry may follow.
+            initial_delay: The first delay in milliseconds.
+            max_retry_delay: The longest delay in milliseconds.
+            multiplier: The factor between two delays.
+            result_predicate: True for results that lead to a retry; None for none.
+            exception_predicate: True for errors that lead to a retry; None for none.
+
+        """
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
@@ -106,24 +124,24 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 @dataclass(frozen=True)
 class NoRetryStrategy(AsyncRetryStrategy[OUT]):
-    """One try and no more."""
+    """A strategy without retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """-1: there is no next try."""
+        """Return -1: there is no next attempt."""
         return -1
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """No outcome leads to another try."""
+        """Return a predicate without conditions: no outcome leads to a retry."""
         return RetryPredicate(None, None)
 
 
 @dataclass(frozen=True)
 class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
-    """The same wait before each try."""
+    """A strategy with the same delay before each retry."""
 
     max_attempts: int
     backoff_time_millis: int
@@ -134,21 +152,21 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         _require_positive(max_attempts=self.max_attempts, backoff_time_millis=self.backoff_time_millis)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """True up to `max_attempts`."""
+        """Return whether `max_attempts` is not exceeded."""
         return current_attempts <= self.max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """The fixed wait."""
+        """Return the fixed delay."""
         return self.backoff_time_millis
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """The predicates given."""
+        """Return the predicates of the strategy."""
         return RetryPredicate(self.result_predicate, self.exception_predicate)
 
 
 @dataclass(frozen=True)
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
-    """A wait that grows with each try."""
+    """A strategy with a delay that grows with each retry."""
 
     max_attempts: int
     initial_delay: int
@@ -166,18 +184,19 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
         )
 
     def can_retry(self, current_attempts: int) -> bool:
-        """True up to `max_attempts`."""
+        """Return whether `max_attempts` is not exceeded."""
         return current_attempts <= self.max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """`initial_delay` before the second try, then each wait times `multiplier`, in whole milliseconds."""
+        """Return the delay: `initial_delay` before the second attempt, then multiplied each time; whole
+        milliseconds."""
         delay = self.initial_delay
         for _ in range(1, current_attempts):
             delay = int(min(delay * self.multiplier, self.max_retry_delay))
         return delay
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """The predicates given."""
+        """Return the predicates of the strategy."""
         return RetryPredicate(self.result_predicate, self.exception_predicate)
 
 
@@ -185,14 +204,14 @@ NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Calls a slow system for each record without making the next record wait."""
+    """A function that makes an asynchronous call for each record, so that calls of several records run concurrently."""
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """The records that take the place of `value`, when the call has come back."""
+        """Make the call for a record, and return the records that replace it."""
 
     def timeout(self, value: IN) -> list[OUT]:
-        """The records for a call that took too long; by default that fails the job."""
+        """Return the records for a call that exceeded the timeout; by default the job fails."""
         message = f"the asynchronous call for {value!r} took longer than its timeout"
         raise TimeoutError(message)
 

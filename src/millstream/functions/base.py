@@ -1,6 +1,6 @@
 """The base of all user functions, and the context in which they run.
 
-Promises: `open` is called once before the first record of a subtask's life, `close` once after the last.
+Promises: `open` is called once before the first record of a subtask, `close` once after the last.
 Does not know: how a context is implemented; the runtime subclasses these."""
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class DistributedCache(ABC):
         """Return the path of the local copy of a file or directory."""
 
 
-class Function(ABC):  # noqa: B024 - users subclass one of its kinds, each of which is abstract
+class Function(ABC):  # noqa: B024 - its subclasses are abstract
     """The base class of all user functions."""
 
     def open(self, runtime_context: RuntimeContext) -> None:

@@ -22,59 +22,59 @@ OUT = TypeVar("OUT")
 
 
 class BroadcastBaseContext(ABC):
-    """What both sides may ask."""
+    """The context of both sides."""
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Event time of the record, or of the timer that fires; None where the stream has none."""
+        """Return the timestamp of the record, or of the timer that fires; None if records have no timestamps."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time, in milliseconds."""
+        """Return the processing time in milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The watermark the operator has seen."""
+        """Return the current watermark of the operator."""
 
 
 class BroadcastSideContext(BroadcastBaseContext):
-    """What the broadcast side may ask: it can write."""
+    """The context of the broadcast side, which can write broadcast state."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The broadcast state of that descriptor."""
+        """Return the broadcast state of a descriptor."""
 
 
 class OtherSideContext(BroadcastBaseContext):
-    """What the other side may ask: it can only read."""
+    """The context of the other side, which can only read broadcast state."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The broadcast state of that descriptor, for reading."""
+        """Return the broadcast state of a descriptor, read-only."""
 
 
 class KeyedOtherSideContext(OtherSideContext):
-    """What the other side may ask when it is keyed."""
+    """The context of the other side if it is keyed."""
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Reads time and sets timers of the current key."""
+        """Return the timer service, which reads the time and registers timers of the current key."""
 
     @abstractmethod
     def get_current_key(self) -> Any:
-        """Key of the record, or of the timer that fires."""
+        """Return the key of the record, or of the timer that fires."""
 
 
 class KeyedOtherSideTimerContext(KeyedOtherSideContext):
-    """What a keyed function may ask while a timer fires."""
+    """The context of a call of `on_timer`."""
 
     @abstractmethod
     def time_domain(self) -> TimeDomain:
-        """Whether event time or processing time reached the timer."""
+        """Return whether the timer is an event-time or a processing-time timer."""
 
 
 class BaseBroadcastProcessFunction(Function):
-    """Common part of the two broadcast functions."""
+    """The base class of the two broadcast functions."""
 
     BaseContext: TypeAlias = BroadcastBaseContext
     Context: TypeAlias = BroadcastSideContext
@@ -86,11 +86,11 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[OUT] | None:
-        """The records that follow from one of the stream."""
+        """Process a record of the stream, and return or yield results."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: BroadcastProcessFunction.Context) -> Iterable[OUT] | None:
-        """The records that follow from one of the broadcast stream; called in every subtask."""
+        """Process a record of the broadcast stream, in every subtask, and return or yield results."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
@@ -101,16 +101,16 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
 
     @abstractmethod
     def process_element(self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext) -> Iterable[OUT] | None:
-        """The records that follow from one of the keyed stream."""
+        """Process a record of the keyed stream, and return or yield results."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[OUT] | None:
-        """The records that follow from one of the broadcast stream; called in every subtask."""
+        """Process a record of the broadcast stream, in every subtask, and return or yield results."""
 
     def on_timer(
         self,
         timestamp: int,
         ctx: KeyedBroadcastProcessFunction.OnTimerContext,
     ) -> Iterable[OUT] | None:
-        """The records that follow from a timer of this key that fires."""
+        """Process a timer of the current key that fires, and return or yield results."""
         return None

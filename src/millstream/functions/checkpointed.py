@@ -1,8 +1,8 @@
-"""Functions that keep state of their subtask: filled when an epoch ends, read when a subtask starts anew.
+"""Functions with operator state: it is written at the end of an epoch, and read when a subtask starts again.
 
-Promises: Flink's interface. Epochs are the snapshot points: `snapshot_state` is called at the end of every epoch,
-whether or not a checkpoint follows, so whatever a function has put into state by then is what it starts from again.
-Does not know: how state is stored or dealt out."""
+Promises: Flink's interface. `snapshot_state` is called at the end of every epoch, whether or not a checkpoint follows;
+a function that starts again is initialized from what it wrote then.
+Does not know: how state is stored or redistributed."""
 
 from __future__ import annotations
 
@@ -21,71 +21,71 @@ if TYPE_CHECKING:  # state descriptors hold functions, so only one of the two ma
 
 
 class OperatorStateStore(ABC):
-    """Hands out state of the subtask, not of a key."""
+    """Access to operator state: state of the subtask, not of a key."""
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list whose elements are dealt out evenly when the parallelism changes."""
+        """Return a list state whose elements are redistributed evenly when the parallelism changes."""
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list; after a restore every subtask has the elements of all."""
+        """Return a list state; after a restore every subtask has the elements of all subtasks."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """A map that every subtask must fill alike."""
+        """Return a broadcast state; every subtask must make the same changes to it."""
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:
-        """The names of the lists asked for."""
+        """Return the names of the list states."""
 
     @abstractmethod
     def get_registered_broadcast_state_names(self) -> set[str]:
-        """The names of the broadcast states asked for."""
+        """Return the names of the broadcast states."""
 
 
 class FunctionInitializationContext(ABC):
-    """What a function may ask while it is initialised."""
+    """The context of `initialize_state`."""
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether earlier epochs may have left state: False only before the first epoch of a job."""
+        """Return whether there may be state of earlier epochs: False only before the first epoch of a job."""
 
     @abstractmethod
     def get_restored_checkpoint_id(self) -> int | None:
-        """The number of the epoch whose state this is; None before the first one."""
+        """Return the number of the epoch that wrote the state; None before the first one."""
 
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
-        """State of the subtask."""
+        """Return the store of operator state."""
 
     @abstractmethod
     def get_keyed_state_store(self) -> KeyedStateStore:
-        """State of keys; may be asked for here and used while records are processed."""
+        """Return the store of keyed state; states can be created here and used while records are processed."""
 
 
 class FunctionSnapshotContext(ABC):
-    """What a function may ask at the end of an epoch."""
+    """The context of `snapshot_state`."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
-        """The number of the epoch that ends."""
+        """Return the number of the epoch that ends."""
 
     @abstractmethod
     def get_checkpoint_timestamp(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
 
 
 class CheckpointedFunction(ABC):
-    """A mixin for functions whose fields matter: they are written to state at the end of every epoch.
+    """A mixin for functions that keep operator state, which is written at the end of every epoch.
 
-    A subtask may move to another process between epochs, and a failed try is thrown away: then the function is made
-    again as the program built it, `initialize_state` and `open` are called, in this order, and it goes on."""
+    A subtask may move to another process between epochs, and a failed attempt is discarded. Then the function is
+    created again as the program built it, and `initialize_state` and `open` are called, in this order."""
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Take state handles, and what they hold. Called before `open`."""
+        """Create states, and read their content. Called before `open`."""
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Put what must not be lost into state. Called at the end of every epoch."""
+        """Write to state what must not be lost. Called at the end of every epoch."""

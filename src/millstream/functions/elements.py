@@ -1,7 +1,7 @@
 """Functions called once per record: map, flat map, filter, reduce, aggregate, key, partition, sink, source.
 
 Promises: PyFlink's classes with PyFlink's method names.
-Does not know: keys, time or state beyond what `open` hands over."""
+Does not know: keys, time or state, except through the context of `open`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from millstream.functions.type_variables import ACC, IN, IN2, OUT, K, T
 
 
 class NoPythonFunction(UserError, TypeError):
-    """A source or sink function was asked for by something that cannot run here, such as a Java class name."""
+    """The argument of a source or sink function cannot run here, such as the name of a Java class."""
 
     hint = "pass a Python callable, or subclass the function and override its method"
 
-    def __init__(self, kind: str, given: object) -> None:
-        self.kind, self.given = kind, given
-        super().__init__(f"{kind} cannot be made of {given!r}: millstream runs no Java user code")
+    def __init__(self, function_type: str, argument: object) -> None:
+        self.function_type, self.argument = function_type, argument
+        super().__init__(f"{function_type} cannot be created from {argument!r}: millstream runs no Java user code")
 
 
 class MapFunction(Function, Generic[IN, OUT]):
@@ -129,17 +129,17 @@ class SinkFunction(Function):
 
     def __init__(self, sink_func: Callable[[Any], Any] | None = None) -> None:
         if sink_func is not None and not callable(sink_func):
-            raise NoPythonFunction(kind="a sink function", given=sink_func)
+            raise NoPythonFunction(function_type="a sink function", argument=sink_func)
         self._sink_func = sink_func
 
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Process one record."""
         if self._sink_func is None:
-            raise NoPythonFunction(kind="a sink function", given=None)
+            raise NoPythonFunction(function_type="a sink function", argument=None)
         self._sink_func(value)
 
     class Context(ABC):
-        """The time, as a sink function can read it."""
+        """The context of a sink function."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -159,13 +159,13 @@ class SourceFunction(Function):
 
     def __init__(self, source_func: Callable[[SourceFunction.SourceContext], Any] | None = None) -> None:
         if source_func is not None and not callable(source_func):
-            raise NoPythonFunction(kind="a source function", given=source_func)
+            raise NoPythonFunction(function_type="a source function", argument=source_func)
         self._source_func = source_func
 
     def run(self, ctx: SourceFunction.SourceContext) -> None:
         """Emit records until the source ends or is cancelled."""
         if self._source_func is None:
-            raise NoPythonFunction(kind="a source function", given=None)
+            raise NoPythonFunction(function_type="a source function", argument=None)
         self._source_func(ctx)
 
     def cancel(self) -> None:

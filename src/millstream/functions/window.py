@@ -1,6 +1,6 @@
 """Functions over the content of a window, keyed or not.
 
-Promises: PyFlink's classes; state of a window is the function's to clear.
+Promises: PyFlink's classes; a function clears the state of its windows itself.
 Does not know: when a window fires."""
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ W = TypeVar("W")
 
 
 class AllWindowContext(ABC, Generic[W]):
-    """What a function may ask about the window it is called for."""
+    """The context of a function of a window without keys."""
 
     @abstractmethod
     def window(self) -> W:
-        """The window."""
+        """Return the window."""
 
     @abstractmethod
     def window_state(self) -> KeyedStateStore:
-        """State of this key and this window; clear it in the function's `clear`."""
+        """Return the store of state of this key and window; the function clears it in `clear`."""
 
     @abstractmethod
     def global_state(self) -> KeyedStateStore:
-        """State of this key, shared by its windows."""
+        """Return the store of state of this key, which its windows share."""
 
 
 class WindowContext(AllWindowContext[W]):
-    """An `AllWindowContext` that also tells the time."""
+    """The context of a function of a keyed window, with access to the time."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Processing time, in milliseconds."""
+        """Return the processing time in milliseconds."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """The watermark the operator has seen."""
+        """Return the current watermark of the operator."""
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -50,7 +50,7 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The records that the window amounts to."""
+        """Evaluate a window, and return or yield results."""
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -58,7 +58,7 @@ class AllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
-        """The records that the window amounts to."""
+        """Evaluate a window, and return or yield results."""
 
 
 class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
@@ -68,10 +68,10 @@ class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
     @abstractmethod
     def process(self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """The records that the window amounts to."""
+        """Evaluate a window, and return or yield results."""
 
     def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
-        """Clear state of the window; called when the window is dropped for good."""
+        """Clear state of the window; called when the window is removed."""
 
 
 class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
@@ -81,23 +81,23 @@ class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
 
     @abstractmethod
     def process(self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]) -> Iterable[OUT]:
-        """The records that the window amounts to."""
+        """Evaluate a window, and return or yield results."""
 
     def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
-        """Clear state of the window; called when the window is dropped for good."""
+        """Clear state of the window; called when the window is removed."""
 
 
 class PassThroughWindowFunction(WindowFunction[IN, IN, KEY, W]):
-    """Emits the content of a window as it is."""
+    """Emits the content of a window unchanged."""
 
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[IN]:
-        """The inputs."""
+        """Yield the content of the window."""
         yield from inputs
 
 
 class PassThroughAllWindowFunction(AllWindowFunction[IN, IN, W]):
-    """Emits the content of a window as it is."""
+    """Emits the content of a window unchanged."""
 
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[IN]:
-        """The inputs."""
+        """Yield the content of the window."""
         yield from inputs

@@ -31,10 +31,10 @@ class UnboundedInBatch(UserError):
     def __init__(self, sources: list[str]) -> None:
         self.sources = sources
         names = ", ".join(f"'{name}'" for name in sources)
-        super().__init__(f"in BATCH mode every source must end, but {names} never does")
+        super().__init__(f"in BATCH mode every source must be bounded, but {names} is unbounded")
 
 
-def for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) -> StreamGraph:
+def rewrite_for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) -> StreamGraph:
     """Return the graph for a runtime mode: STREAMING, BATCH or AUTOMATIC.
 
     With `combine`, a batch job runs a combiner before the exchange for every reduce function, not only for those that
@@ -75,14 +75,14 @@ def _edge(edge: StreamEdge, graph: StreamGraph, combine: bool) -> StreamEdge:
     spec, partitioner = downstream.spec, edge.partitioner
     if isinstance(partitioner, ElidedHash):
         return replace(edge, partitioner=Hash(partitioner.key, downstream.max_parallelism))
-    if isinstance(spec, ReduceSpec) and isinstance(partitioner, Hash) and _combines(spec.function, combine):
+    if isinstance(spec, ReduceSpec) and isinstance(partitioner, Hash) and _can_combine(spec.function, combine):
         return replace(edge, partitioner=replace(partitioner, reduce=spec.function))
     if isinstance(upstream.spec, ReinterpretSpec) and isinstance(edge.partitioner, Forward) and _is_keyed(downstream):
         return replace(edge, partitioner=Hash(upstream.spec.key, downstream.max_parallelism))
     return edge
 
 
-def _combines(function: ReduceFunction, combine: bool) -> bool:
+def _can_combine(function: ReduceFunction, combine: bool) -> bool:
     """Whether a combiner may call the function: the order of records must not matter, and it must not need `open`."""
     if getattr(function, "order_free", False):
         return True

@@ -73,7 +73,7 @@ def execution_plan(job: JobGraph) -> ExecutionPlan:
 
 def _task(job: JobGraph, vertex: JobVertex) -> TaskSpec:
     chain_index = {node.id: index for index, node in enumerate(vertex.nodes)}
-    by_id = {node.id: node for other in job.vertices for node in other.nodes}
+    by_id = {node.id: node for job_vertex in job.vertices for node in job_vertex.nodes}
     inputs, outputs = [], []
     for edge in job.edges:
         stream_edge = edge.stream_edge

@@ -35,16 +35,18 @@ class ChainRow:
 
 def printable(name: str) -> str:
     """Return a name on one line, with invisible characters escaped."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in name)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in name
+    )
 
 
-def numbered(plan: ExecutionPlan) -> dict[str, int]:
+def number_vertices(plan: ExecutionPlan) -> dict[str, int]:
     """Return a short number for each vertex, by level, for texts and pictures."""
     by_level = sorted(plan.vertices, key=lambda planned: planned.level)
     return {planned.vertex.id: number for number, planned in enumerate(by_level, 1)}
 
 
-def counts(plan: ExecutionPlan) -> list[str]:
+def describe_counts(plan: ExecutionPlan) -> list[str]:
     """Return the numbers of levels, vertices, exchanges and slots, as text."""
     return [
         _count(plan.levels, "level"),
@@ -54,7 +56,7 @@ def counts(plan: ExecutionPlan) -> list[str]:
     ]
 
 
-def operator_kind(node: StreamNode) -> str:
+def operator_category(node: StreamNode) -> str:
     """Return `source`, `sink` or `keyed`; empty for other operators."""
     if node.source is not None:
         return "source"
@@ -66,33 +68,33 @@ def operator_kind(node: StreamNode) -> str:
 def chain_rows(vertex: JobVertex) -> list[ChainRow]:
     """Return the operators of a chain, each after its input."""
     nodes = {node.id: node for node in vertex.nodes}
-    below: dict[int, list[StreamEdge]] = {}
+    edges_below: dict[int, list[StreamEdge]] = {}
     for edge in vertex.inner:
-        below.setdefault(edge.upstream, []).append(edge)
+        edges_below.setdefault(edge.upstream, []).append(edge)
     rows: list[ChainRow] = []
-    waiting = [ChainRow(vertex.nodes[0])]
-    while waiting:
-        row = waiting.pop()
+    pending = [ChainRow(vertex.nodes[0])]
+    while pending:
+        row = pending.pop()
         rows.append(row)
-        edges = below.get(row.node.id, ())
+        edges = edges_below.get(row.node.id, ())
         depth = row.depth + (len(edges) > 1)
-        waiting += [ChainRow(nodes[edge.downstream], depth, edge.tag) for edge in reversed(edges)]
+        pending += [ChainRow(nodes[edge.downstream], depth, edge.tag) for edge in reversed(edges)]
     return rows
 
 
 def key_group_ranges(planned: PlannedVertex) -> str:
-    """The key groups of each subtask; empty for a vertex without keys."""
-    keyed = any(node.key_type is not None for node in planned.vertex.nodes)
-    if not keyed and not any(isinstance(edge.partitioner, Hash) for edge in planned.task.inputs):
+    """Return the key groups of each subtask; empty for a vertex without keys."""
+    has_keyed_operator = any(node.key_type is not None for node in planned.vertex.nodes)
+    if not has_keyed_operator and not any(isinstance(edge.partitioner, Hash) for edge in planned.task.inputs):
         return ""
     count = planned.task.parallelism
     subtasks = list(range(count)) if count <= _RANGES_SHOWN else [*range(_RANGES_SHOWN - 2), -1, count - 1]
-    shown = (planned.key_groups(subtask) if subtask >= 0 else None for subtask in subtasks)
-    return " ".join("..." if each is None else f"{each.start}-{each.end}" for each in shown)
+    ranges = (planned.key_groups(subtask) if subtask >= 0 else None for subtask in subtasks)
+    return " ".join("..." if key_groups is None else f"{key_groups.start}-{key_groups.end}" for key_groups in ranges)
 
 
 def exchange_label(edge: JobEdge) -> str:
-    """The partitioner, with the side output it carries."""
+    """Return the partitioner, with the side output of the exchange."""
     tag = edge.stream_edge.tag
     return edge.stream_edge.partitioner.name + ("" if tag is None else f" '{printable(tag)}'")
 
@@ -102,8 +104,8 @@ def exchange_label(edge: JobEdge) -> str:
 
 def text(plan: ExecutionPlan) -> str:
     """Return the plan as text: levels, chains, and exchanges with their reasons."""
-    numbers = numbered(plan)
-    lines = [f"job '{printable(plan.job.name)}': {', '.join(counts(plan))}"]
+    numbers = number_vertices(plan)
+    lines = [f"job '{printable(plan.job.name)}': {', '.join(describe_counts(plan))}"]
     for level in range(plan.levels):
         lines += ["", f"level {level}"]
         for planned in plan.at_level(level):
@@ -122,7 +124,7 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
     lines = [f"  [{numbers[vertex.id]}] {', '.join(facts)}"]
     rows = [
         (
-            operator_kind(row.node),
+            operator_category(row.node),
             "  " * row.depth
             + printable(row.node.name)
             + ("" if row.tag is None else f" (reads '{printable(row.tag)}')"),
@@ -131,7 +133,7 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
         )
         for row in chain_rows(vertex)
     ]
-    lines += [f"      {line}" for line in aligned(rows)]
+    lines += [f"      {line}" for line in align_columns(rows)]
     names = {node.id: printable(node.name) for node in vertex.nodes}
     exchanges = [
         (
@@ -144,53 +146,54 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
         for edge in plan.job.edges
         if edge.upstream == vertex.id
     ]
-    lines += [f"      {line}" for line in aligned(exchanges)]
+    lines += [f"      {line}" for line in align_columns(exchanges)]
     return lines
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return rows as lines with columns of equal width; a column that is empty in all rows is left out."""
     used = [column for column in zip(*rows, strict=True) if any(column)]
     padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in used)
     return ["  ".join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
-def _count(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+def _count(count: int, singular: str, plural: str = "") -> str:
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 # ------------------------------------------------------------------------------------------------------------- JSON
 
 
 def flink_json(graph: StreamGraph) -> str:
-    """The plan as `get_execution_plan()` of Flink gives it: sinks last, and every predecessor on the "second" side."""
+    """Return the plan in the form of Flink's `get_execution_plan()`: sinks last, every predecessor with side
+    "second"."""
     ordered = sorted(graph.nodes, key=lambda node: (node.sink is not None, node.id))
     return json.dumps({"nodes": [_json_node(graph, node) for node in ordered]}, indent=2)
 
 
 def _json_node(graph: StreamGraph, node: StreamNode) -> dict[str, Any]:
     pact = "Data Source" if node.source is not None else "Data Sink" if node.sink is not None else "Operator"
-    described: dict[str, Any] = {
+    description: dict[str, Any] = {
         "id": node.id,
         "type": node.name,
         "pact": pact,
         "contents": node.description or node.name,
         "parallelism": node.parallelism,
     }
-    # Flink decides "first" or "second" by a list that is never empty at that point; its visualizer ignores the word.
+    # Flink always writes "second" here, and its visualizer ignores the value.
     predecessors = [
         {"id": edge.upstream, "ship_strategy": edge.partitioner.name, "side": "second"}
         for edge in graph.inputs(node.id)
     ]
-    return {**described, "predecessors": predecessors} if predecessors else described
+    return {**description, "predecessors": predecessors} if predecessors else description
 
 
 # ---------------------------------------------------------------------------------------------------------- Mermaid
 
 
 def mermaid(plan: ExecutionPlan) -> str:
-    """The plan as a Mermaid flowchart: a box for each level, in it one for each chain."""
-    numbers = numbered(plan)
+    """Return the plan as a Mermaid flowchart: a box for each level, and in it a box for each chain."""
+    numbers = number_vertices(plan)
     lines = ["flowchart LR"]
     for level in range(plan.levels):
         lines.append(f'  subgraph L{level}["level {level}"]')
@@ -207,7 +210,7 @@ def _mermaid_vertex(vertex: JobVertex, number: int) -> Iterable[str]:
     shapes = {"source": ('(["', '"])'), "sink": ('[["', '"]]')}
     yield f'    subgraph V{number}["{number}: parallelism {vertex.parallelism}"]'
     for node in vertex.nodes:
-        before, after = shapes.get(operator_kind(node), ('["', '"]'))
+        before, after = shapes.get(operator_category(node), ('["', '"]'))
         yield f"      N{node.id}{before}{_mermaid_text(printable(node.name))}{after}"
     for edge in vertex.inner:
         label = "" if edge.tag is None else f'|"{_mermaid_text(printable(edge.tag))}"|'

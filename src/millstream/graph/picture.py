@@ -19,11 +19,11 @@ from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
 from millstream.graph.explain import (
     ChainRow,
     chain_rows,
-    counts,
+    describe_counts,
     exchange_label,
     key_group_ranges,
-    numbered,
-    operator_kind,
+    number_vertices,
+    operator_category,
     printable,
 )
 from millstream.graph.job_graph import JobEdge
@@ -76,14 +76,14 @@ def svg(plan: ExecutionPlan) -> str:
         columns[box.level].append(box)
     for box in boxes.values():
         box.height = max(box.height, _PORT * (1 + max(len(box.before), len(box.after))))
-    columns = _ordered(columns)
-    _place(columns)
-    lefts, widths, rooms = _across(plan, columns)
-    title = ", ".join(counts(plan))
-    name = _cut(printable(plan.job.name), 600)
+    columns = _order_boxes(columns)
+    _set_positions(columns)
+    lefts, widths, rooms = _horizontal_layout(plan, columns)
+    title = ", ".join(describe_counts(plan))
+    name = _shorten(printable(plan.job.name), 600)
     width = max(lefts[-1] + widths[-1] + _MARGIN, _MARGIN * 2 + 1.5 * _width(name), 420)
     bottom = max(box.y + box.height for column in columns for box in column) + 20
-    numbers = numbered(plan)
+    numbers = number_vertices(plan)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{bottom + 44:.0f}" '
         f'viewBox="0 0 {width:.0f} {bottom + 44:.0f}" role="img">',
@@ -102,7 +102,7 @@ def svg(plan: ExecutionPlan) -> str:
     for edge, route in zip(plan.job.edges, routes, strict=True):
         parts += _arrow(plan, edge, route, lefts, widths, rooms)
     for vertex_id, box in boxes.items():
-        parts += _drawn(box, lefts[box.level], numbers[vertex_id])
+        parts += _draw_box(box, lefts[box.level], numbers[vertex_id])
     parts += _legend(plan, bottom + 22)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -112,7 +112,7 @@ def svg(plan: ExecutionPlan) -> str:
 
 def _box(planned: PlannedVertex) -> _Box:
     rows = chain_rows(planned.vertex)
-    widest = max(_INDENT * row.depth + _width(_cut(_row_text(row), _WIDEST_NAME)) for row in rows)
+    widest = max(_INDENT * row.depth + _width(_shorten(_row_text(row), _WIDEST_NAME)) for row in rows)
     return _Box(planned.level, planned, max(widest + 2 * _PAD + 16, 130), _HEAD + _ROW * len(rows) + 8)
 
 
@@ -120,13 +120,13 @@ def _route(boxes: dict[str, _Box], edge: JobEdge) -> list[_Box]:
     """Return the boxes that an arrow passes, one for each level."""
     first, last = boxes[edge.upstream], boxes[edge.downstream]
     route = [first, *(_Box(level, None, height=_PORT) for level in range(first.level + 1, last.level)), last]
-    for one, next_one in pairwise(route):
-        one.after.append(next_one)
-        next_one.before.append(one)
+    for box, next_box in pairwise(route):
+        box.after.append(next_box)
+        next_box.before.append(box)
     return route
 
 
-def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
+def _order_boxes(columns: list[list[_Box]]) -> list[list[_Box]]:
     """Order the boxes of each column from top to bottom by repeated sweeps, to reduce crossings."""
     best, fewest = [column[:] for column in columns], _crossings(columns)
     for sweep in range(_SWEEPS):
@@ -134,12 +134,14 @@ def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
             break
         forward = sweep % 2 == 0
         for column in columns if forward else reversed(columns):
-            places = {id(box): place for each in columns for place, box in enumerate(each)}
-            wanted = {
-                id(box): _mean([places[id(near)] for near in (box.before if forward else box.after)], places[id(box)])
+            indexes = {id(box): index for column_boxes in columns for index, box in enumerate(column_boxes)}
+            mean_index = {
+                id(box): _mean(
+                    [indexes[id(neighbour)] for neighbour in (box.before if forward else box.after)], indexes[id(box)]
+                )
                 for box in column
             }
-            column.sort(key=lambda box: wanted[id(box)])
+            column.sort(key=lambda box: mean_index[id(box)])
         crossings = _crossings(columns)
         if crossings < fewest:
             best, fewest = [column[:] for column in columns], crossings
@@ -149,20 +151,27 @@ def _ordered(columns: list[list[_Box]]) -> list[list[_Box]]:
 def _crossings(columns: list[list[_Box]]) -> int:
     count = 0
     for column, following in pairwise(columns):
-        place = {id(box): index for index, box in enumerate(following)}
-        ends = [place[id(near)] for box in column for near in sorted(box.after, key=lambda near: place[id(near)])]
-        count += sum(one > other for index, one in enumerate(ends) for other in ends[index + 1 :])
+        index_of = {id(box): index for index, box in enumerate(following)}
+        ends = [
+            index_of[id(neighbour)]
+            for box in column
+            for neighbour in sorted(box.after, key=lambda neighbour: index_of[id(neighbour)])
+        ]
+        count += sum(end > later_end for index, end in enumerate(ends) for later_end in ends[index + 1 :])
     return count
 
 
-def _place(columns: list[list[_Box]]) -> None:
+def _set_positions(columns: list[list[_Box]]) -> None:
     """Set the y coordinate of each box: near the mean of its neighbours, and below the box above it."""
     for column in columns:
         _stack(column, [0.0] * len(column))
     for _ in range(_SWEEPS):
         for side in ("before", "after"):
             for column in columns if side == "before" else reversed(columns):
-                _stack(column, [_mean([near.centre for near in getattr(box, side)], box.centre) for box in column])
+                _stack(
+                    column,
+                    [_mean([neighbour.centre for neighbour in getattr(box, side)], box.centre) for box in column],
+                )
     top = min(box.y for column in columns for box in column)
     for column in columns:
         for box in column:
@@ -188,12 +197,12 @@ def _stack(column: list[_Box], centres: Sequence[float]) -> None:
         box.y = offset + shift - box.height / 2
 
 
-def _across(plan: ExecutionPlan, columns: list[list[_Box]]) -> tuple[list[float], list[float], list[float]]:
+def _horizontal_layout(plan: ExecutionPlan, columns: list[list[_Box]]) -> tuple[list[float], list[float], list[float]]:
     """Return the left side and the width of each level, and the space for labels before it."""
     widths = [max(box.width for box in column) for column in columns]
     rooms = [0.0] * len(columns)
     for edge, level in zip(plan.job.edges, plan.edge_levels, strict=True):
-        rooms[level] = max(rooms[level], _width(_cut(exchange_label(edge), _WIDEST_LABEL), 11) + 24)
+        rooms[level] = max(rooms[level], _width(_shorten(exchange_label(edge), _WIDEST_LABEL), 11) + 24)
     lefts = [float(_MARGIN)]
     for width, room in zip(widths, rooms[1:], strict=False):
         lefts.append(lefts[-1] + width + _CURVE + room)
@@ -213,71 +222,74 @@ def _arrow(
 ) -> Iterable[str]:
     nodes = {node.id: node for vertex in plan.job.vertices for node in vertex.nodes}
     ends = edge.stream_edge
-    label = _cut(exchange_label(edge), _WIDEST_LABEL)
+    label = _shorten(exchange_label(edge), _WIDEST_LABEL)
     path = ""
-    for one, other in pairwise(route):
-        x = lefts[one.level] + (one.width if one.planned else widths[one.level])
-        y = one.port(one.after, _turn(one, other, edge, plan, "after"))
-        to_x = lefts[other.level]
-        to_y = other.port(other.before, _turn(other, one, edge, plan, "before"))
-        flat = to_x - rooms[other.level]
-        start = lefts[one.level] + widths[one.level] + 10
+    for box, next_box in pairwise(route):
+        x = lefts[box.level] + (box.width if box.planned else widths[box.level])
+        y = box.port(box.after, _turn(box, next_box, edge, plan, "after"))
+        to_x = lefts[next_box.level]
+        to_y = next_box.port(next_box.before, _turn(next_box, box, edge, plan, "before"))
+        flat = to_x - rooms[next_box.level]
+        start = lefts[box.level] + widths[box.level] + 10
         middle = (start + flat) / 2
         path += f"{'L' if path else 'M'}{x:.1f},{y:.1f}L{start:.1f},{y:.1f}"
         path += f"C{middle:.1f},{y:.1f} {middle:.1f},{to_y:.1f} {flat:.1f},{to_y:.1f}L{to_x:.1f},{to_y:.1f}"
-    told = (
+    tooltip = (
         f"{printable(nodes[ends.upstream].name)} to {printable(nodes[ends.downstream].name)}: "
         f"{exchange_label(edge)}, because {edge.reason.value}"
     )
-    yield f'<g><title>{escape(told)}</title><path class="arrow" d="{path}" marker-end="url(#head)"/>'
+    yield f'<g><title>{escape(tooltip)}</title><path class="arrow" d="{path}" marker-end="url(#head)"/>'
     yield f'<text class="label" text-anchor="end" x="{to_x - 13:.1f}" y="{to_y - 5:.1f}">{escape(label)}</text></g>'
 
 
 def _turn(box: _Box, neighbour: _Box, edge: JobEdge, plan: ExecutionPlan, side: str) -> int:
     """Return the port of a box that an arrow uses: ports are ordered as their neighbours, from top to bottom."""
-    others: list[_Box] = getattr(box, side)
-    turn = sorted(range(len(others)), key=lambda place: (others[place].centre, place))
-    twins = [place for place in turn if others[place] is neighbour]
-    if len(twins) == 1:
-        return turn.index(twins[0])
-    same = [
-        each.index for each in plan.job.edges if (each.upstream, each.downstream) == (edge.upstream, edge.downstream)
+    neighbours: list[_Box] = getattr(box, side)
+    turn = sorted(range(len(neighbours)), key=lambda index: (neighbours[index].centre, index))
+    matching_ports = [index for index in turn if neighbours[index] is neighbour]
+    if len(matching_ports) == 1:
+        return turn.index(matching_ports[0])
+    parallel_edges = [
+        job_edge.index
+        for job_edge in plan.job.edges
+        if (job_edge.upstream, job_edge.downstream) == (edge.upstream, edge.downstream)
     ]
-    return turn.index(twins[same.index(edge.index)])
+    return turn.index(matching_ports[parallel_edges.index(edge.index)])
 
 
-def _drawn(box: _Box, left: float, number: int) -> Iterable[str]:
+def _draw_box(box: _Box, left: float, number: int) -> Iterable[str]:
     assert box.planned is not None
     vertex = box.planned.vertex
     groups = key_group_ranges(box.planned)
-    told = f"{printable(vertex.name)}\nparallelism {vertex.parallelism} of at most {vertex.max_parallelism}"
-    told += f"\nkey groups {groups}" if groups else ""
+    tooltip = f"{printable(vertex.name)}\nparallelism {vertex.parallelism} of at most {vertex.max_parallelism}"
+    tooltip += f"\nkey groups {groups}" if groups else ""
     badge = f"×{vertex.parallelism}"
-    wide = _width(badge, 11) + 12
+    badge_width = _width(badge, 11) + 12
     right = left + box.width
-    yield f"<g><title>{escape(told)}</title>"
+    yield f"<g><title>{escape(tooltip)}</title>"
     yield f'<rect class="box" x="{left:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
     yield f'<text class="number" x="{left + _PAD:.1f}" y="{box.y + 20:.1f}">{number}</text>'
-    yield f'<rect class="times" x="{right - wide - 8:.1f}" y="{box.y + 7:.1f}" width="{wide:.1f}" height="18" rx="9"/>'
-    x = right - wide / 2 - 8
+    x = right - badge_width - 8
+    yield f'<rect class="times" x="{x:.1f}" y="{box.y + 7:.1f}" width="{badge_width:.1f}" height="18" rx="9"/>'
+    x += badge_width / 2
     yield f'<text class="badge" text-anchor="middle" x="{x:.1f}" y="{box.y + 20:.1f}">{badge}</text></g>'
-    for place, row in enumerate(chain_rows(vertex)):
-        x, y = left + _PAD + _INDENT * row.depth, box.y + _HEAD + _ROW * place + 15
-        told = "\n".join([printable(row.node.name), f"id {row.node.operator}"])
-        told += f"\nuid {printable(row.node.uid)}" if row.node.uid is not None else ""
-        yield f'<g><title>{escape(told)}</title><circle cx="{x + 4:.1f}" cy="{y - 4.5:.1f}" r="4" '
-        yield f'fill="{_DOTS[operator_kind(row.node)]}"/>'
-        yield f'<text x="{x + 15:.1f}" y="{y:.1f}">{escape(_cut(_row_text(row), _WIDEST_NAME))}</text></g>'
+    for row_index, row in enumerate(chain_rows(vertex)):
+        x, y = left + _PAD + _INDENT * row.depth, box.y + _HEAD + _ROW * row_index + 15
+        tooltip = "\n".join([printable(row.node.name), f"id {row.node.operator}"])
+        tooltip += f"\nuid {printable(row.node.uid)}" if row.node.uid is not None else ""
+        yield f'<g><title>{escape(tooltip)}</title><circle cx="{x + 4:.1f}" cy="{y - 4.5:.1f}" r="4" '
+        yield f'fill="{_DOTS[operator_category(row.node)]}"/>'
+        yield f'<text x="{x + 15:.1f}" y="{y:.1f}">{escape(_shorten(_row_text(row), _WIDEST_NAME))}</text></g>'
 
 
 def _legend(plan: ExecutionPlan, y: float) -> Iterable[str]:
-    kinds = {operator_kind(node) for vertex in plan.job.vertices for node in vertex.nodes}
+    categories = {operator_category(node) for vertex in plan.job.vertices for node in vertex.nodes}
     x = float(_MARGIN)
-    for kind, word in _LEGEND.items():
-        if kind in kinds:
-            yield f'<circle cx="{x + 4:.1f}" cy="{y - 4:.1f}" r="4" fill="{_DOTS[kind]}"/>'
-            yield f'<text class="faint" x="{x + 14:.1f}" y="{y:.1f}">{word}</text>'
-            x += 40 + _width(word, 11)
+    for category, label in _LEGEND.items():
+        if category in categories:
+            yield f'<circle cx="{x + 4:.1f}" cy="{y - 4:.1f}" r="4" fill="{_DOTS[category]}"/>'
+            yield f'<text class="faint" x="{x + 14:.1f}" y="{y:.1f}">{label}</text>'
+            x += 40 + _width(label, 11)
     yield f'<text class="faint" x="{x:.1f}" y="{y:.1f}">×n parallelism</text>'
 
 
@@ -288,24 +300,24 @@ def _row_text(row: ChainRow) -> str:
     return printable(row.node.name) + ("" if row.tag is None else f" (reads '{printable(row.tag)}')")
 
 
-def _width(shown: str, size: int = 13) -> float:
+def _width(text: str, size: int = 13) -> float:
     """Estimate the width of a text from above: the viewer's font is not known."""
-    return size * sum(_em(each) for each in shown)
+    return size * sum(_em(character) for character in text)
 
 
-def _em(each: str) -> float:
-    if ord(each) > 0x2000:
+def _em(character: str) -> float:
+    if ord(character) > 0x2000:
         return 1.0
-    if each in " ilj.,:;|!'()[]tfrI":
+    if character in " ilj.,:;|!'()[]tfrI":
         return 0.4
-    return 0.95 if each in "mwMW@%" else 0.72 if each.isupper() else 0.62
+    return 0.95 if character in "mwMW@%" else 0.72 if character.isupper() else 0.62
 
 
-def _cut(shown: str, limit: float) -> str:
-    if _width(shown) <= limit:
-        return shown
-    reached = list(accumulate(map(_width, shown)))
-    return shown[: bisect_right(reached, limit - _width("…"))] + "…"
+def _shorten(text: str, limit: float) -> str:
+    if _width(text) <= limit:
+        return text
+    widths = list(accumulate(map(_width, text)))
+    return text[: bisect_right(widths, limit - _width("…"))] + "…"
 
 
 def _mean(numbers: Sequence[float], otherwise: float) -> float:

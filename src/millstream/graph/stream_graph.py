@@ -1,7 +1,7 @@
-"""Operators and edges with everything decided that a program may leave open: the second graph.
+"""The stream graph, second of the four graphs: operators and edges with parallelism, partitioners and ids.
 
-Promises: the same program gives the same graph, with the same operator ids, in every process; ids come from the uid
-where there is one, else from the operator's place in the structure.
+Promises: the same program has the same graph, with the same operator ids, in every process. An id is the hash of the
+uid if there is one, else of the operator's position in the program.
 Does not know: chains."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from millstream.types.factory import TypeInformation
 
 
 class EmptyProgram(UserError):
-    """There is nothing to run."""
+    """The program has no operators."""
 
     hint = "add a source and at least one operator before execute()"
 
@@ -30,9 +30,10 @@ class EmptyProgram(UserError):
 class UidTaken(UserError):
     """Two operators have the same uid."""
 
-    def __init__(self, uid: str, one: str, other: str) -> None:
+    def __init__(self, uid: str, first: str, second: str) -> None:
         super().__init__(
-            f"uid '{uid}' is used by '{one}' and by '{other}'", hint="state is found by uid: give each operator its own"
+            f"uid '{uid}' is used by '{first}' and by '{second}'",
+            hint="state is found by its uid: use a different uid for each operator",
         )
 
 
@@ -60,7 +61,7 @@ class StreamNode:
 
 @dataclass(frozen=True)
 class StreamEdge:
-    """Records from one operator to an input of another."""
+    """An edge from one operator to an input of another."""
 
     upstream: int
     downstream: int
@@ -71,10 +72,10 @@ class StreamEdge:
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """The operators of a program in the order they were made, and their edges.
+    """The operators of a program in the order in which they were recorded, and their edges.
 
-    `program`, `parallelism` and `max_parallelism` (None: left open) are what it was made from, so that it can be made
-    again with other numbers. `classes` are those that the program registered for untyped values."""
+    The graph was created from `program`, `parallelism` and `max_parallelism` (None: not set), so that it can be created
+    again with another parallelism. `classes` are those that the program registered for untyped values."""
 
     nodes: tuple[StreamNode, ...]
     edges: tuple[StreamEdge, ...]
@@ -87,15 +88,15 @@ class StreamGraph:
     classes: tuple[type, ...] = field(default=(), compare=False)
 
     def node(self, node_id: int) -> StreamNode:
-        """The node of that id."""
+        """Return the node with an id."""
         return next(node for node in self.nodes if node.id == node_id)
 
     def inputs(self, node_id: int) -> list[StreamEdge]:
-        """The edges into a node."""
+        """Return the edges into a node."""
         return [edge for edge in self.edges if edge.downstream == node_id]
 
     def outputs(self, node_id: int) -> list[StreamEdge]:
-        """The edges out of a node."""
+        """Return the edges out of a node."""
         return [edge for edge in self.edges if edge.upstream == node_id]
 
 
@@ -107,48 +108,52 @@ def stream_graph(
     chaining: bool = True,
     chain_mixed_max_parallelism: bool = True,
 ) -> StreamGraph:
-    """The stream graph of a program; refuses what cannot run."""
+    """Create the stream graph of a program; raises for a program that cannot run."""
     if not transformations:
         msg = "the program has no operators"
         raise EmptyProgram(msg)
-    by_id = {each.id: each for each in transformations}
+    by_id = {transformation.id: transformation for transformation in transformations}
     operators = _operator_ids(transformations)
     nodes: dict[int, StreamNode] = {}
-    for each in transformations:
-        followed = max((nodes[given.upstream].parallelism for given in each.inputs), default=parallelism)
-        own = each.parallelism or (followed if each.follows_input else parallelism)
-        most = each.source.max_parallelism() if each.source is not None else None
-        own = min(own, most) if most is not None else own
-        limit = each.max_parallelism or max_parallelism or default_max_parallelism(own)
-        check_parallelism(own, limit)
-        nodes[each.id] = StreamNode(
-            id=each.id,
-            operator=operators[each.id],
-            name=each.name,
-            spec=each.spec,
-            parallelism=own,
+    for transformation in transformations:
+        input_parallelism = max(
+            (nodes[edge.upstream].parallelism for edge in transformation.inputs), default=parallelism
+        )
+        node_parallelism = transformation.parallelism or (
+            input_parallelism if transformation.follows_input else parallelism
+        )
+        source_limit = transformation.source.max_parallelism() if transformation.source is not None else None
+        node_parallelism = min(node_parallelism, source_limit) if source_limit is not None else node_parallelism
+        limit = transformation.max_parallelism or max_parallelism or default_max_parallelism(node_parallelism)
+        check_parallelism(node_parallelism, limit)
+        nodes[transformation.id] = StreamNode(
+            id=transformation.id,
+            operator=operators[transformation.id],
+            name=transformation.name,
+            spec=transformation.spec,
+            parallelism=node_parallelism,
             max_parallelism=limit,
-            output_type=each.output_type,
-            key_type=each.key_type,
-            side_types=dict(each.side_types),
-            source=each.source,
-            sink=each.sink,
-            uid=each.uid,
-            chaining=each.chaining,
-            slot_group=each.slot_group or _inherited_group(each, nodes),
-            description=each.description,
-            traits=each.traits,
+            output_type=transformation.output_type,
+            key_type=transformation.key_type,
+            side_types=dict(transformation.side_types),
+            source=transformation.source,
+            sink=transformation.sink,
+            uid=transformation.uid,
+            chaining=transformation.chaining,
+            slot_group=transformation.slot_group or _inherited_group(transformation, nodes),
+            description=transformation.description,
+            traits=transformation.traits,
         )
     edges = [
         StreamEdge(
-            upstream=given.upstream,
-            downstream=each.id,
-            side=given.side,
-            tag=given.tag,
-            partitioner=_decided(given, nodes[each.id], by_id, nodes),
+            upstream=edge.upstream,
+            downstream=transformation.id,
+            side=edge.side,
+            tag=edge.tag,
+            partitioner=_choose_partitioner(edge, nodes[transformation.id], by_id, nodes),
         )
-        for each in by_id.values()
-        for given in each.inputs
+        for transformation in by_id.values()
+        for edge in transformation.inputs
     ]
     return StreamGraph(
         tuple(nodes.values()),
@@ -161,77 +166,80 @@ def stream_graph(
     )
 
 
-def _inherited_group(each: Transformation, nodes: Mapping[int, StreamNode]) -> str:
-    """Flink's rule: the group of the inputs when they agree, else the default one."""
-    groups = {nodes[given.upstream].slot_group for given in each.inputs}
+def _inherited_group(transformation: Transformation, nodes: Mapping[int, StreamNode]) -> str:
+    """Return the slot sharing group of the inputs if they have the same, else the default one: Flink's rule."""
+    groups = {nodes[edge.upstream].slot_group for edge in transformation.inputs}
     return groups.pop() if len(groups) == 1 else DEFAULT_SLOT_GROUP
 
 
-def _decided(
-    given: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
+def _choose_partitioner(
+    edge: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
 ) -> Partitioner:
-    partitioner, upstream = given.partitioner, nodes[given.upstream]
-    same = upstream.parallelism == downstream.parallelism
+    partitioner, upstream = edge.partitioner, nodes[edge.upstream]
+    same_parallelism = upstream.parallelism == downstream.parallelism
     if isinstance(partitioner, ElidedHash):
-        in_place = _in_place(given, downstream, program, nodes)
-        return partitioner if in_place else Hash(partitioner.key, downstream.max_parallelism)
+        is_partitioned = _has_same_key_groups(edge, downstream, program, nodes)
+        return partitioner if is_partitioned else Hash(partitioner.key, downstream.max_parallelism)
     if partitioner is None:
-        return Forward() if same else Rebalance()
-    if isinstance(partitioner, Forward) and not same:
+        return Forward() if same_parallelism else Rebalance()
+    if isinstance(partitioner, Forward) and not same_parallelism:
         msg = (
             f"forward from '{upstream.name}' (parallelism {upstream.parallelism}) to '{downstream.name}' "
             f"(parallelism {downstream.parallelism}) is not possible"
         )
         raise UserError(
             msg,
-            hint="use rebalance(), or give both the same parallelism",
+            hint="use rebalance(), or set the same parallelism for both",
         )
     if isinstance(partitioner, Hash):
         return Hash(partitioner.key, downstream.max_parallelism)
     return partitioner
 
 
-def _in_place(
-    given: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
+def _has_same_key_groups(
+    edge: Input, downstream: StreamNode, program: Mapping[int, Transformation], nodes: Mapping[int, StreamNode]
 ) -> bool:
-    """Whether records come straight from a keyed operator whose subtasks have the key groups of those they go to."""
-    upstream = nodes[given.upstream]
+    """Return whether records come from a keyed operator whose subtasks have the same key groups as the downstream
+    ones."""
+    upstream = nodes[edge.upstream]
     if upstream.parallelism != downstream.parallelism or upstream.max_parallelism != downstream.max_parallelism:
         return False
     if upstream.key_type is not None:
         return True
-    inputs = program[given.upstream].inputs
+    inputs = program[edge.upstream].inputs
     return bool(inputs) and all(
-        each.partitioner is None and _in_place(each, downstream, program, nodes) for each in inputs
+        input_edge.partitioner is None and _has_same_key_groups(input_edge, downstream, program, nodes)
+        for input_edge in inputs
     )
 
 
 def _operator_ids(transformations: Sequence[Transformation]) -> dict[int, str]:
-    """An id for each operator: from its uid, or from its kind, its place and the ids of its inputs."""
-    found: dict[int, str] = {}
+    """Return the id of each operator: from its uid, or from its spec's class, its position and the ids of its
+    inputs."""
+    operator_ids: dict[int, str] = {}
     uids: dict[str, str] = {}
-    for place, each in enumerate(transformations):
-        if each.uid is not None:
-            if each.uid in uids:
-                raise UidTaken(each.uid, uids[each.uid], each.name)
-            uids[each.uid] = each.name
-        if each.uid_hash is not None:
-            if each.uid_hash in found.values():
-                raise UidTaken(each.uid_hash, "another operator", each.name)
-            found[each.id] = each.uid_hash
+    for position, transformation in enumerate(transformations):
+        if transformation.uid is not None:
+            if transformation.uid in uids:
+                raise UidTaken(transformation.uid, uids[transformation.uid], transformation.name)
+            uids[transformation.uid] = transformation.name
+        if transformation.uid_hash is not None:
+            if transformation.uid_hash in operator_ids.values():
+                raise UidTaken(transformation.uid_hash, "another operator", transformation.name)
+            operator_ids[transformation.id] = transformation.uid_hash
             continue
-        if each.uid is not None:
-            found[each.id] = operator_id(each.uid)
+        if transformation.uid is not None:
+            operator_ids[transformation.id] = operator_id(transformation.uid)
             continue
-        inputs = ",".join(f"{found[given.upstream]}/{given.side}/{given.tag}" for given in each.inputs)
-        found[each.id] = _hashed(f"place:{place}:{type(each.spec).__name__}({inputs})")
-    return found
+        inputs = ",".join(f"{operator_ids[edge.upstream]}/{edge.side}/{edge.tag}" for edge in transformation.inputs)
+        operator_ids[transformation.id] = _hash(f"place:{position}:{type(transformation.spec).__name__}({inputs})")
+    return operator_ids
 
 
 def operator_id(uid: str) -> str:
-    """The id of the operator that has a uid."""
-    return _hashed(f"uid:{uid}")
+    """Return the id of the operator with a uid."""
+    return _hash(f"uid:{uid}")
 
 
-def _hashed(text: str) -> str:
+def _hash(text: str) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

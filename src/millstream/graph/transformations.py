@@ -42,7 +42,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Transformation:
-    """One step of a program. With `follows_input` and no parallelism of its own, it has that of its input."""
+    """One step of a program. With `follows_input` and no parallelism of its own, it has that of its input.
+
+    `environment_parallelism` is that of the environment when the step was added."""
 
     id: int
     name: str
@@ -62,3 +64,4 @@ class Transformation:
     description: str | None = None
     follows_input: bool = False
     traits: OperatorTraits | None = None
+    environment_parallelism: int | None = None

@@ -1,7 +1,7 @@
-"""Accumulators: what a job adds up while it runs, and hands back with its result.
+"""Accumulators: values that a job aggregates while it runs, and returns with its result.
 
-Promises: merging is associative and commutative, so it does not matter which subtask added what; an accumulator that
-was just reset changes nothing when it is merged.
+Promises: merging is associative and commutative, so it does not matter which subtask added a value; merging an
+accumulator that was just reset changes nothing.
 Does not know: epochs; the job merges what each accepted epoch added, so a restart counts nothing twice."""
 
 from __future__ import annotations
@@ -18,45 +18,46 @@ R = TypeVar("R")
 
 
 class AccumulatorsDisagree(UserError):
-    """Two accumulators of one name are of different kinds."""
+    """Two accumulators with the same name have different types."""
 
-    def __init__(self, name: str, one: object, other: object) -> None:
+    def __init__(self, name: str, first: object, second: object) -> None:
         self.name = name
         super().__init__(
-            f"accumulator '{name}' is a {type(one).__name__} in one function and a {type(other).__name__} in another",
-            hint="give each its own name",
+            f"accumulator '{name}' is a {type(first).__name__} in one function, and a {type(second).__name__} in "
+            "another",
+            hint="use different names",
         )
 
 
 class AccumulatorNameTaken(UserError):
-    """One function has added two accumulators under one name."""
+    """A function has added two accumulators with the same name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"there already is an accumulator '{name}'", hint="use get_accumulator to go on with it")
+        super().__init__(f"there already is an accumulator '{name}'", hint="use get_accumulator to continue with it")
 
 
 class Accumulator(ABC, Generic[V, R]):
-    """Takes values of type V and amounts to an R. A subclass of one's own must be picklable."""
+    """Aggregates values of type V to a result of type R. Subclasses of users must be picklable."""
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Take one value in."""
+        """Add a value."""
 
     @abstractmethod
     def get_local_value(self) -> R:
-        """What the values amount to."""
+        """Return the result of the values that were added here."""
 
     @abstractmethod
     def reset_local(self) -> None:
-        """Begin anew."""
+        """Reset to the initial value."""
 
     @abstractmethod
     def merge(self, other: Accumulator[V, R]) -> None:
-        """Take in what another one of this kind has."""
+        """Merge another accumulator of the same type into this one."""
 
     def clone(self) -> Accumulator[V, R]:
-        """One of its own with the same content."""
+        """Return a copy."""
         return copy.deepcopy(self)
 
     def __repr__(self) -> str:
@@ -70,19 +71,19 @@ class _Number(Accumulator[Any, Any]):
         self._value = self.start if value is None else value
 
     def get_local_value(self) -> Any:
-        """The number."""
+        """Return the number."""
         return self._value
 
     def get_local_value_primitive(self) -> Any:
-        """The number."""
+        """Return the number."""
         return self._value
 
     def reset_local(self) -> None:
-        """Begin anew."""
+        """Reset to the initial value."""
         self._value = self.start
 
     def merge(self, other: Accumulator[Any, Any]) -> None:
-        """Take in another's number."""
+        """Merge the number of another accumulator."""
         self.add(other.get_local_value())
 
 
@@ -109,75 +110,75 @@ class DoubleCounter(_Number):
 
 
 class LongMinimum(_Number):
-    """The least integer; the greatest 64-bit one where there is none."""
+    """The smallest integer; initially the largest 64-bit integer."""
 
     start: Any = 2**63 - 1
 
     def add(self, value: Any) -> None:
-        """Keep the lesser."""
+        """Keep the smaller one."""
         self._value = min(self._value, value)
 
 
 class LongMaximum(_Number):
-    """The greatest integer; the least 64-bit one where there is none."""
+    """The largest integer; initially the smallest 64-bit integer."""
 
     start: Any = -(2**63)
 
     def add(self, value: Any) -> None:
-        """Keep the greater."""
+        """Keep the larger one."""
         self._value = max(self._value, value)
 
 
 class IntMinimum(LongMinimum):
-    """The least integer; the greatest 32-bit one where there is none."""
+    """The smallest integer; initially the largest 32-bit integer."""
 
     start = 2**31 - 1
 
 
 class IntMaximum(LongMaximum):
-    """The greatest integer; the least 32-bit one where there is none."""
+    """The largest integer; initially the smallest 32-bit integer."""
 
     start = -(2**31)
 
 
 class DoubleMinimum(LongMinimum):
-    """The least float; infinity where there is none."""
+    """The smallest float; initially infinity."""
 
     start = float("inf")
 
 
 class DoubleMaximum(LongMaximum):
-    """The greatest float; minus infinity where there is none."""
+    """The largest float; initially minus infinity."""
 
     start = float("-inf")
 
 
 class AverageAccumulator(Accumulator[float, float]):
-    """The mean; 0.0 where there are no values."""
+    """The mean; 0.0 without values."""
 
     def __init__(self) -> None:
         self._count, self._sum = 0, 0.0
 
     def add(self, value: float) -> None:
-        """Take one value in."""
+        """Add a value."""
         self._count, self._sum = self._count + 1, self._sum + value
 
     def get_local_value(self) -> float:
-        """The mean."""
+        """Return the mean."""
         return self._sum / self._count if self._count else 0.0
 
     def reset_local(self) -> None:
-        """Begin anew."""
+        """Reset to the initial value."""
         self._count, self._sum = 0, 0.0
 
     def merge(self, other: Accumulator[float, float]) -> None:
-        """Weigh both means by their number of values."""
+        """Merge counts and sums."""
         assert isinstance(other, AverageAccumulator)
         self._count, self._sum = self._count + other._count, self._sum + other._sum
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """How often each integer came."""
+    """Counts how often each integer was added."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self._counts = dict(counts or {})
@@ -187,11 +188,11 @@ class Histogram(Accumulator[int, dict[int, int]]):
         self._counts[value] = self._counts.get(value, 0) + 1
 
     def get_local_value(self) -> dict[int, int]:
-        """The counts, by value."""
+        """Return the counts, by value."""
         return dict(sorted(self._counts.items()))
 
     def reset_local(self) -> None:
-        """Begin anew."""
+        """Reset to the initial value."""
         self._counts = {}
 
     def merge(self, other: Accumulator[int, dict[int, int]]) -> None:
@@ -201,39 +202,39 @@ class Histogram(Accumulator[int, dict[int, int]]):
 
 
 class ListAccumulator(Accumulator[Any, list[Any]]):
-    """All values; it is handed to the program's own process, so keep it small."""
+    """A list of all values; it is sent to the process of the program, so keep it small."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
 
     def add(self, value: Any) -> None:
-        """Keep one value."""
+        """Add a value."""
         self._values.append(value)
 
     def get_local_value(self) -> list[Any]:
-        """The values."""
+        """Return the values."""
         return list(self._values)
 
     def reset_local(self) -> None:
-        """Begin anew."""
+        """Reset to the initial value."""
         self._values = []
 
     def merge(self, other: Accumulator[Any, list[Any]]) -> None:
-        """Append another's values."""
+        """Append the values of another accumulator."""
         self._values.extend(other.get_local_value())
 
 
-def merged(
-    one: Mapping[str, Accumulator[Any, Any]], other: Mapping[str, Accumulator[Any, Any]]
+def merge_accumulators(
+    first: Mapping[str, Accumulator[Any, Any]], second: Mapping[str, Accumulator[Any, Any]]
 ) -> dict[str, Accumulator[Any, Any]]:
-    """Both, by name; neither is changed."""
-    found = dict(one)
-    for name, each in other.items():
-        if name not in found:
-            found[name] = each
+    """Merge accumulators by name; the arguments are not changed."""
+    merged = dict(first)
+    for name, accumulator in second.items():
+        if name not in merged:
+            merged[name] = accumulator
             continue
-        if type(found[name]) is not type(each):
-            raise AccumulatorsDisagree(name, found[name], each)
-        found[name] = found[name].clone()
-        found[name].merge(each)
-    return found
+        if type(merged[name]) is not type(accumulator):
+            raise AccumulatorsDisagree(name, merged[name], accumulator)
+        merged[name] = merged[name].clone()
+        merged[name].merge(accumulator)
+    return merged

@@ -1,6 +1,6 @@
-"""A result that is not there yet.
+"""CompletableFuture: the future result of an asynchronous operation.
 
-Promises: PyFlink's CompletableFuture on top of `concurrent.futures.Future`; a result is converted once it is asked for.
+Promises: PyFlink's CompletableFuture on top of `concurrent.futures.Future`; a result is converted when it is read.
 Does not know: who completes it."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class CompletableFuture:
-    """The outcome of something under way, with PyFlink's methods."""
+    """The future result of an operation, with PyFlink's methods."""
 
     def __init__(self, future: Future[Any], convert: Callable[[Any], Any] | None = None) -> None:
         self._future = future
@@ -19,37 +19,43 @@ class CompletableFuture:
 
     @staticmethod
     def completed(value: Any) -> CompletableFuture:
-        """A future that already has its result."""
+        """Create a future that already has its result."""
         future: Future[Any] = Future()
         future.set_result(value)
         return CompletableFuture(future)
 
     @staticmethod
     def failed(error: BaseException) -> CompletableFuture:
-        """A future that has already failed."""
+        """Create a future that has already failed."""
         future: Future[Any] = Future()
         future.set_exception(error)
         return CompletableFuture(future)
 
     def cancel(self) -> bool:
-        """Give up on the result; True if the future is cancelled now."""
+        """Cancel the operation; return whether the future is cancelled now."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled before it completed."""
+        """Return whether it was cancelled before it completed."""
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """Whether it has completed in any way: with a result, an error or by being cancelled."""
+        """Return whether it has completed: with a result, with an error, or because it was cancelled."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait for the result (at most `timeout` seconds) and return it, or raise the error it failed with."""
+        """Wait for the result, at most `timeout` seconds, and return it.
+
+        Raises:
+            TimeoutError: The operation has not completed in time.
+            BaseException: The error of the operation, if it failed.
+
+        """
         value = self._future.result(timeout)
         return value if self._convert is None else self._convert(value)
 
     def exception(self) -> BaseException | None:
-        """The error it has failed with by now, if any; does not wait."""
+        """Return the error of an operation that has failed, else None; does not wait."""
         if not self._future.done():
             return None
         try:

@@ -1,8 +1,8 @@
-"""Identities: of jobs, operators, checkpoints and epochs.
+"""Ids of jobs, operators, checkpoints and epochs.
 
 Promises: an id is a value with one text form, the 32 hex digits Flink's REST and tools use; the id of an operator
 is a function of its uid alone.
-Does not know: how fresh ids are drawn; the bytes of a new JobID are an argument."""
+Does not know: how new ids are chosen; the bytes of a new JobID are an argument."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _HEX = re.compile("[0-9a-f]{32}")
 _Id = TypeVar("_Id", bound="_HexId")
 
 
-class MalformedId(UserError):
+class MalformedId(UserError, ValueError):
     """A text that is not an id."""
 
     hint = "an id has 32 hexadecimal digits, as `list` prints them"
 
-    def __init__(self, kind: str, text: object) -> None:
-        self.kind = kind
+    def __init__(self, id_type: str, text: object) -> None:
+        self.id_type = id_type
         self.text = text
-        super().__init__(f"{text!r} is not a {kind}")
+        super().__init__(f"{text!r} is not a {id_type}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,11 +41,11 @@ class _HexId:
 
     @classmethod
     def of_bytes(cls: type[_Id], sixteen: bytes) -> _Id:
-        """The id made of these 16 bytes."""
+        """Create an id from 16 bytes."""
         return cls(sixteen.hex())
 
     def to_bytes(self) -> bytes:
-        """The 16 bytes it is made of."""
+        """Return the 16 bytes of the id."""
         return bytes.fromhex(self.hex)
 
     def __str__(self) -> str:
@@ -53,17 +53,17 @@ class _HexId:
 
 
 class JobID(_HexId):
-    """Names one submitted job."""
+    """The id of a submitted job."""
 
     __slots__ = ()
 
 
 class OperatorID(_HexId):
-    """Names one operator of a job in its state and metrics."""
+    """The id of an operator of a job, for its state and metrics."""
 
     __slots__ = ()
 
     @classmethod
     def of_uid(cls, uid: str) -> OperatorID:
-        """The id of the operator with this uid, the same in every process and version."""
+        """Return the id of the operator with a uid; it is the same in every process and version."""
         return cls(hashlib.blake2b(uid.encode(), digest_size=16).hexdigest())

@@ -1,4 +1,4 @@
-"""The statuses a job goes through.
+"""The statuses of a job.
 
 Promises: Flink's names, and which of them are final.
 Does not know: which status follows which; the job machine decides that."""
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class JobStatus(Enum):
-    """Where a job is on its way from submission to an end."""
+    """The status of a job."""
 
     CREATED = 0
     RUNNING = 1
@@ -23,9 +23,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """Whether the job is over for good: no process will run or recover it again."""
+        """Return whether the job has ended: no process will run or recover it again."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """Whether this process is done with the job; a suspended job may go on in another one."""
+        """Return whether the job has ended in this process; a suspended job may continue in another one."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

@@ -1,7 +1,7 @@
-"""What a user function can measure: counters, gauges, meters and distributions, in groups.
+"""Metrics of user functions: counters, gauges, meters and distributions, in groups.
 
 Promises: PyFlink's names and signatures.
-Does not know: where figures go; the runtime subclasses these."""
+Does not know: where metrics are reported; the runtime subclasses these."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 
-class Metric(ABC):  # noqa: B024 - each kind has methods of its own
-    """Something that is measured."""
+class Metric(ABC):  # noqa: B024 - its subclasses are abstract
+    """The base class of metrics."""
 
 
 class Counter(Metric):
-    """A number that goes up and down."""
+    """A number that can be increased and decreased."""
 
     @abstractmethod
     def inc(self, n: int = 1) -> None:
@@ -26,48 +26,48 @@ class Counter(Metric):
 
     @abstractmethod
     def get_count(self) -> int:
-        """The count so far, as this subtask knows it."""
+        """Return the count so far, in this subtask."""
 
 
 class Meter(Metric):
-    """How often something happens."""
+    """Measures how often an event occurs."""
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None:
-        """It happened so many times."""
+        """Count events."""
 
     @abstractmethod
     def get_count(self) -> int:
-        """How many times it happened, as this subtask knows it."""
+        """Return the number of events so far, in this subtask."""
 
 
 class Distribution(Metric):
-    """Count, sum, least and greatest of integers."""
+    """Count, sum, minimum and maximum of integers."""
 
     @abstractmethod
     def update(self, value: int) -> None:
-        """Take one value in."""
+        """Add a value."""
 
 
 class MetricGroup(ABC):
-    """Metrics under a common name."""
+    """A named group of metrics."""
 
     @abstractmethod
     def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
-        """A group in this one; with `extra`, a group of a key and in it one of its value."""
+        """Return a group inside this one; with `extra`, a key group `name` with a value group `extra` inside it."""
 
     @abstractmethod
     def counter(self, name: str) -> Counter:
-        """A counter."""
+        """Register a counter."""
 
     @abstractmethod
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """A value that is asked for when metrics are reported."""
+        """Register a function whose value is read when metrics are reported."""
 
     @abstractmethod
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """A meter whose rate is taken over a time span."""
+        """Register a meter, whose rate is computed over a time span."""
 
     @abstractmethod
     def distribution(self, name: str) -> Distribution:
-        """A distribution."""
+        """Register a distribution."""

@@ -1,6 +1,6 @@
 """Restart strategies as descriptions: whether and when a failed job starts again.
 
-Promises: each names the options that say the same, so that there is one source of truth when a job runs.
+Promises: each strategy can be written as options, so that a running job reads only options.
 Does not know: failures, clocks, or how a restart is done."""
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from datetime import timedelta
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.times import Duration
+from millstream.times import MICROSECOND, Duration
 
 
 class InvalidRestartStrategy(UserError, ValueError):
-    """A restart strategy that cannot be carried out."""
+    """Invalid arguments of a restart strategy."""
 
     __str__ = UserError.__str__
 
 
 class RestartStrategyConfiguration(ABC):
-    """Describes a restart strategy."""
+    """The description of a restart strategy."""
 
     @abstractmethod
     def get_description(self) -> str:
-        """What the strategy does, for people."""
+        """Return a description of the strategy, in Flink's words."""
 
     @abstractmethod
     def to_options(self) -> dict[str, Any]:
-        """The options that set this strategy, by key."""
+        """Return the options that set this strategy, by key."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -41,24 +41,24 @@ class RestartStrategyConfiguration(ABC):
 
 
 class RestartStrategies:
-    """Makes restart strategies."""
+    """Creates restart strategies."""
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """The job fails at its first failure."""
+        """The job is not restarted after a failure."""
 
         def __init__(self) -> None:
-            """There is nothing to set."""
+            """Create the strategy; it has no settings."""
 
         def get_description(self) -> str:
-            """What the strategy does, for people."""
+            """Return a description of the strategy, in Flink's words."""
             return "Restart deactivated."
 
         def to_options(self) -> dict[str, Any]:
-            """The options that set this strategy, by key."""
+            """Return the options that set this strategy, by key."""
             return {"restart-strategy.type": "none"}
 
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """The job is restarted so many times, after a pause."""
+        """The job is restarted a number of times, with a delay before each restart."""
 
         def __init__(
             self, restart_attempts: int | None = None, delay_between_attempts_interval: timedelta | int | None = None
@@ -67,19 +67,19 @@ class RestartStrategies:
             self._delay = _delta(delay_between_attempts_interval, "delay_between_attempts_interval")
 
         def get_restart_attempts(self) -> int:
-            """How often the job is restarted."""
+            """Return the number of restarts before the job fails."""
             return self._attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
-            """The pause before a restart."""
+            """Return the delay before a restart."""
             return self._delay
 
         def get_description(self) -> str:
-            """What the strategy does, for people."""
+            """Return a description of the strategy, in Flink's words."""
             return f"Restart with fixed delay ({_duration(self._delay)}). #{self._attempts} restart attempts."
 
         def to_options(self) -> dict[str, Any]:
-            """The options that set this strategy, by key."""
+            """Return the options that set this strategy, by key."""
             return {
                 "restart-strategy.type": "fixed-delay",
                 "restart-strategy.fixed-delay.attempts": self._attempts,
@@ -87,7 +87,7 @@ class RestartStrategies:
             }
 
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """The job is restarted after a pause, unless failures come too fast."""
+        """The job is restarted with a delay, unless there are too many failures in an interval."""
 
         def __init__(
             self,
@@ -100,26 +100,26 @@ class RestartStrategies:
             self._delay = _delta(delay_between_attempts_interval, "delay_between_attempts_interval")
 
         def get_max_failure_rate(self) -> int:
-            """How many failures within the interval are followed by a restart."""
+            """Return how many failures in the interval do not fail the job."""
             return self._rate
 
         def get_failure_interval(self) -> timedelta:
-            """The interval failures are counted over."""
+            """Return the interval in which failures are counted."""
             return self._interval
 
         def get_delay_between_attempts_interval(self) -> timedelta:
-            """The pause before a restart."""
+            """Return the delay before a restart."""
             return self._delay
 
         def get_description(self) -> str:
-            """What the strategy does, for people."""
+            """Return a description of the strategy, in Flink's words."""
             return (
                 f"Failure rate restart with maximum of {self._rate} failures within interval "
                 f"{_duration(self._interval)} and fixed delay {_duration(self._delay)}."
             )
 
         def to_options(self) -> dict[str, Any]:
-            """The options that set this strategy, by key."""
+            """Return the options that set this strategy, by key."""
             return {
                 "restart-strategy.type": "failure-rate",
                 "restart-strategy.failure-rate.max-failures-per-interval": self._rate,
@@ -128,41 +128,54 @@ class RestartStrategies:
             }
 
     class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Whatever the configuration of the cluster says."""
+        """The restart strategy of the configuration."""
 
         def __init__(self) -> None:
-            """There is nothing to set."""
+            """Create the strategy; it has no settings."""
 
         def get_description(self) -> str:
-            """What the strategy does, for people."""
+            """Return a description of the strategy, in Flink's words."""
             return "Cluster level default restart strategy"
 
         def to_options(self) -> dict[str, Any]:
-            """The options that set this strategy, by key: none."""
+            """Return no options."""
             return {}
 
     @staticmethod
     def no_restart() -> RestartStrategies.NoRestartStrategyConfiguration:
-        """The job fails at its first failure."""
+        """Create a strategy without restarts."""
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> RestartStrategies.FallbackRestartStrategyConfiguration:
-        """Whatever the configuration of the cluster says."""
+        """Create a strategy that uses the configured one."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: int | timedelta
     ) -> RestartStrategies.FixedDelayRestartStrategyConfiguration:
-        """So many restarts, each after a pause (a timedelta, or milliseconds)."""
+        """Create a strategy with a number of restarts and a fixed delay.
+
+        Args:
+            restart_attempts: The number of restarts before the job fails.
+            delay_between_attempts: The delay before a restart: a timedelta, or milliseconds.
+
+        """
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: int | timedelta, delay_interval: int | timedelta
     ) -> RestartStrategies.FailureRateRestartStrategyConfiguration:
-        """Restarts after a pause, up to so many within an interval (timedeltas, or milliseconds)."""
+        """Create a strategy that limits the number of failures in an interval.
+
+        Args:
+            failure_rate: The number of failures in the interval that do not fail the job.
+            failure_interval: The interval: a timedelta, or milliseconds.
+            delay_interval: The delay before a restart: a timedelta, or milliseconds.
+
+        """
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
 
@@ -183,4 +196,4 @@ def _delta(value: object, name: str) -> timedelta:
 
 
 def _duration(delta: timedelta) -> Duration:
-    return Duration.of_nanos(delta // timedelta(microseconds=1) * 1_000)
+    return Duration.of_nanos(delta // MICROSECOND * 1_000)

@@ -1,7 +1,7 @@
-"""How a savepoint is written.
+"""The formats of savepoints.
 
-Promises: Flink's two forms, by its names.
-Does not know: what is in either."""
+Promises: Flink's two formats, by its names.
+Does not know: what the files of a format contain."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from enum import Enum
 
 
 class SavepointFormatType(Enum):
-    """CANONICAL: Parquet and JSON for anybody to read, whatever the backend. NATIVE: the state files as they are."""
+    """CANONICAL: Parquet and JSON, independent of the state backend. NATIVE: the state files of the state backend."""
 
     CANONICAL = "canonical"
     NATIVE = "native"
 
     @classmethod
-    def of(cls, given: SavepointFormatType | str | None) -> SavepointFormatType:
-        """A form by itself or by its name; canonical where none is given."""
-        if given is None:
+    def of(cls, format_type: SavepointFormatType | str | None) -> SavepointFormatType:
+        """Return a format, which may be named by its name; canonical for None."""
+        if format_type is None:
             return cls.CANONICAL
-        return given if isinstance(given, cls) else cls[str(given).upper()]
+        return format_type if isinstance(format_type, cls) else cls[str(format_type).upper()]

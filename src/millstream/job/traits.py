@@ -1,8 +1,8 @@
-"""What an operator of a table program is, told in words that survive the program.
+"""Traits of an operator of a table program, as text that is stored with its state.
 
-Promises: plain text only; two operators with equal `fixed` traits can read one another's state; reading gives back what
-was written.
-Does not know: plans, state, or how traits are found out."""
+Promises: traits are plain text; two operators with equal `fixed` traits can read one another's state; `from_json` is
+the inverse of `to_json`.
+Does not know: plans, state, or how traits are computed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-READS = "reads"  # the fixed trait of what stands before an operator
+READS = "reads"  # the fixed trait that describes the inputs of an operator
 
 
 @dataclass(frozen=True)
 class OperatorTraits:
-    """An operator: the table it works for, its kind, what its state is made of, and what may change under it.
+    """The traits of an operator: the table it belongs to, its type, and what its state depends on.
 
-    `fixed` is what the state depends on: its key, its aggregates, its rows, what it reads. `free` is the rest that a
-    person would ask for, such as the condition of a filter."""
+    The state depends on the `fixed` traits: its key, its aggregates, its rows, its inputs. The `free` traits may
+    change, such as the condition of a filter; they are shown to the user."""
 
     scope: str
     kind: str
@@ -27,29 +27,31 @@ class OperatorTraits:
 
     @property
     def keeps(self) -> bool:
-        """Whether there is state, or a place in the world outside, that is this operator's own."""
+        """Whether the operator has state, or a position in an external system."""
         return bool(self.fixed.keys() - {READS})
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return plain values."""
         return {"scope": self.scope, "kind": self.kind, "fixed": dict(self.fixed), "free": dict(self.free)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> OperatorTraits:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         return cls(_text(data["scope"]), _text(data["kind"]), _texts(data["fixed"]), _texts(data["free"]))
 
     def changes(self, later: OperatorTraits) -> tuple[str, ...]:
-        """What is different in `later`, as notes for a person; what state depends on comes first."""
+        """Return the differences to `later` as texts; those that affect state come first."""
         return (*_changes(self.fixed, later.fixed), *_changes(self.free, later.free))
 
     def breaks(self, later: OperatorTraits) -> tuple[str, ...]:
-        """Why `later` cannot read this one's state."""
-        own = [{name: text for name, text in each.fixed.items() if name != READS} for each in (self, later)]
-        return tuple(_changes(*own)) or tuple(f"what it {each}" for each in _changes(self.fixed, later.fixed))
+        """Return the reasons why `later` cannot read the state of this operator."""
+        own_traits = [{name: text for name, text in traits.fixed.items() if name != READS} for traits in (self, later)]
+        return tuple(_changes(*own_traits)) or tuple(
+            f"what it {change}" for change in _changes(self.fixed, later.fixed)
+        )
 
     def likeness(self, other: OperatorTraits) -> int:
-        """How many of the fixed traits are the same."""
+        """Return how many of the fixed traits are equal."""
         return sum(other.fixed.get(name) == text for name, text in self.fixed.items())
 
 

@@ -49,8 +49,8 @@ class BatchTask(Task):
 
     def run_all(self, request: TaskRequest, arrived: Iterator[tuple[bytes, bytes]]) -> Iterator[SortableBlock]:
         """Process (sort key, block) in the order of sort keys; yields blocks with theirs, and finally the report."""
-        for sent in self.run(request, arrived):  # type: ignore[arg-type]
-            yield sent if len(sent) == 3 else (sent[0], REPORT_SORT_KEY, sent[1])
+        for block in self.run(request, arrived):  # type: ignore[arg-type]
+            yield block if len(block) == 3 else (block[0], REPORT_SORT_KEY, block[1])
 
     def _receive(self, inbox: Any) -> Iterator[None]:
         head, context, output = self._operators[0], self._contexts[0], self._outputs[0]
@@ -114,7 +114,7 @@ class _OrderedExchange:
         self._rows = 0
 
     def begin(self, epoch: int, position: int) -> None:
-        """The job starts."""
+        """Start the job."""
         self.router.seed(epoch, self._edge.edge)
 
     def send(self, batch: Batch) -> None:
@@ -170,7 +170,7 @@ class _SortedExchange:
         self.send, self.flush = self._runs.add, self._runs.flush
 
     def begin(self, epoch: int, position: int) -> None:
-        """The job starts."""
+        """Start the job."""
         self._runs.attempt = self._task.attempt
 
     def watermark(self, watermark: int | None) -> None:

@@ -85,7 +85,7 @@ def pack_header(kind: BlockKind, edge: int, upstream: int, sequence: int, attemp
 
 def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: bytes = NO_ATTEMPT) -> bytes:
     """Return a block of records: as columns if they exist or are cheaper, else as rows with their keys."""
-    prefers_columns = isinstance(batch.kind, DataclassTypeInfo | RowTypeInfo) and batch.kind.is_columnar
+    prefers_columns = isinstance(batch.record_type, DataclassTypeInfo | RowTypeInfo) and batch.record_type.is_columnar
     if batch.columnar or prefers_columns:
         arrays, names = [batch.array()], ["value"]
         if batch.timestamps is not None:

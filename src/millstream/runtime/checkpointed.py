@@ -33,12 +33,12 @@ class OperatorStates(OperatorStateStore):
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
-        self._known: dict[str, tuple[str, StateDescriptor]] = {}
+        self._registered: dict[str, tuple[str, StateDescriptor]] = {}
 
-    def _declare(self, kind: str, descriptor: StateDescriptor) -> None:
-        known = self._known.setdefault(descriptor.name, (kind, descriptor))
-        if known[0] != kind or known[1].type_info != descriptor.type_info:
-            first, second = f"{known[0]} {known[1]}", f"{kind} {descriptor}"
+    def _declare(self, state_type: str, descriptor: StateDescriptor) -> None:
+        registered = self._registered.setdefault(descriptor.name, (state_type, descriptor))
+        if registered[0] != state_type or registered[1].type_info != descriptor.type_info:
+            first, second = f"{registered[0]} {registered[1]}", f"{state_type} {descriptor}"
             raise StateNameTaken(self._context.name, descriptor.name, first, second)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
@@ -59,11 +59,11 @@ class OperatorStates(OperatorStateStore):
 
     def get_registered_state_names(self) -> set[str]:
         """Return the names of the list states."""
-        return {name for name, (kind, _) in self._known.items() if kind != "broadcast"}
+        return {name for name, (state_type, _) in self._registered.items() if state_type != "broadcast"}
 
     def get_registered_broadcast_state_names(self) -> set[str]:
         """Return the names of the broadcast states."""
-        return {name for name, (kind, _) in self._known.items() if kind == "broadcast"}
+        return {name for name, (state_type, _) in self._registered.items() if state_type == "broadcast"}
 
 
 class InitializationContext(FunctionInitializationContext):
@@ -123,10 +123,10 @@ class Functions:
         for function in self._functions:
             runtime = StreamingRuntimeContext(self._context, keyed=self._keyed)
             if isinstance(function, CheckpointedFunction):
-                started = InitializationContext(self._context, runtime)
-                rowwise.guarded(self._context, function.initialize_state, started)
+                initialization = InitializationContext(self._context, runtime)
+                rowwise.call_user_code(self._context, function.initialize_state, initialization)
             if isinstance(function, Function):
-                rowwise.guarded(self._context, function.open, runtime)
+                rowwise.call_user_code(self._context, function.open, runtime)
         self._opened = True
 
     def initialize(self) -> None:
@@ -138,11 +138,11 @@ class Functions:
         """Call `snapshot_state` of the functions that keep operator state."""
         for function in self._functions:
             if isinstance(function, CheckpointedFunction):
-                rowwise.guarded(self._context, function.snapshot_state, SnapshotContext(self._context))
+                rowwise.call_user_code(self._context, function.snapshot_state, SnapshotContext(self._context))
 
     def close(self) -> None:
         """Close the functions."""
         self._opened = False
         for function in self._functions:
             if isinstance(function, Function):
-                rowwise.guarded(self._context, function.close)
+                rowwise.call_user_code(self._context, function.close)

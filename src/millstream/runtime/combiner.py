@@ -24,7 +24,7 @@ _PAUSE = 1 << 22  # records that pass unchanged before reducing is tried again
 class Combiner:
     """Reduces batches in a dictionary, and returns the results in batches of `batch_size` keys.
 
-    At least `batch_size` keys are held, and more as long as they take less than `memory_limit` bytes."""
+    At least `batch_size` keys are kept, and more as long as they take less than `memory_limit` bytes."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Combiner:
         self._batch_size, self._memory_limit = batch_size, memory_limit
         self._memory_before = resident_memory()
         self._key_limit = batch_size
-        self._held: dict[Any, Any] = {}
+        self._reduced: dict[Any, Any] = {}
         self._record_type: Any = None
         self._timed = False
         self._rows = 0
@@ -51,19 +51,21 @@ class Combiner:
             yield batch
             return
         timed = batch.timestamps is not None
-        if self._held and timed != self._timed:
+        if self._reduced and timed != self._timed:
             yield from self.flush()
-        self._record_type, self._timed = batch.kind, timed
+        self._record_type, self._timed = batch.record_type, timed
         keys = self._key.keys(batch, self._operator)
         if timed:
-            rowwise.combine_timed(self._operator, self._reduce, self._held, keys, batch.rows(), batch.times())
+            rowwise.combine_timed(self._operator, self._reduce, self._reduced, keys, batch.rows(), batch.times())
         else:
-            rowwise.combine(self._operator, self._reduce, self._held, keys, batch.rows())
+            rowwise.combine(self._operator, self._reduce, self._reduced, keys, batch.rows())
         self._rows += len(batch)
-        held = len(self._held)
-        if held >= self._key_limit and self._has_room():
-            self._key_limit = held + _CHECK_EVERY
-        if held >= self._key_limit or (held >= _CHECK_EVERY and self._rows < _MIN_RECORDS_PER_KEY * held):
+        key_count = len(self._reduced)
+        if key_count >= self._key_limit and self._has_room():
+            self._key_limit = key_count + _CHECK_EVERY
+        if key_count >= self._key_limit or (
+            key_count >= _CHECK_EVERY and self._rows < _MIN_RECORDS_PER_KEY * key_count
+        ):
             yield from self.flush()
 
     def _has_room(self) -> bool:
@@ -72,13 +74,13 @@ class Combiner:
         return now is not None and before is not None and now - before < self._memory_limit
 
     def flush(self) -> Iterator[Batch]:
-        """Yield all that is held."""
-        held, self._held, self._key_limit = self._held, {}, self._batch_size
-        if len(held) >= _CHECK_EVERY and self._rows < _MIN_RECORDS_PER_KEY * len(held):
+        """Yield the reduced records of all keys."""
+        reduced, self._reduced, self._key_limit = self._reduced, {}, self._batch_size
+        if len(reduced) >= _CHECK_EVERY and self._rows < _MIN_RECORDS_PER_KEY * len(reduced):
             self._records_to_pass = _PAUSE
         self._rows = 0
-        keys, values = list(held), list(held.values())
-        del held
+        keys, values = list(reduced), list(reduced.values())
+        del reduced
         for start in range(0, len(keys), self._batch_size):
             part = slice(start, start + self._batch_size)
             yield self._batch(keys[part], values[part])

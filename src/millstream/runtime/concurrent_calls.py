@@ -1,8 +1,9 @@
-"""Calls of one asynchronous function, a bounded number at a time, on an event loop of its own.
+"""Concurrent calls of one asynchronous function, up to a capacity, on an event loop of its own.
 
-Promises: `run` comes back when every record has its result, and leaves no call behind; a call that takes too long is
-given up and `timeout` speaks for it; the first call that fails ends the run, with the record and its key.
-Does not know: epochs, watermarks, what becomes of the results."""
+Promises: `run` returns when every record has its result, and no call is left running. A call that exceeds the timeout
+is cancelled, and `timeout()` of the function returns its result. The first call that fails ends the run; its error
+names the record and its key.
+Does not know: epochs, watermarks, how results are used."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from millstream.errors import UserError
 from millstream.functions import AsyncFunction, AsyncRetryStrategy
 from millstream.runtime import rowwise
 
-_FD_SETSIZE = 1024  # file descriptors from here on are beyond select()
+_FD_SETSIZE = 1024  # select() supports only smaller file descriptors
 
 
 class AsyncCallTimedOut(UserError, TimeoutError):
@@ -30,24 +31,24 @@ class AsyncCallTimedOut(UserError, TimeoutError):
         self.seconds = seconds
         super().__init__(
             f"TimeoutError: the asynchronous call took longer than its timeout of {seconds:g} s",
-            hint="raise the timeout, or override timeout() to give a result in its place",
+            hint="increase the timeout, or override timeout() to return a result instead",
         )
 
 
 class NotAList(UserError, TypeError):
-    """An asynchronous function gave something that is not a list of results."""
+    """An asynchronous function returned something that is not a list of results."""
 
     __str__ = UserError.__str__
 
-    def __init__(self, method: str, given: object) -> None:
+    def __init__(self, method: str, result: object) -> None:
         super().__init__(
-            f"{method} must return a list of results, not {rowwise.shorten(given)}",
+            f"{method} must return a list of results, not {rowwise.shorten(result)}",
             hint="return [] for none, and [result] for one",
         )
 
 
 class ConcurrentCalls:
-    """`function` called for many records, at most `capacity` of them at once. `timeout` is in seconds, 0 for none.
+    """Calls `function` for many records, at most `capacity` of them at once. `timeout` is in seconds, 0 for none.
 
     A call occupies its slot of the capacity until it has a result, also while it waits for a retry."""
 
@@ -63,38 +64,39 @@ class ConcurrentCalls:
     ) -> None:
         self.operator, self.function, self.capacity, self.timeout = operator, function, capacity, timeout
         self.count = count
-        self.loop = fine_event_loop()
+        self.loop = precise_event_loop()
         predicate = retry.get_retry_predicate()
         retries = predicate.result_predicate() is not None or predicate.exception_predicate() is not None
         self.invoke: Callable[[Any], Awaitable[Any]] = function.async_invoke
         if retries:
-            self.invoke = _retrying(function.async_invoke, retry, count)
+            self.invoke = _with_retries(function.async_invoke, retry, count)
 
     def run(self, rows: Sequence[Any], keys: Sequence[Any] | None) -> tuple[list[int], list[list[Any]]]:
-        """The results of every record, and the positions of the records in the order their calls ended."""
+        """Return the indexes of the records in the order in which their calls ended, and the results of every
+        record."""
         return self.loop.run_until_complete(_Run(self, rows, keys).results())
 
     def close(self) -> None:
-        """Give up whatever still runs, and the loop."""
+        """Cancel running calls and close the event loop."""
         if self.loop.is_closed():
             return
-        left = asyncio.all_tasks(self.loop)
-        for task in left:
+        running = asyncio.all_tasks(self.loop)
+        for task in running:
             task.cancel()
-        if left:
-            self.loop.run_until_complete(asyncio.wait(left, timeout=0.1))
+        if running:
+            self.loop.run_until_complete(asyncio.wait(running, timeout=0.1))
         with contextlib.suppress(RuntimeError):
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
 
-def fine_event_loop() -> asyncio.AbstractEventLoop:
-    """An event loop whose timers are exact to less than a millisecond, where the system allows it."""
+def precise_event_loop() -> asyncio.AbstractEventLoop:
+    """Create an event loop whose timers are more precise than a millisecond, if the system supports it."""
     if not hasattr(selectors, "EpollSelector"):
         return asyncio.new_event_loop()
 
-    class FineSelector(selectors.EpollSelector):
-        """epoll waits whole milliseconds, a fifth of a fast look-up; but it can itself be waited for more finely."""
+    class PreciseSelector(selectors.EpollSelector):
+        """epoll waits for whole milliseconds, a fifth of a fast look-up; select() on its descriptor is more precise."""
 
         def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
             if timeout is not None and timeout > 0 and self.fileno() < _FD_SETSIZE:
@@ -102,23 +104,24 @@ def fine_event_loop() -> asyncio.AbstractEventLoop:
                 timeout = 0
             return super().select(timeout)
 
-    return asyncio.SelectorEventLoop(FineSelector())
+    return asyncio.SelectorEventLoop(PreciseSelector())
 
 
 class _CallSlot:
-    """A slot of the capacity, with a running call. A slot that was `given_up` is replaced by another."""
+    """A slot of the capacity, with a running call. A slot that was given up is replaced by another."""
 
     __slots__ = ("given_up", "index", "since", "task")
 
     def __init__(self, since: float) -> None:
-        self.index = -1  # nothing yet
+        self.index = -1  # no call yet
         self.since = since
         self.given_up = False
         self.task: asyncio.Task[None] | None = None
 
 
 class _Run:
-    """One run over some records. Places are few and live long: a record costs a call, not a task of its own."""
+    """One run over some records. There is one task for each slot, which makes many calls: a task per record costs
+    more."""
 
     def __init__(self, calls: ConcurrentCalls, rows: Sequence[Any], keys: Sequence[Any] | None) -> None:
         self._calls = calls
@@ -134,7 +137,7 @@ class _Run:
         """Start as many calls as the capacity allows, then wait for all records."""
         calls = self._calls
         for _ in range(min(calls.capacity, len(self._rows))):
-            self._open_place()
+            self._open_slot()
         if calls.timeout > 0:
             self._watcher = calls.loop.call_later(calls.timeout, self._watch)
         try:
@@ -143,21 +146,21 @@ class _Run:
         finally:
             if self._watcher is not None:
                 self._watcher.cancel()
-            left = [slot for slot in self._slots if slot.task is not None and not slot.task.done()]
-            for slot in left:
+            running = [slot for slot in self._slots if slot.task is not None and not slot.task.done()]
+            for slot in running:
                 slot.given_up = True
                 slot.task.cancel()  # type: ignore[union-attr]
-            if left:
-                await asyncio.sleep(0)  # they end now, unless they will not be cancelled
+            if running:
+                await asyncio.sleep(0)  # cancelled calls end now
         return self._ended, self._results
 
-    def _open_place(self) -> None:
+    def _open_slot(self) -> None:
         slot = _CallSlot(self._calls.loop.time())
         self._slots.add(slot)
         slot.task = self._calls.loop.create_task(self._work(slot))
 
     async def _work(self, slot: _CallSlot) -> None:
-        """One call after the other, as long as there are records."""
+        """Make one call after the other, as long as there are records."""
         rows, invoke, time = self._rows, self._calls.invoke, self._calls.loop.time
         for index in self._waiting:
             slot.index, slot.since = index, time()
@@ -184,16 +187,16 @@ class _Run:
 
     def _fail(self, index: int, problem: BaseException) -> None:
         if not self._all_done.done():
-            known = {} if self._keys is None else {"key": self._keys[index]}
-            failure = rowwise.failure(self._calls.operator, problem, record=self._rows[index], **known)
+            key = {} if self._keys is None else {"key": self._keys[index]}
+            failure = rowwise.failure(self._calls.operator, problem, record=self._rows[index], **key)
             self._all_done.set_exception(failure)
 
     def _watch(self) -> None:
-        """Give up the calls that are over their time; come back when the next may be."""
+        """Give up calls that exceed the timeout, and schedule the next check."""
         calls = self._calls
         now = calls.loop.time()
-        late = [slot for slot in self._slots if slot.index >= 0 and now - slot.since >= calls.timeout]
-        for slot in late:
+        timed_out = [slot for slot in self._slots if slot.index >= 0 and now - slot.since >= calls.timeout]
+        for slot in timed_out:
             self._give_up(slot)
             if self._all_done.done():
                 return
@@ -214,11 +217,11 @@ class _Run:
         except (Exception, SystemExit) as problem:
             self._fail(slot.index, problem)
         else:
-            self._open_place()
+            self._open_slot()
 
 
 def as_list(result: Any, method: str) -> list[Any]:
-    """The results of one call; what is text, a mapping or no collection at all is a mistake."""
+    """Return the results of one call as a list; refuse texts, mappings and values that are not iterable."""
     if isinstance(result, str | bytes | Mapping) or not isinstance(result, Iterable):
         if inspect.iscoroutine(result):
             result.close()
@@ -226,12 +229,12 @@ def as_list(result: Any, method: str) -> list[Any]:
     return list(result)
 
 
-def _retrying(
+def _with_retries(
     invoke: Callable[[Any], Awaitable[Any]], strategy: AsyncRetryStrategy[Any], count: Callable[[str], None]
 ) -> Callable[[Any], Awaitable[Any]]:
-    """Call `invoke` with the retries of the strategy; the timeout is for all tries together."""
+    """Return a function that calls `invoke` with the retries of the strategy; the timeout covers all attempts."""
     predicate = strategy.get_retry_predicate()
-    bad_result, bad_end = predicate.result_predicate(), predicate.exception_predicate()
+    retries_result, retries_error = predicate.result_predicate(), predicate.exception_predicate()
 
     async def call(value: Any) -> Any:
         attempts = 1
@@ -239,10 +242,10 @@ def _retrying(
             try:
                 result = as_list(await invoke(value), "async_invoke()")
             except Exception as problem:
-                if bad_end is None or not bad_end(problem) or not strategy.can_retry(attempts):
+                if retries_error is None or not retries_error(problem) or not strategy.can_retry(attempts):
                     raise
             else:
-                if bad_result is None or not bad_result(result) or not strategy.can_retry(attempts):
+                if retries_result is None or not retries_result(result) or not strategy.can_retry(attempts):
                     return result
             count("numAsyncRetries")
             await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1000)

@@ -1,6 +1,6 @@
 """Contexts of user functions: the runtime context, timer services and the contexts of calls.
 
-Promises: PyFlink's methods; state handed out belongs to the key of the record at hand.
+Promises: PyFlink's methods; state is that of the key of the current record.
 Does not know: how functions are called, or when."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TIMERS_DROPPED = "numTimersDropped"
 
 
 class StateNameTaken(UserError):
-    """Two descriptors of one operator share a name but not what they describe."""
+    """Two different state descriptors of one operator have the same name."""
 
     def __init__(self, operator: str, name: str, first: object, second: object) -> None:
         super().__init__(
@@ -42,33 +42,33 @@ class StateNameTaken(UserError):
 
 
 class KeyedStateNotHere(UserError):
-    """Keyed state was asked for on a stream that has no key."""
+    """A function on a stream without a key uses keyed state."""
 
     def __init__(self, operator: str, name: str) -> None:
         super().__init__(
-            f"operator '{operator}' asks for keyed state '{name}', but its input is not keyed", hint="call key_by first"
+            f"operator '{operator}' uses keyed state '{name}', but its input is not keyed", hint="call key_by first"
         )
 
 
 class CachedFileUnknown(UserError):
-    """A file was asked for that the program did not register."""
+    """The program did not register a cached file of this name."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
+    def __init__(self, name: str, registered: Iterable[str]) -> None:
         self.name = name
         super().__init__(
-            f"no cached file is registered as '{name}'; there are: {', '.join(sorted(known)) or 'none'}",
+            f"no cached file is registered as '{name}'; registered files: {', '.join(sorted(registered)) or 'none'}",
             hint="call register_cached_file(path, name) on the environment",
         )
 
 
 class DistributedCache(functions.DistributedCache):
-    """Registered files, as this worker has them."""
+    """The cached files of this worker."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = files
 
     def get_file(self, name: str) -> Path:
-        """The local copy of a file or directory."""
+        """Return the local copy of a file or directory."""
         if name not in self._files:
             raise CachedFileUnknown(name, self._files)
         return Path(self._files[name])
@@ -83,13 +83,13 @@ class KeyedStates:
 
     def _view(self, descriptor: state.StateDescriptor) -> Any:
         name = self._prefix + descriptor.name
-        found = self._views.get(name)
-        if found is None:
-            made = create_view(descriptor, self._context.state, self._scope, scoped=self._scoped, name=name)
-            found = self._views[name] = (descriptor, made)
-        elif type(found[0]) is not type(descriptor) or found[0].type_info != descriptor.type_info:
-            raise StateNameTaken(self._context.name, descriptor.name, found[0], descriptor)
-        return found[1]
+        declared = self._views.get(name)
+        if declared is None:
+            view = create_view(descriptor, self._context.state, self._scope, scoped=self._scoped, name=name)
+            declared = self._views[name] = (descriptor, view)
+        elif type(declared[0]) is not type(descriptor) or declared[0].type_info != descriptor.type_info:
+            raise StateNameTaken(self._context.name, descriptor.name, declared[0], descriptor)
+        return declared[1]
 
     get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _view
 
@@ -102,57 +102,57 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         self._states = KeyedStates(context, context.scope) if keyed else None
 
     def get_task_name(self) -> str:
-        """The operator's name."""
+        """Return the name of the operator."""
         return self._context.name
 
     def get_number_of_parallel_subtasks(self) -> int:
-        """The operator's parallelism."""
+        """Return the parallelism of the operator."""
         return self._context.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """The operator's max parallelism."""
+        """Return the max parallelism of the operator."""
         return self._context.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
-        """This subtask, from 0."""
+        """Return the index of this subtask, from 0."""
         return self._context.subtask
 
     def get_attempt_number(self) -> int:
-        """How often the job was restarted."""
+        """Return how often the job was restarted."""
         return self._context.restarts
 
     def get_task_name_with_subtasks(self) -> str:
-        """The operator's name with its subtask, as in logs."""
+        """Return the name of the operator with its subtask, as in logs."""
         return f"{self._context.name} ({self._context.subtask + 1}/{self._context.parallelism})"
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """A job parameter."""
+        """Return a job parameter, or the default value."""
         return self._context.parameters.get(key, default_value)
 
     def get_metrics_group(self) -> UserMetrics:
-        """The group to count in."""
+        """Return the metric group of the function."""
         return UserMetrics(self._context.metrics)
 
     def get_distributed_cache(self) -> DistributedCache:
-        """The files the program registered."""
+        """Return the files that the program registered."""
         return DistributedCache(self._context.cached_files)
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Have an accumulator summed up over all subtasks, for the job's result."""
+        """Register an accumulator; the result of the job merges those of all subtasks."""
         self._context.metrics.add_accumulator(name, accumulator)
 
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """The accumulator of that name, if one was added."""
+        """Return the accumulator of a name; None if there is none."""
         return self._context.metrics.accumulators.get(name)
 
-    def _accumulator(self, name: str, kind: type[Accumulator[Any, Any]]) -> Any:
-        found = self.get_accumulator(name)
-        if found is None:
-            found = kind()
-            self.add_accumulator(name, found)
-        if not isinstance(found, kind):
-            raise AccumulatorsDisagree(name, found, kind())
-        return found
+    def _accumulator(self, name: str, accumulator_type: type[Accumulator[Any, Any]]) -> Any:
+        accumulator = self.get_accumulator(name)
+        if accumulator is None:
+            accumulator = accumulator_type()
+            self.add_accumulator(name, accumulator)
+        if not isinstance(accumulator, accumulator_type):
+            raise AccumulatorsDisagree(name, accumulator, accumulator_type())
+        return accumulator
 
     def get_int_counter(self, name: str) -> IntCounter:
         """Return the counter with a name; it is created on first use."""
@@ -210,25 +210,25 @@ class KeyedTimerService(TimerService):
         self.processing = Timers(context.state, "processing")
 
     def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._scope.now
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
+        """Return the watermark of the operator."""
         return self._context.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Call on_timer when processing time reaches `timestamp`."""
-        if not self._over():
+        if not self._drops_timers():
             self.processing.register(self._scope.namespace, self._scope.key, timestamp)
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Call on_timer when the watermark reaches `timestamp`."""
-        if not self._over():
+        if not self._drops_timers():
             self.event.register(self._scope.namespace, self._scope.key, timestamp)
 
-    def _over(self) -> bool:
-        """Whether the input of the key has ended in a batch job: timers that are set now are dropped, as in Flink."""
+    def _drops_timers(self) -> bool:
+        """Return whether the key's input has ended in a batch job: timers registered now are dropped, as in Flink."""
         context = self._context
         if not context.batch or context.watermark != MAX_WATERMARK:
             return False
@@ -236,11 +236,11 @@ class KeyedTimerService(TimerService):
         return True
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a processing-time timer back."""
+        """Delete a processing-time timer."""
         self.processing.delete(self._scope.namespace, self._scope.key, timestamp)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take an event-time timer back."""
+        """Delete an event-time timer."""
         self.event.delete(self._scope.namespace, self._scope.key, timestamp)
 
 
@@ -251,11 +251,11 @@ class TimeOnly(TimerService):
         self._context = context
 
     def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._context.now
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
+        """Return the watermark of the operator."""
         return self._context.watermark
 
     def _refuse(self, timestamp: int) -> None:
@@ -266,7 +266,7 @@ class TimeOnly(TimerService):
 
 
 class Call:
-    """The context of one call of a process function: ProcessFunction.Context and its keyed kin.
+    """The context of one call of a process function, keyed or not.
 
     The loop sets `time` and the scope's key before each call."""
 
@@ -278,25 +278,25 @@ class Call:
         self.domain: TimeDomain | None = None
 
     def timer_service(self) -> TimerService:
-        """The timers of the current key."""
+        """Return the timer service of the current key."""
         return self._timers
 
     def timestamp(self) -> int:
-        """The timestamp of the record, or of the timer; the least long where there is none, as in PyFlink."""
+        """Return the timestamp of the record or the timer; the smallest long if there is none, as in PyFlink."""
         return self.time
 
     def get_current_key(self) -> Any:
-        """The key of the record."""
+        """Return the key of the record."""
         return self._scope.key
 
     def time_domain(self) -> TimeDomain | None:
-        """The domain of the timer that fired."""
+        """Return the time domain of the timer that fired."""
         return self.domain
 
     def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._timers.current_processing_time()
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
+        """Return the watermark of the operator."""
         return self._timers.current_watermark()

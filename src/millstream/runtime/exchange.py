@@ -2,7 +2,7 @@
 
 Promises: small batches are buffered, partitioned by target, and packed into numbered blocks that name the
 attempt of the task.
-Does not know: who receives the blocks, how they travel."""
+Does not know: who receives the blocks, how they are sent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Exchange:
         self._buffered_rows = 0
 
     def begin(self, epoch: int, position: int) -> None:
-        """A new attempt at an epoch; `position` is where round-robin partitioners continue."""
+        """Start a new attempt at an epoch; `position` is where round-robin partitioners continue."""
         self._sequence = 0
         self._buffer, self._buffered_rows = [], 0
         self.router.position = position
@@ -86,4 +86,4 @@ def concat_rows(batches: list[Batch]) -> Batch:
     rows = [row for batch in batches for row in batch.rows()]
     timed = batches[0].timestamps is not None
     times = np.concatenate([batch.timestamps for batch in batches]) if timed else None
-    return Batch(batches[0].kind, rows=rows, timestamps=times)
+    return Batch(batches[0].record_type, rows=rows, timestamps=times)

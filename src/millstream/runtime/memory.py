@@ -1,12 +1,12 @@
-"""What the subtask of an operator remembers from epoch to epoch, beside its state.
+"""The memory of an operator's subtask: values that it keeps from epoch to epoch, beside its state.
 
-Memory is small and travels with every request and every report. `SubtaskMemory` is the value that travels, and that
+Memory is small and part of every request and every report. `SubtaskMemory` is the value in reports, and that
 checkpoints hold. `OperatorMemory` is what an operator works with while an epoch runs. An operator that remembers more
 than its watermark declares a subclass of `MemoryPart` for it, under a name of its own.
 
 Promises: memory has a JSON form with a version; a version that this release does not know is refused. Memory of release
 0.1, which had no version, is read by the keys that each part declares.
-Does not know: which operators exist, what their parts mean, how memory travels."""
+Does not know: which operators exist, what their parts mean, how memory is sent."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class SubtaskMemory:
         return memory.with_parts(parts)
 
     def _known_parts(self) -> list[type[MemoryPart]]:
-        """The types of the parts that are here, as far as this process has imported them."""
+        """Return the types of the parts in this memory, as far as this process has imported them."""
         return [
             part_type
             for name, part_type in _part_types.items()
@@ -138,10 +138,14 @@ class SubtaskMemory:
 
     def check(self) -> None:
         """Refuse values that no release writes, and parts that this release cannot read."""
-        marks, flags = (self.watermark, self.emitted_watermark), (self.ended, self.restored, self.has_union_state)
-        right = all(mark is None or type(mark) is int for mark in marks) and all(type(flag) is bool for flag in flags)
-        right = right and isinstance(self.parts, dict) and all(isinstance(part, dict) for part in self.parts.values())
-        if not right or not isinstance(self.unversioned, dict):
+        watermarks, flags = (self.watermark, self.emitted_watermark), (self.ended, self.restored, self.has_union_state)
+        is_valid = all(watermark is None or type(watermark) is int for watermark in watermarks) and all(
+            type(flag) is bool for flag in flags
+        )
+        is_valid = (
+            is_valid and isinstance(self.parts, dict) and all(isinstance(part, dict) for part in self.parts.values())
+        )
+        if not is_valid or not isinstance(self.unversioned, dict):
             message = f"the memory of an operator is not what this release writes: {self}"
             raise UnreadableMemory(message)
         for part_type in self._known_parts():
@@ -189,8 +193,8 @@ _KEYS_OF_RELEASE_0_1 = {
 def _read_unversioned(data: Mapping[str, Any]) -> SubtaskMemory:
     """Read memory of release 0.1: one dictionary for the task and for all parts of the operator."""
     fields = {_KEYS_OF_RELEASE_0_1[key]: value for key, value in data.items() if key in _KEYS_OF_RELEASE_0_1}
-    left = {key: value for key, value in data.items() if key not in _KEYS_OF_RELEASE_0_1}
-    return SubtaskMemory(**fields, unversioned=left)
+    unknown_keys = {key: value for key, value in data.items() if key not in _KEYS_OF_RELEASE_0_1}
+    return SubtaskMemory(**fields, unversioned=unknown_keys)
 
 
 def _check_version(subject: str, version: Any, newest: int) -> None:
@@ -202,7 +206,7 @@ def _check_version(subject: str, version: Any, newest: int) -> None:
 def redistribute(memories: Sequence[SubtaskMemory], parallelism: int) -> tuple[SubtaskMemory, ...]:
     """Return the memory of `parallelism` new subtasks from that of all old ones.
 
-    The watermark is the least one, and there is none if an old subtask had none. Parts say themselves what becomes of
+    The watermark is the least one, and there is none if an old subtask had none. Each part decides how it is
     them; a part whose type this process has not imported belongs to no operator of the program, and is dropped."""
     arrived = [memory.watermark for memory in memories]
     emitted = [memory.emitted_watermark for memory in memories]
@@ -211,12 +215,12 @@ def redistribute(memories: Sequence[SubtaskMemory], parallelism: int) -> tuple[S
         emitted_watermark=min((mark for mark in emitted if mark is not None), default=None),
         ended=all(memory.ended for memory in memories),
     )
-    shares: list[list[MemoryPart]] = [[] for _ in range(parallelism)]
+    parts_by_subtask: list[list[MemoryPart]] = [[] for _ in range(parallelism)]
     for part_type in dict.fromkeys(part_type for memory in memories for part_type in memory._known_parts()):
         parts = part_type.redistribute([memory.part(part_type) for memory in memories], parallelism)
-        for share, part in zip(shares, parts or (), strict=False):
-            share.append(part)
-    return tuple(merged.with_parts(share) for share in shares)
+        for subtask_parts, part in zip(parts_by_subtask, parts or (), strict=False):
+            subtask_parts.append(part)
+    return tuple(merged.with_parts(subtask_parts) for subtask_parts in parts_by_subtask)
 
 
 class OperatorMemory:

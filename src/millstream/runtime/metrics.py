@@ -1,7 +1,7 @@
-"""What one operator counts in one epoch, and the metric group user functions see.
+"""The metrics of one operator in one epoch, and the metric group of user functions.
 
-Promises: what is counted in an epoch counts once, with the attempt that was accepted: counters, distributions and
-accumulators are taken as what the epoch added.
+Promises: what an epoch counts is reported once, by the accepted attempt: values of counters, distributions and
+accumulators are those that the epoch added.
 Does not know: reporters, registries."""
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ class Metrics:
 
     def take(self) -> dict[str, Any]:
         """Return what was counted since the last call."""
-        taken: dict[str, Any] = dict(self.counts)
+        values_by_name: dict[str, Any] = dict(self.counts)
         self.counts.clear()
         for name, gauge in self.gauges.items():
-            taken[f"gauge.{name}"] = _read_gauge(name, gauge)
+            values_by_name[f"gauge.{name}"] = _read_gauge(name, gauge)
         for name, values in self.distributions.items():
             if values:
-                taken[f"distribution.{name}"] = dict(values)
+                values_by_name[f"distribution.{name}"] = dict(values)
                 values.clear()
-        return taken
+        return values_by_name
 
     def take_accumulators(self) -> dict[str, Accumulator[Any, Any]]:
         """Return what was added to accumulators since the last call."""
-        taken = {name: each.clone() for name, each in self.accumulators.items()}
+        accumulators = {name: accumulator.clone() for name, accumulator in self.accumulators.items()}
         self._reset_accumulators()
-        return taken
+        return accumulators
 
     def forget(self) -> None:
         """Reset all: the attempt failed."""
@@ -63,8 +63,8 @@ class Metrics:
         self._reset_accumulators()
 
     def _reset_accumulators(self) -> None:
-        for each in self.accumulators.values():
-            each.reset_local()
+        for accumulator in self.accumulators.values():
+            accumulator.reset_local()
 
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         """Register an accumulator under its name."""
@@ -83,19 +83,19 @@ def _read_gauge(name: str, gauge: Callable[[], int]) -> Any:
     return value
 
 
-def combined(one: Any, other: Any) -> Any:
+def combine_values(first: Any, second: Any) -> Any:
     """Combine what two subtasks, or two epochs, counted under one name."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        both = {**one, **other}
-        for name in one.keys() & other.keys():
-            fold: Any = {"min": min, "max": max}.get(name, _plus)
-            both[name] = fold(one[name], other[name])
-        return both
-    return one + other
+    if isinstance(first, dict) and isinstance(second, dict):
+        combined = {**first, **second}
+        for name in first.keys() & second.keys():
+            function: Any = {"min": min, "max": max}.get(name, _plus)
+            combined[name] = function(first[name], second[name])
+        return combined
+    return first + second
 
 
-def _plus(one: int, other: int) -> int:
-    return one + other
+def _plus(first: int, second: int) -> int:
+    return first + second
 
 
 class Counter(model.Counter):
@@ -155,21 +155,21 @@ class UserMetrics(model.MetricGroup):
         self._metrics, self._prefix = metrics, prefix
 
     def add_group(self, name: str, extra: str | None = None) -> UserMetrics:
-        """A group inside this one."""
+        """Return a group inside this one."""
         return UserMetrics(self._metrics, f"{self._prefix}{name}." + (f"{extra}." if extra else ""))
 
     def counter(self, name: str) -> Counter:
-        """A counter."""
+        """Return a counter."""
         return Counter(self._metrics, self._prefix + name)
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
-        """A value read at the end of every epoch."""
+        """Register a function whose value is read at the end of every epoch."""
         self._metrics.gauges[self._prefix + name] = obj
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """A meter."""
+        """Return a meter."""
         return Meter(self._metrics, self._prefix + name)
 
     def distribution(self, name: str) -> Distribution:
-        """A distribution."""
+        """Return a distribution."""
         return Distribution(self._metrics.distributions.setdefault(self._prefix + name, {}))

@@ -7,7 +7,7 @@ Does not know: exchanges, Spark, checkpoints."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +18,7 @@ from millstream.runtime.metrics import Metrics
 from millstream.runtime.random_numbers import RandomNumbers
 from millstream.state.backend import OperatorState
 from millstream.state.views import Scope
+from millstream.types.copies import copier
 from millstream.types.factory import TypeInformation
 
 if TYPE_CHECKING:
@@ -66,12 +67,18 @@ class OperatorContext:
     storage: str = ""
     block_records: int = 65536
     batch: bool = False
+    object_reuse: bool = False
     draws: RandomNumbers = field(default_factory=RandomNumbers)
 
     @property
     def now(self) -> int:
         """The processing time of the epoch, from its plan."""
         return self.scope.now
+
+    def copier(self, side_output: str | None = None) -> Callable[[Any], Any] | None:
+        """Return the function that copies results of user functions; None if they are passed on as they are."""
+        result_type = self.output_type if side_output is None else self.side_types.get(side_output)
+        return None if self.object_reuse or result_type is None else copier(result_type)
 
     @property
     def watermark(self) -> int:

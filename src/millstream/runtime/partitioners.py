@@ -27,7 +27,7 @@ class Partitioner:
 
     @property
     def name(self) -> str:
-        """Flink's word for it, for plans."""
+        """Flink's name of the partitioner, for plans."""
         return type(self).__name__.upper()
 
 
@@ -45,7 +45,7 @@ class ElidedHash(Forward):
 
     @property
     def name(self) -> str:
-        """Flink's word for it."""
+        """Flink's name of the partitioner."""
         return "FORWARD"
 
 
@@ -145,13 +145,15 @@ class Router:
                 yield from self._partition(batch, self._route[groups])
             case Rebalance() | Rescale():
                 targets = np.array(self.reachable())
-                turns = (np.arange(len(batch)) + self.position) % len(targets)
+                target_indexes = (np.arange(len(batch)) + self.position) % len(targets)
                 self.position = int((self.position + len(batch)) % len(targets))
-                yield from self._partition(batch, targets[turns])
+                yield from self._partition(batch, targets[target_indexes])
             case Shuffle():
-                chosen = np.random.default_rng([self._seed, self.position]).integers(0, self._targets, len(batch))
+                random_targets = np.random.default_rng([self._seed, self.position]).integers(
+                    0, self._targets, len(batch)
+                )
                 self.position += len(batch)
-                yield from self._partition(batch, chosen)
+                yield from self._partition(batch, random_targets)
             case Custom() as custom:
                 keys = custom.key.keys(batch, self._operator)
                 count = self._targets
@@ -169,6 +171,6 @@ class Router:
             yield first, batch
             return
         for target in range(self._targets):
-            chosen = np.flatnonzero(targets == target)
-            if len(chosen):
-                yield target, batch.take(chosen)
+            row_indexes = np.flatnonzero(targets == target)
+            if len(row_indexes):
+                yield target, batch.take(row_indexes)

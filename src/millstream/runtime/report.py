@@ -1,11 +1,11 @@
 """What a subtask sends to the driver at the end of an epoch: a report, or a failure.
 
-Both travel as blocks, through the exchanges of the levels after them. A report is pickled in its JSON form, together
+Both are sent as blocks, through the exchanges of the levels after them. A report is pickled in its JSON form, together
 with the values of the program: accumulators, and what sinks staged. Pickling is a third as expensive as JSON text, and
 PySpark pickles its own results.
 
 Promises: a report comes back equal; bytes of another version are refused.
-Does not know: who reads reports, or how blocks travel."""
+Does not know: who reads reports, or how blocks are sent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The only loops over rows: they call user functions.
+"""Loops over rows, which call user functions.
 
-Promises: a failure names the operator, the key and the record, and carries the user's own traceback; results keep the
-order and the timestamp of the record they came from.
+Promises: a failure names the operator, the key and the record, and has the traceback of the user's code; results keep
+the order and the timestamp of the record they came from.
 Does not know: what the functions do."""
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class UserFunctionFailed(UserError):
         hint: str | None = None,
     ) -> None:
         self.operator, self.problem, self.trace, self.key, self.record = operator, problem, trace, key, record
-        where = f"in operator '{operator}'"
-        where += f", key {key}" if key is not None else ""
-        where += f", record {record}" if record is not None else ""
-        super().__init__(f"{trace.rstrip()}\n{where}" if trace else f"{problem} {where}", hint=hint)
+        location = f"in operator '{operator}'"
+        location += f", key {key}" if key is not None else ""
+        location += f", record {record}" if record is not None else ""
+        super().__init__(f"{trace.rstrip() or problem}\n{location}", hint=hint)
 
     def to_failure(self, vertex: str) -> TaskFailure:
-        """Return the form that travels to the driver."""
+        """Return the form that is sent to the driver."""
         return TaskFailure(
             "user",
             vertex,
@@ -78,19 +78,19 @@ class UserFunctionFailed(UserError):
 
 
 def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: Any = _NOTHING) -> MillstreamError:
-    """The failure to raise for `problem` out of user code; what is not the user's fault stays what it is."""
+    """Return the error to raise for a problem in user code; external and internal errors are returned unchanged."""
     if isinstance(problem, UserFunctionFailed | ExternalError | InternalError):
         return problem
     hint = None
     if isinstance(problem, UserError):
-        what, trace, hint = problem.message, "", problem.hint  # its message is enough
+        description, trace, hint = problem.message, "", problem.hint  # its message needs no traceback
     else:
-        called = isinstance(problem, SystemExit)
-        text = f"the function called sys.exit({problem.code!r})" if called else str(problem)  # type: ignore[attr-defined]
-        what, trace = f"{type(problem).__name__}: {text}", user_traceback(problem)
+        is_exit = isinstance(problem, SystemExit)
+        text = f"the function called sys.exit({problem.code!r})" if is_exit else str(problem)  # type: ignore[attr-defined]
+        description, trace = f"{type(problem).__name__}: {text}", user_traceback(problem)
     return UserFunctionFailed(
         operator,
-        what,
+        description,
         trace,
         key=None if key is _NOTHING else shorten(key),
         record=None if record is _NOTHING else shorten(record),
@@ -99,84 +99,125 @@ def failure(operator: str, problem: BaseException, key: Any = _NOTHING, record: 
 
 
 def user_traceback(problem: BaseException) -> str:
-    """The traceback from the first frame outside millstream on; the whole one when there is none."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    first = next((i for i, frame in enumerate(frames) if not frame.filename.startswith(_HERE)), 0)
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(frames[first:])]
-    return "".join([*lines, *traceback.format_exception_only(type(problem), problem)])
+    """Return the traceback with its causes; each begins at the first frame outside millstream, if there is one."""
+    trace = traceback.TracebackException.from_exception(problem)
+    chain: list[traceback.TracebackException | None] = [trace]
+    while chain:
+        link = chain.pop()
+        if link is not None:
+            first = next((i for i, frame in enumerate(link.stack) if not frame.filename.startswith(_HERE)), 0)
+            link.stack[:] = link.stack[first:]
+            chain += [link.__cause__, link.__context__]
+    return "".join(trace.format())
 
 
 def shorten(value: Any, limit: int = 200) -> str:
-    """A value as text that fits into a message."""
+    """Return a value as text that is short enough for a message."""
     try:
         text = repr(value)
-    except Exception as problem:  # a repr of the user's own
+    except Exception as problem:  # __repr__ of a user class
         text = f"<{type(value).__name__} whose repr raises {type(problem).__name__}>"
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def conform(operator: str, kind: TypeInformation, rows: list[Any]) -> list[Any]:
-    """The rows as values of `kind`; a row that does not fit is the user's error."""
+def conform(operator: str, output_type: TypeInformation, rows: list[Any]) -> list[Any]:
+    """Return the rows as values of a type; a row that does not fit is a user error."""
     try:
-        return kind.conform(rows)
+        return output_type.conform(rows)
     except TypeMismatch as problem:
-        raise UserFunctionFailed(
-            operator, f"the function's result does not fit its output type: {problem}", ""
-        ) from None
+        description = f"the function's result does not fit its output type: {problem.message}"
+        raise UserFunctionFailed(operator, description, "", hint=problem.hint) from None
 
 
-def map_rows(operator: str, function: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
-    """function(row) for every row."""
-    out: list[Any] = []
+def conform_records(operator: str, record_type: TypeInformation, records: list[Any]) -> list[Any]:
+    """Return the records of a source as values of its type; a record that does not fit is a user error."""
     try:
-        out.extend(map(function, rows))
+        return record_type.conform(records)
+    except TypeMismatch as problem:
+        description = f"a record of the source does not fit its type: {problem.message}"
+        hint = "correct the records, or declare their type (type_info)"
+        raise UserFunctionFailed(operator, description, "", hint=hint) from None
+
+
+def map_rows(
+    operator: str,
+    function: Callable[[Any], Any],
+    rows: Sequence[Any],
+    copy_result: Callable[[Any], Any] | None = None,
+) -> list[Any]:
+    """Return function(row) for every row; each result is copied before the next call."""
+    out: list[Any] = []
+    results = map(function, rows)
+    try:
+        out.extend(results if copy_result is None else map(copy_result, results))
     except (Exception, SystemExit) as problem:
         raise failure(operator, problem, record=rows[len(out)]) from problem
     return out
 
 
 def keys_of(operator: str, selector: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
-    """The key of every row."""
+    """Return the key of every row."""
     return map_rows(f"key_by of {operator}", selector, rows)
 
 
 def flat_map_rows(
-    operator: str, function: Callable[[Any], Iterable[Any] | None], rows: Sequence[Any]
+    operator: str,
+    function: Callable[[Any], Iterable[Any] | None],
+    rows: Sequence[Any],
+    copy_result: Callable[[Any], Any] | None = None,
 ) -> tuple[list[Any], np.ndarray]:
     """Return all results of function(row), and their number for each row."""
     out: list[Any] = []
-    marks: list[int] = []
+    ends: list[int] = []
     row = _NOTHING
     try:
         for row in rows:
             results = function(row)
             if results is not None:
-                out.extend(results)
-            marks.append(len(out))
+                out.extend(results if copy_result is None else map(copy_result, results))
+            ends.append(len(out))
     except (Exception, SystemExit) as problem:
         raise failure(operator, problem, record=row) from problem
-    return out, np.diff(np.array(marks, dtype=np.int64), prepend=0)
+    return out, np.diff(np.array(ends, dtype=np.int64), prepend=0)
 
 
 def keyed_call(context: OperatorContext, call: Callable[[Any], Any], keys: Sequence[Any]) -> Callable[[Any], Any]:
-    """`call` for rows that come with `keys`, one by one: the scope is moved to the key, and a failure names it."""
-    following, scope, name = iter(keys), context.scope, context.name
+    """Return `call` for rows with these keys, in their order: the scope is set to the key, and a failure names it."""
+    next_keys, scope, name = iter(keys), context.scope, context.name
 
     def keyed(row: Any) -> Any:
-        scope.key = next(following)
+        scope.key = next(next_keys)
         try:
             result = call(row)
-            return list(result) if isinstance(result, GeneratorType) else result  # its code runs here, not later
+            return list(result) if isinstance(result, GeneratorType) else result  # its code must run with this key
         except (Exception, SystemExit) as problem:
             raise failure(name, problem, scope.key, row) from problem
 
     return keyed
 
 
-def by_side(methods: Sequence[Callable[..., Any]], sides: np.ndarray) -> Callable[..., Any]:
-    """One function for records of several inputs: for each of them, in turn, the method of its side."""
-    following = iter(sides.tolist())
-    return lambda *args: methods[next(following)](*args)
+def keyed_flat_call(
+    context: OperatorContext, call: Callable[[Any], Iterable[Any] | None], keys: Sequence[Any]
+) -> Callable[[Any], Iterator[Any]]:
+    """Return `keyed_call` for functions with many results, which are taken one by one: each can be copied at once."""
+    next_keys, scope, name = iter(keys), context.scope, context.name
+
+    def keyed(row: Any) -> Iterator[Any]:
+        key = scope.key = next(next_keys)
+        try:
+            results = call(row)
+            if results is not None:
+                yield from results
+        except (Exception, SystemExit) as problem:
+            raise failure(name, problem, key, row) from problem
+
+    return keyed
+
+
+def dispatch_by_side(methods: Sequence[Callable[..., Any]], sides: np.ndarray) -> Callable[..., Any]:
+    """Return one function for records of several inputs, which calls the method of each record's input in turn."""
+    next_sides = iter(sides.tolist())
+    return lambda *args: methods[next(next_sides)](*args)
 
 
 def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.ndarray | None:
@@ -185,47 +226,51 @@ def repeat_timestamps(timestamps: np.ndarray | None, counts: np.ndarray) -> np.n
 
 
 class Collector:
-    """Takes what a process function yields: main results, and (tag, value) pairs for side outputs."""
+    """Collects the results of a process function: main results, and (tag, value) pairs for side outputs."""
 
-    __slots__ = ("_operator", "_side_rows", "_side_times", "_times", "rows")
+    __slots__ = ("_context", "_copy", "_side_copies", "_side_rows", "_side_times", "_times", "rows")
 
-    def __init__(self, operator: str) -> None:
-        self._operator = operator
+    def __init__(self, context: OperatorContext) -> None:
+        self._context = context
+        self._copy = context.copier()
+        self._side_copies = {tag: context.copier(tag) for tag in context.side_types}
         self.rows: list[Any] = []
         self._times: list[int] = []
         self._side_rows: dict[str, list[Any]] = {}
         self._side_times: dict[str, list[int]] = {}
 
     def take(self, results: Iterable[Any] | None, time: int) -> None:
-        """Take the results of one call, which all get `time`."""
+        """Add the results of one call, which all get `time`."""
         if results is None:
             return
-        rows = self.rows
+        rows, copy_result = self.rows, self._copy
         before = len(rows)
         for result in results:
             if result.__class__ is tuple and len(result) == 2 and isinstance(result[0], OutputTag):
                 self.side(result[0].tag_id, result[1], time)
             else:
-                rows.append(result)
+                rows.append(result if copy_result is None else copy_result(result))
         if len(rows) != before:
             self._times.extend([time] * (len(rows) - before))
 
     def side(self, tag: str, value: Any, time: int) -> None:
-        """Take one record for a side output."""
-        self._side_rows.setdefault(tag, []).append(value)
+        """Add one record for a side output."""
+        copy_value = self._side_copies.get(tag)
+        self._side_rows.setdefault(tag, []).append(value if copy_value is None else copy_value(value))
         self._side_times.setdefault(tag, []).append(time)
 
-    def flush(self, context: OperatorContext) -> None:
+    def flush(self) -> None:
         """Emit all collected results."""
+        context = self._context
         if self.rows:
-            rows = conform(self._operator, context.output_type, self.rows)
+            rows = conform(context.name, context.output_type, self.rows)
             context.out.emit(Batch(context.output_type, rows=rows, timestamps=_times(self._times)))
             self.rows, self._times = [], []
         for tag, values in self._side_rows.items():
-            kind = context.side_types.get(tag)
-            if kind is not None:
-                rows = conform(self._operator, kind, values)
-                context.out.emit_side(tag, Batch(kind, rows=rows, timestamps=_times(self._side_times[tag])))
+            side_type = context.side_types.get(tag)
+            if side_type is not None:
+                rows = conform(context.name, side_type, values)
+                context.out.emit_side(tag, Batch(side_type, rows=rows, timestamps=_times(self._side_times[tag])))
         self._side_rows, self._side_times = {}, {}
 
 
@@ -240,9 +285,9 @@ def process_rows(
     batch: Batch,
     call: Any,
 ) -> None:
-    """function(row, call) for every row, with call.time set; the results are emitted."""
+    """Call function(row, call) for every row, with call.time set, and emit the results."""
     rows, name = batch.rows(), context.name
-    collector = Collector(name)
+    collector = Collector(context)
     take = collector.take
     row = _NOTHING
     try:
@@ -251,7 +296,7 @@ def process_rows(
             take(function(row, call), time)
     except (Exception, SystemExit) as problem:
         raise failure(name, problem, record=row) from problem
-    collector.flush(context)
+    collector.flush()
 
 
 def process_keyed_rows(
@@ -261,12 +306,12 @@ def process_keyed_rows(
     keys: Sequence[Any],
     call: Any,
 ) -> None:
-    """As `process_rows`, with the scope moved to each row's key."""
+    """Like `process_rows`, with the scope set to the key of each row."""
     rows, name, scope = batch.rows(), context.name, context.scope
     if batch.timestamps is None:
         _process_keyed_untimed(context, function, rows, keys, call)
         return
-    collector = Collector(name)
+    collector = Collector(context)
     take = collector.take
     row = key = _NOTHING
     try:
@@ -276,17 +321,17 @@ def process_keyed_rows(
             take(function(row, call), time)
     except (Exception, SystemExit) as problem:
         raise failure(name, problem, key, row) from problem
-    collector.flush(context)
+    collector.flush()
 
 
 def _process_keyed_untimed(
     context: OperatorContext, function: Callable[[Any, Any], Any], rows: Sequence[Any], keys: Sequence[Any], call: Any
 ) -> None:
-    """The hottest loop of all: no timestamps, results straight into one list."""
+    """Process rows without timestamps; the most frequent loop, so results are appended to one list directly."""
     name, scope = context.name, context.scope
-    collector = Collector(name)
+    collector = Collector(context)
     out = collector.rows
-    append = out.append
+    append, copy_result = out.append, context.copier()
     call.time = NO_TIMESTAMP
     row = key = _NOTHING
     try:
@@ -298,13 +343,13 @@ def _process_keyed_untimed(
                     if result.__class__ is tuple and len(result) == 2 and result[0].__class__ is OutputTag:
                         collector.side(result[0].tag_id, result[1], NO_TIMESTAMP)
                     else:
-                        append(result)
+                        append(result if copy_result is None else copy_result(result))
     except (Exception, SystemExit) as problem:
         raise failure(name, problem, key, row) from problem
     collector.rows = []
     if out:
         context.out.emit(Batch(context.output_type, rows=conform(name, context.output_type, out)))
-    collector.flush(context)
+    collector.flush()
 
 
 def fold_keyed_rows(
@@ -315,14 +360,18 @@ def fold_keyed_rows(
     get: Callable[[Any], Any],
     put: Callable[[Any, Any], None],
 ) -> list[Any]:
-    """Running values: for every row, put(key, fold(get(key), row)); the new value of each step."""
+    """Call put(key, fold(get(key), row)) for every row, and return the new value of each step.
+
+    The scope is set to the key of each row, because `fold` may use keyed state."""
     out: list[Any] = []
+    scope, copy_result = context.scope, context.copier()
     row = key = _NOTHING
     try:
         for key, row in zip(keys, batch.rows(), strict=True):
+            scope.key = key
             value = fold(get(key), row)
             put(key, value)
-            out.append(value)
+            out.append(value if copy_result is None else copy_result(value))
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key, row) from problem
     return out
@@ -331,7 +380,7 @@ def fold_keyed_rows(
 def fold_runs(
     operator: str, fold: Callable[[Any, Any], Any], rows: list[Any], starts: np.ndarray, keys: Sequence[Any] | None
 ) -> list[Any]:
-    """For each run of rows, which begin at `starts`, fold(... fold(fold(first, second), third) ...)."""
+    """Return fold(... fold(fold(first, second), third) ...) for each run of rows; runs begin at `starts`."""
     edges = starts.tolist()
     return fold_ranges(operator, fold, rows, edges, [*edges[1:], len(rows)], keys)
 
@@ -344,30 +393,34 @@ def fold_ranges(
     stops: Sequence[int],
     keys: Sequence[Any] | None,
 ) -> list[Any]:
-    """As `fold_runs`, for ranges that may overlap or leave rows out."""
+    """Like `fold_runs`, for ranges that may overlap or skip rows."""
     out: list[Any] = []
-    left: Iterator[Any] = iter(())
+    remaining: Iterator[Any] = iter(())
     try:
         for start, stop in zip(starts, stops, strict=True):
             if stop - start == 1:
                 out.append(rows[start])
             else:
-                left = iter(rows[start:stop])
-                out.append(functools.reduce(fold, left))
+                remaining = iter(rows[start:stop])
+                out.append(functools.reduce(fold, remaining))
     except (Exception, SystemExit) as problem:
-        at = stops[len(out)] - 1 - sum(1 for _ in left)
-        raise failure(operator, problem, _NOTHING if keys is None else keys[at], rows[at]) from problem
+        row_index = stops[len(out)] - 1 - sum(1 for _ in remaining)
+        raise failure(operator, problem, _NOTHING if keys is None else keys[row_index], rows[row_index]) from problem
     return out
 
 
 def combine(
-    operator: str, fold: Callable[[Any, Any], Any], held: dict[Any, Any], keys: Sequence[Any], rows: Sequence[Any]
+    operator: str,
+    fold: Callable[[Any, Any], Any],
+    values_by_key: dict[Any, Any],
+    keys: Sequence[Any],
+    rows: Sequence[Any],
 ) -> None:
-    """Fold every row into what is held of its key."""
+    """Fold every row into the value of its key."""
     row = key = _NOTHING
     try:
         for key, row in zip(keys, rows, strict=True):
-            held[key] = fold(held[key], row) if key in held else row
+            values_by_key[key] = fold(values_by_key[key], row) if key in values_by_key else row
     except (Exception, SystemExit) as problem:
         raise _unusable(key) or failure(operator, problem, key, row) from problem
 
@@ -375,20 +428,22 @@ def combine(
 def combine_timed(
     operator: str,
     fold: Callable[[Any, Any], Any],
-    held: dict[Any, tuple[Any, int]],
+    values_by_key: dict[Any, tuple[Any, int]],
     keys: Sequence[Any],
     rows: Sequence[Any],
     times: Sequence[int],
 ) -> None:
-    """As `combine`, with pairs of a row and its time; of two rows the earlier one comes first."""
+    """Like `combine`, with pairs of a value and its time; of two values the earlier one is the first argument."""
     row = key = _NOTHING
     try:
         for key, row, time in zip(keys, rows, times, strict=True):
-            if key not in held:
-                held[key] = row, time
+            if key not in values_by_key:
+                values_by_key[key] = row, time
                 continue
-            other, at = held[key]
-            held[key] = (fold(row, other), time) if time < at else (fold(other, row), at)
+            earlier_value, earlier_time = values_by_key[key]
+            values_by_key[key] = (
+                (fold(row, earlier_value), time) if time < earlier_time else (fold(earlier_value, row), earlier_time)
+            )
     except (Exception, SystemExit) as problem:
         raise _unusable(key) or failure(operator, problem, key, row) from problem
 
@@ -409,34 +464,34 @@ def aggregate_ranges(
     stops: Sequence[int],
     keys: Sequence[Any],
 ) -> list[Any]:
-    """The result of an aggregate function for each range of rows."""
+    """Return the result of an aggregate function for each range of rows."""
     out: list[Any] = []
-    add, at = aggregate.add, 0
+    add, row_index = aggregate.add, 0
     try:
         for start, stop in zip(starts, stops, strict=True):
-            at = start
+            row_index = start
             accumulator = aggregate.create_accumulator()
             for row in rows[start:stop]:
                 accumulator = add(row, accumulator)
-                at += 1
-            at = stop - 1
+                row_index += 1
+            row_index = stop - 1
             out.append(aggregate.get_result(accumulator))
     except (Exception, SystemExit) as problem:
-        raise failure(operator, problem, keys[at], rows[at]) from problem
+        raise failure(operator, problem, keys[row_index], rows[row_index]) from problem
     return out
 
 
-def ranges(rows: list[Any], starts: Iterable[int], stops: Iterable[int] | None) -> list[list[Any]]:
-    """The rows of each range as a list; without `stops`, each row by itself."""
+def slice_ranges(rows: list[Any], starts: Iterable[int], stops: Iterable[int] | None) -> list[list[Any]]:
+    """Return the rows of each range as a list; without `stops`, a list of one row for each start."""
     if stops is None:
         return [[rows[start]] for start in starts]
     return [rows[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
-def each_window(
+def visit_windows(
     context: OperatorContext, call: Callable[[Any, Any, Any], None], windows: Iterable[tuple[Any, Any, Any]]
 ) -> None:
-    """call(key, window, content) for every window."""
+    """Call call(key, window, content) for every window."""
     key = _NOTHING
     try:
         for key, window, content in windows:
@@ -445,22 +500,22 @@ def each_window(
         raise failure(context.name, problem, key) from problem
 
 
-def changes(values: Sequence[Any], where: np.ndarray) -> bool:
-    """Whether any value differs from the one before it, `where` it should not."""
-    if not where.any():
+def has_changes(values: Sequence[Any], must_equal: np.ndarray) -> bool:
+    """Return whether a value differs from the one before it although `must_equal` says that it must not."""
+    if not must_equal.any():
         return False
     differs = np.fromiter(map(operators.ne, values, itertools.islice(values, 1, None)), bool, len(values) - 1)
-    return bool((differs & where).any())
+    return bool((differs & must_equal).any())
 
 
-def each_keyed(
+def visit_keyed_rows(
     context: OperatorContext,
     visit: Callable[[Any, int], None],
     batch: Batch,
     keys: Sequence[Any],
     scope: Scope,
 ) -> None:
-    """visit(row, time) for every row, with the scope moved to its key; for operators with a protocol per record."""
+    """Call visit(row, time) for every row, with the scope set to its key."""
     row = key = _NOTHING
     try:
         for key, row, time in zip(keys, batch.rows(), batch.times(), strict=True):
@@ -470,17 +525,17 @@ def each_keyed(
         raise failure(context.name, problem, key, row) from problem
 
 
-def guarded(context: OperatorContext, call: Callable[..., Any], *args: Any, key: Any = _NOTHING) -> Any:
-    """One call into user code that has no record: open, on_timer, close."""
+def call_user_code(context: OperatorContext, call: Callable[..., Any], *args: Any, key: Any = _NOTHING) -> Any:
+    """Call user code that has no record, such as open, on_timer and close."""
     try:
         return call(*args)
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key) from problem
 
 
-def integers(operator: str, what: str, values: list[Any]) -> list[int]:
-    """The values, if all are integers; else the user's error that names the first that is not."""
+def check_integers(operator: str, function: str, values: list[Any]) -> list[int]:
+    """Return the values if all are integers; otherwise raise a user error that names the first that is not."""
     for value in values:
         if not isinstance(value, int):
-            raise UserFunctionFailed(operator, f"the {what} must return an int, not {shorten(value)}", "")
+            raise UserFunctionFailed(operator, f"the {function} must return an int, not {shorten(value)}", "")
     return values

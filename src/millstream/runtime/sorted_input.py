@@ -1,8 +1,8 @@
-"""The receiving end of exchanges by key in a batch job: blocks of sorted runs in, whole keys out.
+"""The receiving end of exchanges by key in a batch job: merges blocks of sorted runs into complete keys.
 
 Promises: records are ordered by hash of the key, then by time; equal times keep the order of edges and of channels. A
 unit has all records of its keys; only a key with more records than a unit should have comes in several units of its
-own. About one block of each run, and one unit, are held in memory.
+own. About one block of each run, and one unit, are in memory.
 Does not know: operators, who sorted the blocks."""
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class SortedUnit:
         edges = np.flatnonzero(np.diff(self.sides)) + 1
         for start, stop in zip([0, *edges.tolist()], [*edges.tolist(), len(self)], strict=True):
             part, side = self.batch.slice(start, stop), int(self.sides[start])
-            part.kind = self.record_types.get(side, part.kind)  # a batch of both inputs has rows of two types
+            part.record_type = self.record_types.get(
+                side, part.record_type
+            )  # a batch of both inputs has rows of two types
             yield part, side
 
 
@@ -128,7 +130,7 @@ class SortedInput:
         yield from self._complete_units(self._take(lambda block: len(block.hashes)))
 
     def _emit_before(self, key_hash: int, time: int, origin: Origin) -> Iterator[SortedUnit]:
-        """Yield what comes before the next block: whole keys; part of a key if it alone is more than a few units."""
+        """Yield the records before the next block: complete keys, or part of a key that has more than a few units."""
         parts = self._take(lambda block: block.below(key_hash))
         if parts:
             yield from self._complete_units(parts)
@@ -137,7 +139,7 @@ class SortedInput:
             if part:
                 self._open = key_hash
                 yield self._unit_of(part, complete=False)
-        # most remaining records overlap with blocks to come: looking again at once would find few
+        # most remaining records overlap with blocks to come: another try at once would emit few
         self._next_try = self._rows + max(self._unit, 0 if self._open is not None else self._rows // 2)
 
     def _take(self, until: Callable[[_OpenBlock], int]) -> list[Part]:
@@ -148,15 +150,15 @@ class SortedInput:
         return parts
 
     def _complete_units(self, parts: list[Part]) -> Iterator[SortedUnit]:
-        """Yield whole keys; the rest of a key that was emitted in part is a unit of its own."""
+        """Yield complete keys; the rest of a key that was emitted in part is a unit of its own."""
         if not parts:
             return
         unit = self._unit_of(parts, complete=True)
         if self._open is not None:
-            rest = int(np.searchsorted(unit.hashes, np.uint64(self._open), "right"))
+            open_key_end = int(np.searchsorted(unit.hashes, np.uint64(self._open), "right"))
             self._open = None
-            yield _slice(unit, 0, rest)
-            unit = _slice(unit, rest, len(unit))
+            yield _slice(unit, 0, open_key_end)
+            unit = _slice(unit, open_key_end, len(unit))
         if len(unit):
             yield unit
 
@@ -168,23 +170,23 @@ class SortedInput:
         batches = [part[1] for part in parts]
         if timed and any(batch.timestamps is None for batch in batches):
             batches = [_timed(batch) for batch in batches]
-        alike = len(sides) == 1 and all(part[0].record_type == first for part in parts)
-        if not alike or len({batch.columnar for batch in batches}) > 1:
+        have_same_type = len(sides) == 1 and all(part[0].record_type == first for part in parts)
+        if not have_same_type or len({batch.columnar for batch in batches}) > 1:
             batches = [self._with_keys(*part[:2], batch) for part, batch in zip(parts, batches, strict=True)]
-        whole = concat_batches(batches)
+        merged = concat_batches(batches)
         if len(parts) > 1:
-            order = sorted_order(hashes, whole.timestamps)
-            whole, hashes = whole.take(order), hashes[order]
+            order = sorted_order(hashes, merged.timestamps)
+            merged, hashes = merged.take(order), hashes[order]
         if len(sides) == 1:
-            return SortedUnit(whole, hashes, complete, sides.pop())
+            return SortedUnit(merged, hashes, complete, sides.pop())
         side = np.concatenate([np.full(len(part[2]), part[0].side, dtype=np.int8) for part in parts])
         record_types = {part[0].side: part[0].record_type for part in parts}
-        return SortedUnit(whole, hashes, complete, 0, side[order], record_types)
+        return SortedUnit(merged, hashes, complete, 0, side[order], record_types)
 
     def _with_keys(self, edge: SortedEdge, part: Batch, batch: Batch) -> Batch:
         """Return rows with keys, so that records of different types can be in one batch."""
         keys = edge.key.keys(part, self._operator)
-        return Batch(batch.kind, rows=batch.rows(), timestamps=batch.timestamps, keys=keys)
+        return Batch(batch.record_type, rows=batch.rows(), timestamps=batch.timestamps, keys=keys)
 
 
 def _origin(block: _OpenBlock) -> Origin:

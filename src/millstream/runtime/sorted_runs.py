@@ -38,7 +38,7 @@ Send = Callable[[int, bytes, bytes], None]
 
 
 class SortedRuns:
-    """Gathers records of one edge, sorts them by key and time, and sends them as blocks."""
+    """Buffers records of one edge, sorts them by key and time, and sends them as blocks."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class SortedRuns:
         send: Send,
         reduce: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        """`reduce` makes one record of two of the same key. With it, a combiner runs before the exchange."""
+        """`reduce` returns one record for two of the same key. With it, a combiner runs before the exchange."""
         self._key = partitioner.key
         self._groups = np.uint64(partitioner.max_parallelism)
         self._route = routing_table(targets, partitioner.max_parallelism)
@@ -144,11 +144,11 @@ def concat_batches(batches: list[Batch]) -> Batch:
     first = batches[0]
     times = None if first.timestamps is None else np.concatenate([batch.timestamps for batch in batches])
     if all(batch.columnar for batch in batches):
-        return Batch(first.kind, array=pa.concat_arrays([batch.array() for batch in batches]), timestamps=times)
+        return Batch(first.record_type, array=pa.concat_arrays([batch.array() for batch in batches]), timestamps=times)
     rows = [row for batch in batches for row in batch.rows()]
     keyed = all(batch.keys is not None for batch in batches)
     keys = [key for batch in batches for key in batch.keys or ()] if keyed else None
-    return Batch(first.kind, rows=rows, timestamps=times, keys=keys)
+    return Batch(first.record_type, rows=rows, timestamps=times, keys=keys)
 
 
 def sorted_order(hashes: KeyHashes, times: np.ndarray | None) -> np.ndarray:
@@ -168,7 +168,7 @@ def key_starts(hashes: KeyHashes, keys: list[Any] | None) -> np.ndarray | None:
 
     Without `keys`, the hashes are known to be unique."""
     starts = first_of_each(hashes)
-    if keys is not None and rowwise.changes(keys, hashes[1:] == hashes[:-1]):
+    if keys is not None and rowwise.has_changes(keys, hashes[1:] == hashes[:-1]):
         return None
     return starts
 
@@ -193,9 +193,9 @@ def pack_sorted(
     return b"".join((head, _COUNT.pack(len(hashes)), hashes.tobytes(), inner))
 
 
-def unpack_sorted(data: bytes, kind: TypeInformation) -> tuple[Batch, KeyHashes]:
+def unpack_sorted(data: bytes, record_type: TypeInformation) -> tuple[Batch, KeyHashes]:
     """Return the records and their hashes."""
     start = blocks.HEADER_SIZE + _COUNT.size
     (count,) = _COUNT.unpack_from(data, blocks.HEADER_SIZE)
     hashes = np.frombuffer(data, dtype=np.uint64, count=count, offset=start)
-    return blocks.unpack_batch(memoryview(data)[start + 8 * count :], kind), hashes
+    return blocks.unpack_batch(memoryview(data)[start + 8 * count :], record_type), hashes

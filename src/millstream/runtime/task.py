@@ -18,12 +18,14 @@ from typing import Any, ClassVar
 
 from millstream.errors import ExternalError, UserError
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
-from millstream.job.accumulators import Accumulator, merged
+from millstream.job.accumulators import Accumulator, merge_accumulators
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
 from millstream.runtime.captured_output import CapturedOutput
+from millstream.runtime.checkpointed import Functions
 from millstream.runtime.exchange import Exchange
+from millstream.runtime.key_selectors import key_selectors
 from millstream.runtime.memory import MemoryPart, OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
@@ -133,6 +135,7 @@ class TaskEnvironment:
     cached_files: Mapping[str, str] = field(default_factory=dict)
     compressed_state: bool = False
     batch: bool = False
+    object_reuse: bool = False
     run_bytes: int = 64 << 20
 
 
@@ -148,11 +151,16 @@ class RoundRobinPositions(MemoryPart):
 
 
 class _ChainOutput:
-    """The output of one operator: chained operators first, then exchanges. A muted one emits no watermarks."""
+    """The output of one operator: chained operators first, then exchanges. A muted one emits no watermarks.
 
-    def __init__(self) -> None:
+    Records that several chained operators or exchanges receive are copied for each operator but the last reader, as its
+    function may change them; with `object_reuse` they are not."""
+
+    def __init__(self, *, object_reuse: bool) -> None:
+        self._object_reuse = object_reuse
         self.operators: list[tuple[str | None, Operator]] = []
         self.exchanges: list[tuple[str | None, Exchange]] = []
+        self._readers: dict[str | None, tuple[list[Operator], list[Exchange]]] = {}  # by side output
         self.emitted = 0
         self.emitted_watermark: int | None = MIN_WATERMARK
         self.muted = False
@@ -161,20 +169,28 @@ class _ChainOutput:
         if not len(batch):
             return
         self.emitted += len(batch)
-        for tag, operator in self.operators:
-            if tag is None:
-                operator.on_batch(batch, 0)
-        for tag, exchange in self.exchanges:
-            if tag is None:
-                exchange.send(batch)
+        self._send(None, batch)
 
     def emit_side(self, tag: str, batch: Batch) -> None:
-        for output_tag, operator in self.operators:
-            if output_tag == tag:
-                operator.on_batch(batch, 0)
-        for output_tag, exchange in self.exchanges:
-            if output_tag == tag:
-                exchange.send(batch)
+        self._send(tag, batch)
+
+    def _send(self, tag: str | None, batch: Batch) -> None:
+        operators, exchanges = self._readers.get(tag) or self._find_readers(tag)
+        readers = len(operators) + len(exchanges)
+        for index, operator in enumerate(operators, start=1):
+            operator.on_batch(batch if index == readers or self._object_reuse else batch.copy(), 0)
+        for exchange in exchanges:
+            exchange.send(batch)
+
+    def disconnect(self) -> None:
+        """Remove all readers, because the chain is built again."""
+        self.operators, self.exchanges, self._readers = [], [], {}
+
+    def _find_readers(self, tag: str | None) -> tuple[list[Operator], list[Exchange]]:
+        operators = [operator for output_tag, operator in self.operators if output_tag == tag]
+        exchanges = [exchange for output_tag, exchange in self.exchanges if output_tag == tag]
+        self._readers[tag] = operators, exchanges
+        return operators, exchanges
 
     def emit_watermark(self, watermark: int | None) -> None:
         if self.muted:
@@ -194,7 +210,7 @@ class _ChainOutput:
 
 
 class Task:
-    """A subtask that lives in a worker across epochs and can be moved to any other worker between them."""
+    """A subtask that a worker keeps across epochs; another worker can take it over between two epochs."""
 
     def __init__(
         self,
@@ -213,7 +229,7 @@ class Task:
         self._completed: bytes | None = b""  # the last attempt; None if it failed, b"" before the first
         self._sent: dict[int, dict[int, int]] = {}
         self._read: dict[tuple[int, int], dict[bytes, int]] = {}
-        self._outputs = [_ChainOutput() for _ in spec.operators]
+        self._outputs = [_ChainOutput(object_reuse=environment.object_reuse) for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
         grouper = KeyGrouper(spec.max_parallelism)
         key_range = range_of(subtask, spec.parallelism, spec.max_parallelism)
@@ -245,6 +261,7 @@ class Task:
                 storage=environment.storage,
                 block_records=environment.block_records,
                 batch=environment.batch,
+                object_reuse=environment.object_reuse,
             )
             self._contexts.append(context)
         self._channels = [
@@ -260,22 +277,29 @@ class Task:
             node.spec.build(context) for node, context in zip(spec.operators, self._contexts, strict=True)
         ]
         for output in self._outputs:
-            output.operators, output.exchanges = [], []
+            output.disconnect()
         for edge in spec.chained:
             self._outputs[edge.source].operators.append((edge.tag, self._operators[edge.target]))
         self._exchanges: dict[int, Any] = {}
         for out in spec.outputs:
             exchange = self._exchanges[out.edge] = self._exchange(out)
             self._outputs[out.source].exchanges.append((out.tag, exchange))
+        self._selectors = key_selectors(
+            [
+                *((node.spec, context) for node, context in zip(spec.operators, self._contexts, strict=True)),
+                *((edge.partitioner, self._contexts[0]) for edge in spec.inputs),
+                *((edge.partitioner, self._contexts[edge.source]) for edge in spec.outputs),
+            ]
+        )
 
     def _rebuild(self) -> None:
         """Create the functions again: they have seen an attempt that was not accepted, or missed one that was."""
-        before, opened = self._operators, self._opened
+        before, selectors, opened = self._operators, self._selectors, self._opened
         self._build(self.spec if self._copy_spec is None else self._copy_spec())
         if opened:
             for operator, old in zip(self._operators, before, strict=True):
                 operator.transfer_from(old)
-            _close(before)
+            _close(before, selectors)
         for old in before:
             with contextlib.suppress(Exception):
                 old.dispose()
@@ -319,7 +343,7 @@ class Task:
                     operator.abandon()
             if self._opened:
                 self._opened = False
-                _close(self._operators)
+                _close(self._operators, self._selectors)
             self.outbox.clear()
             if not isinstance(problem, Exception):
                 raise
@@ -329,7 +353,7 @@ class Task:
         yield self.subtask, pack_report(report)
 
     def _failure(self, problem: Exception) -> TaskFailure:
-        """Classify a failure by its domain, with what a person needs to see first."""
+        """Classify a failure by its domain."""
         vertex = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
         if isinstance(problem, MemoryError) or isinstance(problem.__cause__, MemoryError):
             return TaskFailure("memory", vertex, "out of memory", operator=self.spec.name)
@@ -368,6 +392,8 @@ class Task:
         if not self._opened:
             for operator in self._operators:
                 operator.open()
+            for selector in self._selectors:
+                selector.open()
             self._opened = True
         for context in self._contexts:
             lineage = request.lineages.get(context.operator, Lineage())
@@ -423,6 +449,8 @@ class Task:
         if request.last:
             for operator in self._operators:
                 operator.close()
+            for selector in self._selectors:
+                selector.close()
             self._opened = False
 
     def _report(self, request: TaskRequest, printed: CapturedOutput, started: float) -> TaskReport:
@@ -436,9 +464,9 @@ class Task:
             self._contexts[0].memory.part(RoundRobinPositions).positions = positions
         for context, output in zip(self._contexts, self._outputs, strict=True):
             context.memory.emitted_watermark = output.emitted_watermark
-            written = self._save(context, request)
-            if written:
-                states[context.operator] = written
+            chain = self._save(context, request)
+            if chain:
+                states[context.operator] = chain
             if context.result is not None:
                 results[context.operator] = context.result
             memory[context.operator] = context.memory.snapshot()
@@ -447,7 +475,7 @@ class Task:
             context.metrics.count("records_out", output.emitted)
             output.emitted = 0
             metrics[context.operator] = context.metrics.take()
-            accumulators = merged(accumulators, context.metrics.take_accumulators())
+            accumulators = merge_accumulators(accumulators, context.metrics.take_accumulators())
         return TaskReport(
             vertex=self.spec.vertex,
             subtask=self.subtask,
@@ -459,18 +487,23 @@ class Task:
             metrics=metrics,
             accumulators=accumulators,
             printed=printed.text(),
-            watermark=self._operators[0].watermark,
+            watermark=self._reached_watermark(),
             busy=time.perf_counter() - started,
             sent=self._sent,
             read=self._read,
         )
 
+    def _reached_watermark(self) -> int:
+        """Return the watermark of the chain: an operator behind the source may create it, as for a table."""
+        emitted = [output.emitted_watermark for output in self._outputs if output.emitted_watermark is not None]
+        return max([operator.watermark for operator in self._operators] + emitted)
+
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:
         lineage = request.lineages.get(context.operator, Lineage())
         compaction = request.compact.get(context.operator)
 
-        def name(which: str) -> str:
-            return f"{context.operator}-{self.subtask}{which}-{request.epoch}-{request.attempt}"
+        def name(suffix: str) -> str:
+            return f"{context.operator}-{self.subtask}{suffix}-{request.epoch}-{request.attempt}"
 
         return write_snapshot(context.state, lineage, compaction, self.environment.files, request.epoch, name)
 
@@ -502,11 +535,11 @@ class Task:
             context.state.close()
 
 
-def _close(operators: list[Operator]) -> None:
+def _close(operators: list[Operator], selectors: list[Functions]) -> None:
     """Close functions that will not be called again; their failures are ignored."""
-    for operator in operators:
+    for close in (*(operator.close for operator in operators), *(selector.close for selector in selectors)):
         with contextlib.suppress(Exception):
-            operator.close()
+            close()
 
 
 def _ordered(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:

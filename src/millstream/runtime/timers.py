@@ -51,8 +51,8 @@ class Timers:
         """Delete a timer, if it is registered."""
         times = self.table.get(namespace, key)
         if times is not ABSENT and time in times:
-            left = [other for other in times if other != time]
-            self.table.put(namespace, key, left or ABSENT)
+            remaining = [registered for registered in times if registered != time]
+            self.table.put(namespace, key, remaining or ABSENT)
 
     def due(self, until: int) -> Iterator[Timer]:
         """Yield the timers that are due at `until`, also those registered meanwhile; must be read to its end."""
@@ -130,7 +130,7 @@ class EndTimers:
             if len(times) == 1:
                 del live[window_key]
                 dirty[window_key] = ABSENT
-            else:  # others were set before, by another program
+            else:  # another version of the program registered other timers
                 live[window_key] = dirty[window_key] = [time for time in times if time != timer[0]]
         return _firing_order(due)
 
@@ -150,7 +150,7 @@ def _order_key(timer: Timer) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _order(namespace: Any) -> tuple[int, ...]:
-    """Windows of one key by their start and end; the same before and after a restore."""
+    """Return the sort key of a namespace: windows are sorted by start and end, the same before and after a restore."""
     if isinstance(namespace, TimeWindow):
         return namespace.start, namespace.end
     return (namespace.id,) if isinstance(namespace, CountWindow) else ()

@@ -46,8 +46,8 @@ class CombinedWatermark:
     """The watermark of an operator over its input channels; `memory` outlives the epoch."""
 
     def __init__(self, memory: InputChannels, channels: list[str], watermark: int) -> None:
-        known = memory.watermarks
-        self._channels: dict[str, int | None] = {name: known.get(name, watermark) for name in channels}
+        remembered = memory.watermarks
+        self._channels: dict[str, int | None] = {name: remembered.get(name, watermark) for name in channels}
         self._memory = memory
         self.watermark = watermark
         self.idle = memory.idle
@@ -55,15 +55,15 @@ class CombinedWatermark:
     def update(self, channel: str, watermark: int | None) -> bool:
         """Update the watermark of a channel, None if it is idle; returns whether the combined watermark or idleness
         changed."""
-        known = self._channels.get(channel)
-        self._channels[channel] = watermark if watermark is None or known is None else max(watermark, known)
-        active = [at for at in self._channels.values() if at is not None]
-        idle = not active
+        previous = self._channels.get(channel)
+        self._channels[channel] = watermark if watermark is None or previous is None else max(watermark, previous)
+        active = [channel_watermark for channel_watermark in self._channels.values() if channel_watermark is not None]
+        is_idle = not active
         combined = max(self.watermark, min(active)) if active else self.watermark
-        changed = combined != self.watermark or idle != self.idle
-        self.watermark, self.idle = combined, idle
+        changed = combined != self.watermark or is_idle != self.idle
+        self.watermark, self.idle = combined, is_idle
         self._memory.watermarks = self._channels
-        self._memory.idle = idle
+        self._memory.idle = is_idle
         return changed
 
 

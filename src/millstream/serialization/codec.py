@@ -17,6 +17,7 @@ import decimal
 import enum
 import importlib
 import math
+import operator
 import pickle
 import re
 import sys
@@ -160,6 +161,8 @@ class Classes:
             self._reducers[cls] = _reduce_numpy_scalar
         elif issubclass(cls, type):
             return _reduce_class
+        elif cls is getattr(sys.modules.get("pandas"), "Timestamp", None):
+            self._reducers[cls] = _reduce_nanosecond_timestamp
         else:
             raise UndeclaredClass(cls)
         return self._reducers[cls]
@@ -419,6 +422,18 @@ def _reduce_numpy_scalar(obj: np.generic) -> _Reduced:
     return build, ("scalar", obj.dtype.str, obj.tobytes())
 
 
+def _reduce_nanosecond_timestamp(obj: Any) -> _Reduced:
+    """A timestamp with nanoseconds, which pyarrow makes: its datetime in UTC or without a zone, and three digits."""
+    moment = obj if obj.tzinfo is None else obj.tz_convert("UTC")
+    return build, ("nanoseconds", moment.value, obj.tzinfo is not None)
+
+
+def _nanosecond_timestamp(nanoseconds: int, has_zone: bool) -> Any:
+    import pandas as pd  # takes long, and few programs need it
+
+    return pd.Timestamp(operator.index(nanoseconds), unit="ns", tz=datetime.UTC if has_zone else None)
+
+
 _KINDS: dict[str, Callable[..., Any]] = {
     "new": _new,
     "call": _call,
@@ -434,6 +449,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "array": _array,
     "objects": _object_array,
     "scalar": _numpy_scalar,
+    "nanoseconds": _nanosecond_timestamp,
 }
 
 

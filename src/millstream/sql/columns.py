@@ -1,43 +1,43 @@
-"""Logical types as Arrow columns and Python values.
+"""Conversion between logical types, Arrow columns and Python values.
 
 Promises: every logical type has one Arrow type. Internal values are hashable, so that rows can be keys: arrays are
-tuples, maps tuples of pairs, rows tuples. External values are what users see: lists, dicts, `Row`.
+tuples, maps tuples of pairs, rows tuples. External values are those that users see: lists, dicts, `Row`.
 Does not know: expressions."""
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from millstream.decimals import fit_decimal
 from millstream.serialization import codec
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
-from millstream.sql.types.structured_objects import maker
+from millstream.sql.types.structured_objects import object_constructor
 from millstream.sql.types.variants import Variant
-from millstream.times import Instant
+from millstream.times import EPOCH, Instant, to_utc_datetime
 from millstream.types.arrow_types import TypeMismatch, python_values
 from millstream.types.bitmap import Bitmap
 from millstream.types.composite_types import KIND_FIELD
 from millstream.types.factory import RowTypeInfo, Types
+from millstream.types.nanoseconds import add_nanosecond
 from millstream.types.row import Row
 from millstream.types.type_information import TypeInformation
 
 _UTC = datetime.UTC
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=_UTC)
-_WIDE = Context(prec=90)
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = 0, 1, 2, 3
-_MOST_KNOWN = 1000
-_known_fields: dict[int, tuple[t.RowType, list[pa.Field]]] = {}
+_MAX_CACHED = 1000
+_cached_fields: dict[int, tuple[t.RowType, list[pa.Field]]] = {}
 
 
-def arrow_type(kind: t.DataType) -> pa.DataType:
-    """The Arrow type of a column of a logical type."""
-    match kind:
+def arrow_type(data_type: t.DataType) -> pa.DataType:
+    """Return the Arrow type of a column of a logical type."""
+    match data_type:
         case t.CharType() | t.VarCharType() | t.VariantType():
             return pa.string()
         case t.BooleanType():
@@ -45,7 +45,7 @@ def arrow_type(kind: t.DataType) -> pa.DataType:
         case t.BinaryType() | t.VarBinaryType() | t.RawType() | t.BitmapType():
             return pa.binary()
         case t.DecimalType():
-            return pa.decimal128(kind.precision, kind.scale)
+            return pa.decimal128(data_type.precision, data_type.scale)
         case t.TinyIntType():
             return pa.int8()
         case t.SmallIntType():
@@ -63,76 +63,92 @@ def arrow_type(kind: t.DataType) -> pa.DataType:
         case t.TimeType():
             return pa.time32("ms")
         case t.TimestampType():
-            return pa.timestamp(unit_of(kind.precision))
+            return pa.timestamp(unit_of(data_type.precision))
         case t.LocalZonedTimestampType():
-            return pa.timestamp(unit_of(kind.precision), "UTC")
+            return pa.timestamp(unit_of(data_type.precision), "UTC")
         case t.DayTimeIntervalType():
             return pa.duration("ms")
         case t.ArrayType():
-            return pa.list_(arrow_type(kind.element))
+            return pa.list_(arrow_type(data_type.element))
         case t.MultisetType():
-            return pa.map_(arrow_type(kind.element), pa.int32())
+            return pa.map_(arrow_type(data_type.element), pa.int32())
         case t.MapType():
-            return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
+            return pa.map_(arrow_type(data_type.key), arrow_type(data_type.value))
         case t.RowType():
-            return pa.struct([(str(i), arrow_type(f.data_type)) for i, f in enumerate(kind.fields)])
+            return pa.struct([(str(i), arrow_type(f.data_type)) for i, f in enumerate(data_type.fields)])
     return pa.null()
 
 
 def unit_of(precision: int) -> str:
-    """The Arrow unit that holds so many digits of a second."""
+    """Return the Arrow unit for a number of fractional digits of seconds."""
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
 
-def is_nested(kind: t.DataType) -> bool:
-    """Whether values are made of values."""
-    return isinstance(kind, t.ArrayType | t.MultisetType | t.MapType | t.RowType)
+def is_nested(data_type: t.DataType) -> bool:
+    """Return whether values of a type contain other values."""
+    return isinstance(data_type, t.ArrayType | t.MultisetType | t.MapType | t.RowType)
 
 
 # ------------------------------------------------------------------------------------------------- internal values
 
 
-def frozen(value: Any) -> Any:
-    """A nested Arrow value as a hashable one."""
+def freeze(value: Any) -> Any:
+    """Convert a nested Arrow value to a hashable one."""
     if isinstance(value, list):
-        return tuple(map(frozen, value))
+        return tuple(map(freeze, value))
     if isinstance(value, dict):
-        return tuple(map(frozen, value.values()))
+        return tuple(map(freeze, value.values()))
     if isinstance(value, tuple):
-        return tuple(map(frozen, value))
+        return tuple(map(freeze, value))
     return value
 
 
-def internal_values(array: pa.Array | pa.ChunkedArray, kind: t.DataType) -> list[Any]:
-    """A column as internal Python values."""
+def internal_values(array: pa.Array | pa.ChunkedArray, data_type: t.DataType) -> list[Any]:
+    """Convert a column to internal Python values."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    found = python_values(array)
-    return list(map(frozen, found)) if is_nested(kind) else found
+    values = python_values(array)
+    return list(map(freeze, values)) if is_nested(data_type) else values
 
 
-def column(values: Sequence[Any], kind: t.DataType) -> pa.Array:
-    """Internal values as a column."""
-    return pa.array(values, arrow_type(kind))
+def column(values: Sequence[Any], data_type: t.DataType) -> pa.Array:
+    """Convert internal values to a column."""
+    return pa.array(values, arrow_type(data_type))
 
 
 # ------------------------------------------------------------------------------------------------- external values
 
 
-def external(kind: t.DataType) -> Callable[[Any], Any] | None:
-    """How an internal value becomes one that users see; None where it already is."""
-    match kind:
+def external(data_type: t.DataType, *, keep_nanoseconds: bool = False) -> Callable[[Any], Any] | None:
+    """Return the conversion from internal to external values; None if they are the same.
+
+    Args:
+        data_type: The type of the values.
+        keep_nanoseconds: Whether timestamps keep their nanoseconds, as in the streams of a query. What programs get
+            are datetimes, as in PyFlink, which have microseconds.
+
+    """
+    match data_type:
         case t.ArrayType():
-            inner = external(kind.element)
+            inner = external(data_type.element, keep_nanoseconds=keep_nanoseconds)
             return list if inner is None else lambda value: [None if v is None else inner(v) for v in value]
         case t.MultisetType():
-            return _external_map(external(kind.element), None)
+            return _external_map(external(data_type.element, keep_nanoseconds=keep_nanoseconds), None)
         case t.MapType():
-            return _external_map(external(kind.key), external(kind.value))
+            return _external_map(
+                external(data_type.key, keep_nanoseconds=keep_nanoseconds),
+                external(data_type.value, keep_nanoseconds=keep_nanoseconds),
+            )
         case t.RowType():
-            makers, whole = [external(each) for each in kind.types], maker(kind)
-            return lambda value: whole(
-                [v if m is None or v is None else m(v) for m, v in zip(makers, value, strict=True)]
+            converters, create_row = (
+                [external(field_type, keep_nanoseconds=keep_nanoseconds) for field_type in data_type.types],
+                object_constructor(data_type),
+            )
+            return lambda value: create_row(
+                [
+                    v if convert is None or v is None else convert(v)
+                    for convert, v in zip(converters, value, strict=True)
+                ]
             )
         case t.RawType():
             return codec.decode
@@ -140,37 +156,39 @@ def external(kind: t.DataType) -> Callable[[Any], Any] | None:
             return Bitmap.from_bytes
         case t.VariantType():
             return Variant
-        case t.TimestampType() | t.LocalZonedTimestampType() if kind.precision > 6:
-            return _python_time
+        case t.TimestampType() | t.LocalZonedTimestampType() if data_type.precision > 6 and not keep_nanoseconds:
+            return to_datetime
     return None
 
 
-def _python_time(value: Any) -> Any:
+def to_datetime(value: Any) -> Any:
+    """Convert a timestamp with nanoseconds to a datetime."""
     return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
 
 
 def _external_map(key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
-    def made(pairs: Any) -> dict[Any, Any]:
+    def to_dict(pairs: Any) -> dict[Any, Any]:
         return {(k if key is None else key(k)): (v if value is None or v is None else value(v)) for k, v in pairs}
 
-    return made
+    return to_dict
 
 
-def converter(kind: t.DataType) -> Callable[[Any], Any]:
-    """How a value that a user gives becomes internal; raises TypeError or ValueError where it does not fit."""
-    match kind:
+def converter(data_type: t.DataType) -> Callable[[Any], Any]:
+    """Return the conversion from external to internal values, which raises TypeError or ValueError for a wrong
+    value."""
+    match data_type:
         case t.CharType() | t.VarCharType():
             return _text
         case t.BooleanType():
             return _boolean
         case t.IntegerType():
-            return _integer(kind.bits)
+            return _integer(data_type.bits)
         case t.FloatType():
             return lambda value: float(np.float32(value))
         case t.DoubleType():
             return float
         case t.DecimalType():
-            return _decimal(kind)
+            return _decimal(data_type)
         case t.BinaryType() | t.VarBinaryType():
             return _bytes
         case t.DateType():
@@ -186,16 +204,16 @@ def converter(kind: t.DataType) -> Callable[[Any], Any]:
         case t.YearMonthIntervalType():
             return int
         case t.ArrayType():
-            element = optional(converter(kind.element))
+            element = optional(converter(data_type.element))
             return lambda value: tuple(element(v) for v in value)
         case t.MultisetType():
-            element = converter(kind.element)
+            element = converter(data_type.element)
             return lambda value: tuple((element(k), int(n)) for k, n in dict(value).items())
         case t.MapType():
-            key, item = converter(kind.key), optional(converter(kind.value))
+            key, item = converter(data_type.key), optional(converter(data_type.value))
             return lambda value: tuple((key(k), item(v)) for k, v in dict(value).items())
         case t.RowType():
-            return _row(kind)
+            return _row(data_type)
         case t.RawType():
             return codec.encode
         case t.BitmapType():
@@ -206,13 +224,13 @@ def converter(kind: t.DataType) -> Callable[[Any], Any]:
 
 
 def optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same conversion, with None for None."""
+    """Extend a conversion to convert None to None."""
     return lambda value: None if value is None else convert(value)
 
 
-def _plain(kind: t.DataType) -> type | None:
-    """The Python type whose values are taken as they are, if they fit; None where each has to be looked at."""
-    match kind:
+def _plain(data_type: t.DataType) -> type | None:
+    """Return the Python type whose values are internal values already; None if each value must be converted."""
+    match data_type:
         case t.CharType() | t.VarCharType():
             return str
         case t.BooleanType():
@@ -240,8 +258,8 @@ def _integer(bits: int) -> Callable[[Any], int]:
     limit = 1 << (bits - 1)
 
     def convert(value: Any) -> int:
-        whole = hasattr(value, "__index__") or (isinstance(value, float | Decimal) and value == int(value))
-        if isinstance(value, bool) or not whole:
+        is_integer = hasattr(value, "__index__") or (isinstance(value, float | Decimal) and value == int(value))
+        if isinstance(value, bool) or not is_integer:
             raise TypeError(value)
         number = int(value)
         if not -limit <= number < limit:
@@ -251,17 +269,13 @@ def _integer(bits: int) -> Callable[[Any], int]:
     return convert
 
 
-def _decimal(kind: t.DecimalType) -> Callable[[Any], Decimal | None]:
-    return lambda value: rounded(value if isinstance(value, Decimal) else Decimal(str(value)), kind)
+def _decimal(data_type: t.DecimalType) -> Callable[[Any], Decimal | None]:
+    return lambda value: round_decimal(value if isinstance(value, Decimal) else Decimal(str(value)), data_type)
 
 
-def rounded(value: Decimal, kind: t.DecimalType) -> Decimal | None:
-    """A decimal with the scale of the type, half up; None where it has too many digits, as in Flink."""
-    try:
-        made = value.quantize(Decimal(1).scaleb(-kind.scale), rounding=ROUND_HALF_UP, context=_WIDE)
-    except InvalidOperation:
-        return None
-    return made if abs(made) < 10 ** (kind.precision - kind.scale) else None
+def round_decimal(value: Decimal, data_type: t.DecimalType) -> Decimal | None:
+    """Round a decimal half up to the scale of the type; None if it has too many digits, as in Flink."""
+    return fit_decimal(value, data_type.precision, data_type.scale)
 
 
 def _bytes(value: Any) -> bytes:
@@ -292,9 +306,9 @@ def _timestamp(value: Any) -> datetime.datetime:
 
 def _instant(value: Any) -> datetime.datetime:
     if isinstance(value, Instant):
-        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
+        return add_nanosecond(to_utc_datetime(value), value.nanos % 1000)
     if isinstance(value, int) and not isinstance(value, bool):
-        return _EPOCH + datetime.timedelta(milliseconds=value)
+        return EPOCH + datetime.timedelta(milliseconds=value)
     if not isinstance(value, datetime.datetime):
         raise TypeError(value)
     return value.replace(tzinfo=_UTC) if value.tzinfo is None else value.astimezone(_UTC)
@@ -320,9 +334,9 @@ def _duration(value: Any) -> datetime.timedelta:
     return value
 
 
-def _row(kind: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
-    makers = [optional(converter(each)) for each in kind.types]
-    names = kind.names
+def _row(row_type: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
+    converters = [optional(converter(field_type)) for field_type in row_type.types]
+    names = row_type.names
 
     def convert(value: Any) -> tuple[Any, ...]:
         if isinstance(value, dict):
@@ -333,9 +347,9 @@ def _row(kind: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
             values = list(value)
         else:
             values = [getattr(value, name) for name in names]
-        if len(values) != len(makers):
+        if len(values) != len(converters):
             raise ValueError(value)
-        return tuple(make(v) for make, v in zip(makers, values, strict=True))
+        return tuple(make(v) for make, v in zip(converters, values, strict=True))
 
     return convert
 
@@ -344,36 +358,36 @@ def _row(kind: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class SqlTypeInfo(TypeInformation):
-    """A logical type as the type of a stream's or a state's values; `internal` ones come out hashable."""
+    """A logical type as type information of streams and state; with `internal`, values are internal ones."""
 
     json_tags = ("SQL",)
 
-    def __init__(self, kind: t.DataType, *, internal: bool = False) -> None:
-        self.kind = t.plain(kind)
+    def __init__(self, data_type: t.DataType, *, internal: bool = False) -> None:
+        self.kind = t.strip_time_attribute(data_type)
         self.internal = internal
         self._arrow_type = arrow_type(self.kind)
         self._plain = _plain(self.kind)
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of the logical type."""
+        """Return the Arrow type of the logical type."""
         return self._arrow_type
 
     def internals(self, values: Sequence[Any]) -> list[Any]:
-        """Values that a user gives as internal ones; `TypeMismatch` where one does not fit."""
-        if self._as_they_are(values) is not None:
+        """Convert external values to internal ones; raises `TypeMismatch` for a wrong value."""
+        if self._unconverted_column(values) is not None:
             return list(values)
         convert = converter(self.kind)
-        made: list[Any] = []
+        converted: list[Any] = []
         for index, value in enumerate(values):
             try:
-                made.append(None if value is None else convert(value))
+                converted.append(None if value is None else convert(value))
             except (TypeError, ValueError, AttributeError, OverflowError, InvalidOperation):
                 raise TypeMismatch(index, value, str(self.kind)) from None
-        return made
+        return converted
 
-    def _as_they_are(self, values: Sequence[Any]) -> pa.Array | None:
-        """The column of values that are internal already; None where each has to be looked at."""
+    def _unconverted_column(self, values: Sequence[Any]) -> pa.Array | None:
+        """Return a column of values that are internal already; None if each value must be converted."""
         if self._plain is None or not set(map(type, values)) <= {self._plain, type(None)}:
             return None
         try:
@@ -382,26 +396,28 @@ class SqlTypeInfo(TypeInformation):
             return None
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises."""
-        made = self.internals(values)
-        show = None if self.internal else external(self.kind)
-        shown = made if show is None else [None if v is None else show(v) for v in made]
-        return values if shown == values else shown
+        """Convert values to the form in which they are read back."""
+        internal_form = self.internals(values)
+        to_external = None if self.internal else external(self.kind, keep_nanoseconds=True)
+        external_form = (
+            internal_form if to_external is None else [None if v is None else to_external(v) for v in internal_form]
+        )
+        return values if external_form == values else external_form
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As TypeInformation promises."""
+        """Convert values to a column."""
         if self.internal:
             return pa.array(values, self._arrow_type)
-        found = self._as_they_are(values)
-        return pa.array(self.internals(values), self._arrow_type) if found is None else found
+        unconverted = self._unconverted_column(values)
+        return pa.array(self.internals(values), self._arrow_type) if unconverted is None else unconverted
 
     def _from_array(self, array: pa.Array) -> list[Any]:
-        found = internal_values(array, self.kind)
-        show = None if self.internal else external(self.kind)
-        return found if show is None else [None if value is None else show(value) for value in found]
+        values = internal_values(array, self.kind)
+        to_external = None if self.internal else external(self.kind, keep_nanoseconds=True)
+        return values if to_external is None else [None if value is None else to_external(value) for value in values]
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return the JSON form of the type."""
         return {"type": "SQL", "sql": str(self.kind), "internal": self.internal}
 
     @classmethod
@@ -413,72 +429,74 @@ class SqlTypeInfo(TypeInformation):
 
 
 def row_type_info(row: t.RowType) -> RowTypeInfo:
-    """The type of a table's rows on their way: the columns, then the kind of change."""
-    return RowTypeInfo([SqlTypeInfo(kind) for kind in row.types], row.names)
+    """Return the type of a table's rows in streams: the columns, then the row kind."""
+    return RowTypeInfo([SqlTypeInfo(data_type) for data_type in row.types], row.names)
 
 
-def key_type_info(kinds: Sequence[t.DataType]) -> TypeInformation:
-    """The type of keys made of these columns: one value, or a tuple."""
-    made: list[TypeInformation] = [SqlTypeInfo(kind, internal=True) for kind in kinds]
-    return made[0] if len(made) == 1 else Types.TUPLE(made)
+def key_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
+    """Return the type of keys of these columns: one value, or a tuple."""
+    type_infos: list[TypeInformation] = [SqlTypeInfo(data_type, internal=True) for data_type in data_types]
+    return type_infos[0] if len(type_infos) == 1 else Types.TUPLE(type_infos)
 
 
-def tuple_type_info(kinds: Sequence[t.DataType]) -> TypeInformation:
-    """The type of rows as internal tuples, for state."""
-    return Types.TUPLE([SqlTypeInfo(kind, internal=True) for kind in kinds])
+def tuple_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
+    """Return the type of rows as internal tuples, for state."""
+    return Types.TUPLE([SqlTypeInfo(data_type, internal=True) for data_type in data_types])
 
 
 # ------------------------------------------------------------------------------------------------------------- rows
 
 
-def kinds_of(array: pa.Array, width: int) -> list[int]:
-    """The kinds of change of rows, as numbers."""
-    kinds = array.field(width)
-    if kinds.null_count == len(kinds):
-        return [INSERT] * len(kinds)
-    return list(kinds.fill_null(0).to_numpy().tolist())
+def row_kinds_of(array: pa.Array, width: int) -> list[int]:
+    """Return the row kinds of rows, as numbers."""
+    row_kinds = array.field(width)
+    if row_kinds.null_count == len(row_kinds):
+        return [INSERT] * len(row_kinds)
+    return list(row_kinds.fill_null(0).to_numpy().tolist())
 
 
 def all_inserts(array: pa.Array, width: int) -> bool:
-    """Whether every row is an insert."""
-    kinds = array.field(width)
-    return bool(kinds.null_count == len(kinds)) or not np.any(kinds.fill_null(0).to_numpy())
+    """Return whether all rows are inserts."""
+    row_kinds = array.field(width)
+    return bool(row_kinds.null_count == len(row_kinds)) or not np.any(row_kinds.fill_null(0).to_numpy())
 
 
 def tuples_of(array: pa.Array, row: t.RowType) -> list[tuple[Any, ...]]:
-    """Rows as internal tuples."""
+    """Convert rows to tuples of internal values."""
     if not len(row):
         return [()] * len(array)
-    return list(zip(*(internal_values(array.field(i), kind) for i, kind in enumerate(row.types)), strict=True))
+    return list(
+        zip(*(internal_values(array.field(i), data_type) for i, data_type in enumerate(row.types)), strict=True)
+    )
 
 
-def struct_of(arrays: Sequence[pa.Array], kinds: pa.Array | None, row: t.RowType, count: int) -> pa.Array:
-    """Columns and kinds of change as the array of a batch."""
-    tail = pa.nulls(count, pa.int8()) if kinds is None else kinds
-    return pa.StructArray.from_arrays([*arrays, tail], fields=_fields(row))
+def struct_of(arrays: Sequence[pa.Array], row_kinds: pa.Array | None, row: t.RowType, count: int) -> pa.Array:
+    """Combine columns and row kinds to the array of a batch."""
+    kind_column = pa.nulls(count, pa.int8()) if row_kinds is None else row_kinds
+    return pa.StructArray.from_arrays([*arrays, kind_column], fields=_fields(row))
 
 
 def _fields(row: t.RowType) -> list[pa.Field]:
-    """The fields of a batch's array; of a type that was asked for lately, what was answered then."""
-    known = _known_fields.get(id(row))
-    if known is None or known[0] is not row:
-        if len(_known_fields) >= _MOST_KNOWN:
-            _known_fields.clear()
-        fields = [pa.field(name, arrow_type(kind)) for name, kind in zip(row.names, row.types, strict=True)]
-        known = _known_fields[id(row)] = (row, [*fields, pa.field(KIND_FIELD, pa.int8())])
-    return known[1]
+    """Return the fields of a batch's array; fields of row types that were used before are cached."""
+    cached = _cached_fields.get(id(row))
+    if cached is None or cached[0] is not row:
+        if len(_cached_fields) >= _MAX_CACHED:
+            _cached_fields.clear()
+        fields = [pa.field(name, arrow_type(data_type)) for name, data_type in zip(row.names, row.types, strict=True)]
+        cached = _cached_fields[id(row)] = (row, [*fields, pa.field(KIND_FIELD, pa.int8())])
+    return cached[1]
 
 
-def array_of(rows: Sequence[tuple[Any, ...]], kinds: Sequence[int] | None, row: t.RowType) -> pa.Array:
-    """Internal tuples and their kinds of change as the array of a batch."""
+def array_of(rows: Sequence[tuple[Any, ...]], row_kinds: Sequence[int] | None, row: t.RowType) -> pa.Array:
+    """Convert tuples of internal values and their row kinds to the array of a batch."""
     columns = list(zip(*rows, strict=True)) if rows else [() for _ in row.types]
-    arrays = [pa.array(values, arrow_type(kind)) for values, kind in zip(columns, row.types, strict=True)]
-    tail = None
-    if kinds is not None and any(kinds):
-        tail = pa.array(kinds, pa.int8())
-    return struct_of(arrays, tail, row, len(rows))
+    arrays = [pa.array(values, arrow_type(data_type)) for values, data_type in zip(columns, row.types, strict=True)]
+    kind_column = None
+    if row_kinds is not None and any(row_kinds):
+        kind_column = pa.array(row_kinds, pa.int8())
+    return struct_of(arrays, kind_column, row, len(rows))
 
 
 def scalar_value(scalar: pa.Scalar) -> Any:
-    """The Python value of a constant."""
+    """Return the Python value of an Arrow scalar."""
     return python_values(pa.nulls(1, scalar.type) if not scalar.is_valid else pa.repeat(scalar, 1))[0]

@@ -1,7 +1,7 @@
-"""What can be wrong with a statement, and where.
+"""Errors of SQL statements, with their position in the text.
 
-Promises: every complaint about SQL is a `SqlError`; one that has a place shows the line with a caret under it, and no
-secrets that stand in it.
+Promises: every error about SQL is a `SqlError`; an error with a position shows the line with a caret below it, without
+secrets.
 Does not know: who writes or runs statements."""
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from millstream.config.secrets import HIDDEN, hidden_in
+from millstream.config.secrets import HIDDEN, mask_statement
 from millstream.errors import UserError
 
 
 class SqlError(UserError):
-    """A statement that cannot be accepted. `at` is the offset in `text` of what it is about; `about` is a word of the
-    text it is about, a keyword or the name of a table, where no place is known."""
+    """A statement that cannot be accepted.
+
+    `at` is the offset in `text` that the error is about. If it is unknown, `about` is a word of the text: a keyword
+    or the
+    name of a table."""
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class SqlError(UserError):
         super().__init__(_located(message, text, at), hint=hint)
 
     def placed(self, text: str) -> SqlError:
-        """The same error with the text it is about, unless it has one."""
+        """Return the same error with the statement's text, unless it has one."""
         if self.text is not None or self.at is None:
             return self
         return type(self)._rebuilt(self, text)
@@ -46,12 +49,12 @@ class SqlError(UserError):
 
     @property
     def line(self) -> int | None:
-        """The line of the place, from 1."""
+        """Return the line of the position, from 1."""
         return None if self.at is None or self.text is None else self.text.count("\n", 0, self.at) + 1
 
     @property
     def column(self) -> int | None:
-        """The column of the place, from 1."""
+        """Return the column of the position, from 1."""
         return None if self.at is None or self.text is None else self.at - (self.text.rfind("\n", 0, self.at) + 1) + 1
 
 
@@ -60,24 +63,24 @@ class SqlSyntaxError(SqlError):
 
 
 class SqlValidationError(SqlError):
-    """The text follows the grammar and means nothing: unknown names, types that do not fit, forbidden combinations."""
+    """The text follows the grammar, but is not valid: unknown names, wrong types, forbidden combinations."""
 
 
 class SqlNotSupported(SqlError):
-    """The text means something that is not there yet, or cannot be on a stream."""
+    """The statement is valid SQL that is not supported, or not possible on a stream."""
 
 
 class CatalogError(SqlError):
-    """An object of a catalog that is missing, or that is there already."""
+    """An object of a catalog is missing, or exists already."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A hint that names what the writer may have meant."""
+    """Return a hint with the most similar known names."""
     choices = list(dict.fromkeys(known))
     folded = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)
-    if found:
-        return "did you mean " + " or ".join(f"'{folded[each]}'" for each in found) + "?"
+    matches = difflib.get_close_matches(name.lower(), folded, n=3, cutoff=0.6)
+    if matches:
+        return "did you mean " + " or ".join(f"'{folded[match]}'" for match in matches) + "?"
     if 0 < len(choices) <= 12:
         return f"there are: {', '.join(sorted(choices))}"
     return None
@@ -88,9 +91,9 @@ def _located(message: str, text: str | None, at: int | None) -> str:
         return message
     at = min(max(at, 0), len(text))
     number, first = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    text, at, secrets = hidden_in(text, at)
-    for each in secrets:
-        message = message.replace(f"'{each}'", f"'{HIDDEN}'")
+    text, at, secrets = mask_statement(text, at)
+    for secret in secrets:
+        message = message.replace(f"'{secret}'", f"'{HIDDEN}'")
     start = text.rfind("\n", 0, at) + 1
     stop = text.find("\n", at)
     line = text[start : len(text) if stop < 0 else stop]

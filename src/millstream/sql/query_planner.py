@@ -12,7 +12,7 @@ from millstream.graph.transformations import Input
 from millstream.sql.catalyst.fragments import BatchLowering
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import Session
-from millstream.sql.logical.rules import rewritten
+from millstream.sql.logical.rules import apply_rules
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.physical.planner import PhysicalPlanner
 from millstream.sql.physical.planning.contract import Settings
@@ -30,7 +30,7 @@ class QueryPlanner:
 
     def optimize(self, plan: l.Plan) -> l.Plan:
         """Apply all rewrite rules to a plan."""
-        return rewritten(plan)
+        return apply_rules(plan)
 
     def plan(self, plans: Sequence[l.Plan]) -> list[Operation]:
         """Create the physical plans of several queries, which share what is common to them."""
@@ -42,7 +42,7 @@ class QueryPlanner:
         return materialize(operation, self.settings)
 
     def _plan(self, plans: Sequence[l.Plan], *, single: bool) -> list[Operation]:
-        optimized = [rewritten(plan) for plan in plans]
+        optimized = [apply_rules(plan) for plan in plans]
         lower = BatchLowering(self.tables.scan, self.settings, optimized, single=single)
         planner = PhysicalPlanner(self.settings, self.tables.scan, self.tables.sink, self.tables.lookup, lower)
         return [planner.plan(plan) for plan in optimized]

@@ -1,6 +1,7 @@
-"""Results as text tables, line by line as Flink's clients print them.
+"""Results as text tables, as Flink's clients print them.
 
-Promises: a stream's table has the width of its types, a bounded one that of its values; wide characters count twice.
+Promises: columns of a stream have the width of their types, columns of a bounded result that of their
+values; wide characters count twice.
 Does not know: where rows come from."""
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ NULL = "<NULL>"
 _OPS = ("+I", "-U", "+U", "-D")
 
 
-def type_width(kind: t.DataType, most: int = MAX_WIDTH) -> int:
-    """The width of a column of a type whose values are not known yet."""
-    match kind:
+def type_width(data_type: t.DataType, most: int = MAX_WIDTH) -> int:
+    """Return the width of a column whose values are not known yet."""
+    match data_type:
         case t.BooleanType():
             return 5
         case t.TinyIntType():
@@ -30,18 +31,18 @@ def type_width(kind: t.DataType, most: int = MAX_WIDTH) -> int:
         case t.BigIntType():
             return 20
         case t.DecimalType():
-            return kind.precision + 2
+            return data_type.precision + 2
         case t.DateType():
             return 10
         case t.TimeType():
-            return 8 if kind.precision == 0 else 9 + kind.precision
+            return 8 if data_type.precision == 0 else 9 + data_type.precision
         case t.TimestampType() | t.LocalZonedTimestampType():
-            return 19 if kind.precision == 0 else 20 + kind.precision
+            return 19 if data_type.precision == 0 else 20 + data_type.precision
     return most
 
 
 def text_width(text: str) -> int:
-    """The places a text takes in a terminal."""
+    """Return the number of terminal cells of a text."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -59,19 +60,19 @@ def _cell(text: str, width: int) -> str:
 
 def streamed(
     names: Sequence[str],
-    kinds: Sequence[t.DataType],
+    data_types: Sequence[t.DataType],
     rows: Iterable[tuple[int, Sequence[str]]],
     most: int = MAX_WIDTH,
 ) -> Iterator[str]:
-    """The lines of a changelog: (kind of change, cells) in, with an op column."""
-    widths = [2, *stream_widths(names, kinds, most)]
+    """Return the lines of a changelog, with an op column; `rows` are (row kind, cells)."""
+    widths = [2, *stream_widths(names, data_types, most)]
     count = 0
-    for kind, cells in rows:
+    for row_kind, cells in rows:
         if not count:
             yield border(widths)
             yield line(["op", *names], widths)
             yield border(widths)
-        yield line([_OPS[kind], *cells], widths)
+        yield line([_OPS[row_kind], *cells], widths)
         count += 1
     if count:
         yield border(widths)
@@ -81,7 +82,7 @@ def streamed(
 
 
 def bounded(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = MAX_WIDTH) -> Iterator[str]:
-    """The lines of a finished result; `most` cuts columns, None shows all of them."""
+    """Return the lines of a finished result; `most` is the maximum width of columns, None for no limit."""
     if not rows:
         yield "Empty set"
         return
@@ -97,17 +98,20 @@ def bounded(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | Non
     yield "1 row in set" if len(rows) == 1 else f"{len(rows)} rows in set"
 
 
-def stream_widths(names: Sequence[str], kinds: Sequence[t.DataType], most: int = MAX_WIDTH) -> list[int]:
-    """The widths of columns whose values are not known yet."""
+def stream_widths(names: Sequence[str], data_types: Sequence[t.DataType], most: int = MAX_WIDTH) -> list[int]:
+    """Return the widths of columns whose values are not known yet."""
     least = len(NULL)
-    return [max(type_width(kind, most), text_width(name), least) for name, kind in zip(names, kinds, strict=True)]
+    return [
+        max(type_width(data_type, most), text_width(name), least)
+        for name, data_type in zip(names, data_types, strict=True)
+    ]
 
 
 def border(widths: Sequence[int]) -> str:
-    """The line above and below rows."""
+    """Return the line above and below rows."""
     return "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
 
 def line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """One row."""
+    """Return the line of a row."""
     return "|" + "|".join(f" {_cell(cell, width)} " for cell, width in zip(cells, widths, strict=True)) + "|"

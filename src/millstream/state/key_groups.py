@@ -27,6 +27,7 @@ import xxhash
 
 from millstream.errors import UserError
 from millstream.state.xxh3 import LONGEST, ShortStrings
+from millstream.times import LOCAL_EPOCH, MICROSECOND
 from millstream.types.arrow_types import python_values
 from millstream.types.row import Row, RowKind
 
@@ -49,7 +50,7 @@ class UnusableKey(UserError):
         super().__init__(f"a value of type {self.type_name} cannot be a key: {self.value}")
 
 
-class BadParallelism(UserError):
+class BadParallelism(UserError, ValueError):
     """A parallelism or maximum parallelism is out of range."""
 
     def __init__(self, parallelism: object, max_parallelism: object) -> None:
@@ -173,18 +174,14 @@ def _encode_row(key: Row) -> bytes:
     return values if row_kind is RowKind.INSERT else b"r" + bytes((row_kind.value,)) + values
 
 
-_ONE_MICROSECOND = datetime.timedelta(microseconds=1)
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - the time zone is removed before
-
-
 def _encode_datetime(key: datetime.datetime) -> bytes:
     offset = key.replace(fold=0).utcoffset()  # like Python's hash: equal instants are equal in any time zone
-    since = (key.replace(tzinfo=None) - _EPOCH) // _ONE_MICROSECOND
+    since = (key.replace(tzinfo=None) - LOCAL_EPOCH) // MICROSECOND
     nanoseconds = getattr(key, "nanosecond", 0)  # of a pandas.Timestamp
     if offset is None:
         encoded = b"d" + _encode_integer(since)
     else:
-        encoded = b"u" + _encode_integer(since - offset // _ONE_MICROSECOND)
+        encoded = b"u" + _encode_integer(since - offset // MICROSECOND)
     return encoded + b"." + _encode_integer(nanoseconds) if nanoseconds else encoded
 
 
@@ -192,9 +189,7 @@ def _encode_time(key: datetime.time) -> bytes:
     offset = key.utcoffset()
     seconds = (key.hour * 60 + key.minute) * 60 + key.second
     since = seconds * 1_000_000 + key.microsecond
-    return (
-        b"t" + _encode_integer(since) if offset is None else b"T" + _encode_integer(since - offset // _ONE_MICROSECOND)
-    )
+    return b"t" + _encode_integer(since) if offset is None else b"T" + _encode_integer(since - offset // MICROSECOND)
 
 
 def _encode_enum(key: enum.Enum) -> bytes:
@@ -233,7 +228,7 @@ _ENCODERS: dict[type, _Encoder] = {
     datetime.datetime: _encode_datetime,
     datetime.date: lambda key: b"D" + _encode_integer(key.toordinal()),
     datetime.time: _encode_time,
-    datetime.timedelta: lambda key: b"e" + _encode_integer(key // _ONE_MICROSECOND),
+    datetime.timedelta: lambda key: b"e" + _encode_integer(key // MICROSECOND),
     UUID: lambda key: b"U" + key.bytes,
 }
 

@@ -1,8 +1,8 @@
-"""State as user functions see it: descriptors that declare it, and interfaces that read and write it.
+"""State descriptors, which declare state, and the interfaces through which functions access it.
 
-Promises: a descriptor is comparable by everything it says and picklable; a state handle is always that of the
-current key.
-Does not know: backends, serialisation or when TTL is applied."""
+Promises: a descriptor is picklable and compares by all of its properties. A state handle always refers to the current
+key.
+Does not know: state backends, serialization and when a TTL is applied."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ __all__ = [
     "MapStateDescriptor",
     "MergingState",
     "NotAType",
-    "OperatorStateStore",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
@@ -52,7 +51,7 @@ OUT = TypeVar("OUT", default=Any)
 
 
 class InvalidStateDescriptor(UserError, ValueError):
-    """A state descriptor without a usable name."""
+    """A state descriptor has no valid name."""
 
     def __init__(self, name: object) -> None:
         self.name = name
@@ -64,9 +63,9 @@ class NotAType(UserError, TypeError):
 
     hint = "pass a type such as Types.LONG(), or a Python type hint such as int"
 
-    def __init__(self, given: object) -> None:
-        self.given = given
-        super().__init__(f"{given!r} is not a type")
+    def __init__(self, value: object) -> None:
+        self.value = value
+        super().__init__(f"{value!r} is not a type")
 
 
 class State(ABC):
@@ -128,7 +127,7 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get() or ())
 
 
-class MapView(State, Generic[K, V]):
+class ReadableMap(State, Generic[K, V]):
     """The reading part of map state and broadcast state."""
 
     @abstractmethod
@@ -187,11 +186,11 @@ class WritableMap(ABC, Generic[K, V]):
         self.remove(key)
 
 
-class MapState(MapView[K, V], WritableMap[K, V]):
+class MapState(ReadableMap[K, V], WritableMap[K, V]):
     """State of a map; iterating over the state iterates over its keys."""
 
 
-class ReadOnlyBroadcastState(MapView[K, V]):
+class ReadOnlyBroadcastState(ReadableMap[K, V]):
     """Broadcast state for the stream that is not broadcast, which can only read it."""
 
 
@@ -199,16 +198,11 @@ class BroadcastState(ReadOnlyBroadcastState[K, V], WritableMap[K, V]):
     """State of a map of which every subtask has the same copy."""
 
 
-class OperatorStateStore(ABC):
-    """Access to operator state, which does not belong to a key."""
+class StateDescriptor(ABC):  # noqa: B024 - the base class of descriptors, without methods to implement
+    """The name, the type and the TTL of a state.
 
-    @abstractmethod
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """Return the broadcast state of a descriptor."""
-
-
-class StateDescriptor(ABC):  # noqa: B024 - the constructor is shared; only its kinds mean something
-    """Name, type and lifetime of a state. A type is a `TypeInformation`, a Python type hint, or None for any object."""
+    A type is a `TypeInformation`, a Python type hint, or None for any pickled object.
+    """
 
     def __init__(
         self,
@@ -225,15 +219,15 @@ class StateDescriptor(ABC):  # noqa: B024 - the constructor is shared; only its 
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
-        """When values expire; None if they do not."""
+        """Return the TTL configuration; None if values do not expire."""
         return self._ttl_config
 
     def get_name(self) -> str:
-        """Return the name."""
+        """Return the name of the state."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Set when values expire."""
+        """Set the TTL configuration; a disabled one means that values do not expire."""
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def __eq__(self, other: object) -> bool:
@@ -320,10 +314,11 @@ class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
         return self._agg_function
 
 
-def as_type(given: TypeInformation | Any) -> TypeInformation:
-    """A type as `TypeInformation`: itself, or what a Python hint means; any object for None and for other classes."""
-    if isinstance(given, TypeInformation):
-        return given
-    if given is None or given is Any or isinstance(given, type) or get_origin(given) is not None:
-        return type_of_hint(given) or Types.PICKLED_BYTE_ARRAY()
-    raise NotAType(given)
+def as_type(type_or_hint: TypeInformation | Any) -> TypeInformation:
+    """Return the type information for a type or a Python type hint; pickled objects for None and other classes."""
+    if isinstance(type_or_hint, TypeInformation):
+        return type_or_hint
+    is_hint = type_or_hint is Any or isinstance(type_or_hint, type) or get_origin(type_or_hint) is not None
+    if type_or_hint is None or is_hint:
+        return type_of_hint(type_or_hint) or Types.PICKLED_BYTE_ARRAY()
+    raise NotAType(type_or_hint)

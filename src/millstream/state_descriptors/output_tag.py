@@ -1,7 +1,7 @@
-"""Output tags: names of side outputs.
+"""OutputTag: the name of a side output.
 
-Promises: two tags are the same when their ids are; a function emits to one by yielding `(tag, record)`.
-Does not know: who reads the side output."""
+Promises: tags with equal ids are equal. A function emits to a side output by yielding `(tag, record)`.
+Does not know: which streams read the side output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from millstream.types.factory import TypeInformation, Types
 
 
 class InvalidOutputTag(UserError, ValueError):
-    """An output tag without an id."""
+    """An output tag has no id."""
 
     def __init__(self, tag_id: object) -> None:
         self.tag_id = tag_id
@@ -21,7 +21,21 @@ class InvalidOutputTag(UserError, ValueError):
 
 
 class OutputTag:
-    """Name and record type of a side output. A list of types stands for a row of them, None for any object."""
+    """The id and the record type of a side output.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> OutputTag("late", Types.STRING())
+        OutputTag('late', String)
+
+    Args:
+        tag_id: The id, a string that is not empty.
+        type_info: The type of the records; a list of types is a row of them, and None means that records are pickled.
+
+    Raises:
+        InvalidOutputTag: If the id is not valid.
+
+    """
 
     __slots__ = ("tag_id", "type_info")
 

@@ -1,8 +1,8 @@
-"""Time to live of state: when a value expires, who may still see it, how it is cleaned up.
+"""State time-to-live (TTL): when a value expires, whether an expired value is returned, and how it is cleaned up.
 
-Promises: a `StateTtlConfig` is immutable, comparable and picklable; its defaults are Flink's.
-Does not know: how expiry is applied. Cleaning up is the backend's choice here (expired values are dropped on
-read and when state is compacted), so the strategies are kept and shown but choose nothing."""
+Promises: a `StateTtlConfig` is immutable, comparable and picklable. Its defaults are Flink's.
+Does not know: how values expire. The backend removes expired values when they are read and when state is compacted;
+cleanup strategies are accepted and returned, but have no effect."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from millstream.times import Duration, Time, millis
 
 
 class InvalidTimeToLive(UserError, ValueError):
-    """A time to live that is not positive."""
+    """A time-to-live is not positive."""
 
     def __init__(self, millis: int) -> None:
         self.millis = millis
-        super().__init__(f"a time to live must be positive, not {millis} ms")
+        super().__init__(f"a time-to-live must be positive, not {millis} ms")
 
 
 class UpdateType(Enum):
-    """Which access starts the time anew."""
+    """Which access to a value restarts its time-to-live."""
 
     Disabled = 0
     OnCreateAndWrite = 1
@@ -31,28 +31,28 @@ class UpdateType(Enum):
 
 
 class StateVisibility(Enum):
-    """Whether an expired value that is still there may be returned."""
+    """Whether an expired value is returned if it was not cleaned up yet."""
 
     ReturnExpiredIfNotCleanedUp = 0
     NeverReturnExpired = 1
 
 
 class TtlTimeCharacteristic(Enum):
-    """Which clock values age by."""
+    """The time domain of the time-to-live."""
 
     ProcessingTime = 0
 
 
 class Strategies(Enum):
-    """The ways to clean up."""
+    """The cleanup strategies."""
 
     FULL_STATE_SCAN_SNAPSHOT = 0
     INCREMENTAL_CLEANUP = 1
     ROCKSDB_COMPACTION_FILTER = 2
 
 
-class _Value:
-    """Equal by content; what the nested configuration classes have in common."""
+class _EqualByFields:
+    """Compares by all fields."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -65,48 +65,48 @@ class _Value:
         return f"{type(self).__name__}({fields})"
 
 
-class CleanupStrategy(_Value):
-    """Base of the strategies."""
+class CleanupStrategy(_EqualByFields):
+    """The base class of cleanup strategies."""
 
 
 class EmptyCleanupStrategy(CleanupStrategy):
-    """A strategy without parameters."""
+    """A cleanup strategy without parameters."""
 
 
 class IncrementalCleanupStrategy(CleanupStrategy):
-    """Look at some entries with each access."""
+    """Checks some entries at each access to state."""
 
     def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
         self._cleanup_size = cleanup_size
         self._run_cleanup_for_every_record = run_cleanup_for_every_record
 
     def get_cleanup_size(self) -> int:
-        """How many entries to look at."""
+        """Return the number of entries to check."""
         return self._cleanup_size
 
     def run_cleanup_for_every_record(self) -> bool:
-        """Whether each record counts as an access."""
+        """Return whether each record counts as an access."""
         return self._run_cleanup_for_every_record
 
 
 class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-    """Drop expired entries while the disk backend compacts."""
+    """Removes expired entries when the disk backend compacts its files."""
 
     def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None) -> None:
         self._query_time_after_num_entries = query_time_after_num_entries
         self._periodic_compaction_time = periodic_compaction_time or Duration.of_days(30)
 
     def get_query_time_after_num_entries(self) -> int:
-        """After how many entries the clock is read again."""
+        """Return after how many entries the current time is read again."""
         return self._query_time_after_num_entries
 
     def get_periodic_compaction_time(self) -> Duration:
-        """After how long a file is compacted at the latest."""
+        """Return after which time a file is compacted at the latest."""
         return self._periodic_compaction_time
 
 
-class CleanupStrategies(_Value):
-    """The strategies chosen, and whether the default ones run in the background."""
+class CleanupStrategies(_EqualByFields):
+    """The configured cleanup strategies, and whether the default strategies run in the background."""
 
     Strategies: TypeAlias = Strategies
     CleanupStrategy: TypeAlias = CleanupStrategy
@@ -120,28 +120,36 @@ class CleanupStrategies(_Value):
         self._is_cleanup_in_background = is_cleanup_in_background
 
     def is_cleanup_in_background(self) -> bool:
-        """Whether the backend cleans up without being told how."""
+        """Return whether the default strategies of the backend run in the background."""
         return self._is_cleanup_in_background
 
     def in_full_snapshot(self) -> bool:
-        """Whether a full snapshot leaves out what has expired."""
+        """Return whether full snapshots leave out expired values."""
         return Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
     def get_incremental_cleanup_strategy(self) -> IncrementalCleanupStrategy | None:
-        """The one chosen, or the default where cleanup runs in the background."""
+        """Return the configured incremental strategy, the default one if cleanup runs in the background, or None."""
         default = IncrementalCleanupStrategy(5, False) if self._is_cleanup_in_background else None
-        chosen = self._strategies.get(Strategies.INCREMENTAL_CLEANUP, default)
-        return chosen if isinstance(chosen, IncrementalCleanupStrategy) else None
+        strategy = self._strategies.get(Strategies.INCREMENTAL_CLEANUP, default)
+        return strategy if isinstance(strategy, IncrementalCleanupStrategy) else None
 
     def get_rocksdb_compact_filter_cleanup_strategy(self) -> RocksdbCompactFilterCleanupStrategy | None:
-        """The one chosen, or the default where cleanup runs in the background."""
+        """Return the configured compaction strategy, the default one if cleanup runs in the background, or None."""
         default = RocksdbCompactFilterCleanupStrategy(1000) if self._is_cleanup_in_background else None
-        chosen = self._strategies.get(Strategies.ROCKSDB_COMPACTION_FILTER, default)
-        return chosen if isinstance(chosen, RocksdbCompactFilterCleanupStrategy) else None
+        strategy = self._strategies.get(Strategies.ROCKSDB_COMPACTION_FILTER, default)
+        return strategy if isinstance(strategy, RocksdbCompactFilterCleanupStrategy) else None
 
 
-class StateTtlConfig(_Value):
-    """When values expire. Made by `StateTtlConfig.new_builder(ttl)`; the time may be a `Time` or a `Duration`."""
+class StateTtlConfig(_EqualByFields):
+    """The time-to-live of state; created with `StateTtlConfig.new_builder`.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> config = StateTtlConfig.new_builder(Time.hours(1)).update_ttl_on_read_and_write().build()
+        >>> config.is_enabled()
+        True
+
+    """
 
     UpdateType: TypeAlias = UpdateType
     StateVisibility: TypeAlias = StateVisibility
@@ -167,35 +175,40 @@ class StateTtlConfig(_Value):
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfig.Builder:
-        """Start from the defaults: the time starts anew with each write, and what has expired is never returned."""
+        """Return a builder with the defaults: a write restarts the time, and expired values are never returned.
+
+        Args:
+            ttl: The time-to-live.
+
+        """
         return StateTtlConfig.Builder(ttl)
 
     def get_update_type(self) -> UpdateType:
-        """Which access starts the time anew."""
+        """Return which access restarts the time."""
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
-        """Whether an expired value may be returned."""
+        """Return whether expired values can be returned."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
-        """How long a value lives."""
+        """Return the time-to-live."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
-        """Which clock values age by."""
+        """Return the time domain."""
         return self._ttl_time_characteristic
 
     def is_enabled(self) -> bool:
-        """Whether values expire at all."""
+        """Return whether values expire."""
         return self._update_type is not UpdateType.Disabled
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
-        """How expired values are cleaned up."""
+        """Return the cleanup strategies."""
         return self._cleanup_strategies
 
     class Builder:
-        """Collects the parts of a `StateTtlConfig`."""
+        """Builds a `StateTtlConfig`; each method returns the builder."""
 
         def __init__(self, ttl: Time | Duration) -> None:
             self._ttl = ttl
@@ -206,49 +219,55 @@ class StateTtlConfig(_Value):
             self._strategies: dict[Strategies, CleanupStrategy] = {}
 
         def set_update_type(self, update_type: UpdateType) -> StateTtlConfig.Builder:
-            """Which access starts the time anew."""
+            """Set which access restarts the time."""
             self._update_type = update_type
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
-            """Each write starts the time anew."""
+            """Restart the time at each write; the default."""
             return self.set_update_type(UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
-            """Each read and write starts the time anew."""
+            """Restart the time at each read and write."""
             return self.set_update_type(UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateVisibility) -> StateTtlConfig.Builder:
-            """Whether an expired value may be returned."""
+            """Set whether expired values can be returned."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
-            """An expired value may be returned while it is there."""
+            """Return expired values as long as they are not cleaned up."""
             return self.set_state_visibility(StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> StateTtlConfig.Builder:
-            """An expired value is never returned."""
+            """Never return expired values; the default."""
             return self.set_state_visibility(StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(self, ttl_time_characteristic: TtlTimeCharacteristic) -> StateTtlConfig.Builder:
-            """Which clock values age by."""
+            """Set the time domain."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
-            """Values age by processing time."""
+            """Use processing time; the default and only time domain."""
             return self.set_ttl_time_characteristic(TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """A full snapshot leaves out what has expired."""
+            """Leave expired values out of full snapshots."""
             self._strategies[Strategies.FULL_STATE_SCAN_SNAPSHOT] = CleanupStrategies.EMPTY_STRATEGY
             return self
 
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Look at some entries with each access."""
+            """Check some entries at each access to state.
+
+            Args:
+                cleanup_size: The number of entries to check.
+                run_cleanup_for_every_record: Whether each record counts as an access.
+
+            """
             self._strategies[Strategies.INCREMENTAL_CLEANUP] = IncrementalCleanupStrategy(
                 cleanup_size, run_cleanup_for_every_record
             )
@@ -257,24 +276,30 @@ class StateTtlConfig(_Value):
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
         ) -> StateTtlConfig.Builder:
-            """Drop expired entries while the disk backend compacts."""
+            """Remove expired entries when the disk backend compacts its files.
+
+            Args:
+                query_time_after_num_entries: After how many entries the current time is read again.
+                periodic_compaction_time: After which time a file is compacted at the latest; 30 days by default.
+
+            """
             self._strategies[Strategies.ROCKSDB_COMPACTION_FILTER] = RocksdbCompactFilterCleanupStrategy(
                 query_time_after_num_entries, periodic_compaction_time
             )
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """No default strategy runs."""
+            """Disable the default strategies."""
             self._is_cleanup_in_background = False
             return self
 
         def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
-            """How long a value lives."""
+            """Set the time-to-live."""
             self._ttl = ttl
             return self
 
         def build(self) -> StateTtlConfig:
-            """The configuration."""
+            """Return the configuration."""
             strategies = CleanupStrategies(self._strategies, self._is_cleanup_in_background)
             return StateTtlConfig(
                 self._update_type, self._state_visibility, self._ttl_time_characteristic, self._ttl, strategies

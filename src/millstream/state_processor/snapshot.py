@@ -27,15 +27,15 @@ from millstream.types.factory import TypeInformation
 class NoSuchOperator(UserError):
     """The savepoint or checkpoint does not have the operator."""
 
-    def __init__(self, wanted: object, have: Sequence[str]) -> None:
-        super().__init__(f"the savepoint has no operator {wanted}; its operators are {', '.join(have) or 'none'}")
+    def __init__(self, operator: object, have: Sequence[str]) -> None:
+        super().__init__(f"the savepoint has no operator {operator}; its operators are {', '.join(have) or 'none'}")
 
 
 class NoSuchState(UserError):
     """The operator does not have the state."""
 
-    def __init__(self, wanted: str, operator: str, have: Sequence[str]) -> None:
-        super().__init__(f"operator '{operator}' has no state '{wanted}'; its states are {', '.join(have) or 'none'}")
+    def __init__(self, state: str, operator: str, have: Sequence[str]) -> None:
+        super().__init__(f"operator '{operator}' has no state '{state}'; its states are {', '.join(have) or 'none'}")
 
 
 class Savepoint:
@@ -107,8 +107,8 @@ class Savepoint:
                 or [operator for operator in operators if operator.name == which]
             )
         if len(matches) != 1:
-            wanted = f"'{which}'" if isinstance(which, str) else which
-            raise NoSuchOperator(wanted, [_display_name(operator) for operator in operators])
+            quoted = f"'{which}'" if isinstance(which, str) else which
+            raise NoSuchOperator(quoted, [_display_name(operator) for operator in operators])
         return SavepointOperator(self._snapshot, matches[0])
 
     def __repr__(self) -> str:

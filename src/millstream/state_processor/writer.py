@@ -336,11 +336,11 @@ class SavepointWriter:
         directory = str(Path(path.removeprefix("file://")).absolute())
         Path(directory).parent.mkdir(parents=True, exist_ok=True)
         target = CheckpointStorage(directory)
-        kept = set(self._drafts)
+        operator_ids = set(self._drafts)
         metadata = dataclasses.replace(
             self._metadata,
-            sources={name: state for name, state in self._metadata.sources.items() if name in kept},
-            committables={name: staged for name, staged in self._metadata.committables.items() if name in kept},
+            sources={name: state for name, state in self._metadata.sources.items() if name in operator_ids},
+            committables={name: staged for name, staged in self._metadata.committables.items() if name in operator_ids},
         )
         operators = (self._write_operator(draft, target) for draft in self._drafts.values())
         return publish(metadata, operators, CheckpointStorage(str(Path(directory).parent)), directory).path

@@ -1,32 +1,32 @@
-"""Between tables and the rest: Python values, pandas, streams.
+"""Conversions between tables and Python values and streams.
 
-Promises: types are found where none are given; a row keeps its kind of change both ways.
+Promises: types that are not given are inferred. A row keeps its row kind in both directions.
 Does not know: environments."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from millstream.connectors.collection import CollectionSource
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.graph.transformations import Input, Transformation
+from millstream.sql.arrow_exchange import sql_type_of_arrow
 from millstream.sql.catalog.catalog import ColumnDefinition, StreamTable, TableDefinition
-from millstream.sql.columns import SqlTypeInfo, internal_values, row_type_info
+from millstream.sql.columns import SqlTypeInfo, row_type_info
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Expression as Bound
 from millstream.sql.expressions.nodes import Ref
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerced
-from millstream.sql.logical.bind.tables import scope_of, watermarked
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerce
+from millstream.sql.logical.bind.tables import add_watermark, scope_of
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.pattern.stamp import StampSpec
 from millstream.sql.physical.nodes import FORWARD, Operation
@@ -34,9 +34,8 @@ from millstream.sql.syntax import parse_expression
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql.types.common_types import common_type
-from millstream.sql.types.variants import Variant
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import node
+from millstream.table.expression.terms import to_node
 from millstream.table.schema import Schema
 from millstream.types import basic_types as basic
 from millstream.types.collection_types import ListTypeInfo, MapTypeInfo
@@ -47,8 +46,8 @@ from millstream.types.row import Row, RowKind
 # -------------------------------------------------------------------------------------------------------- Python values
 
 
-def inferred(value: Any) -> t.DataType:
-    """The type of a Python value."""
+def infer_type(value: Any) -> t.DataType:
+    """Return the SQL type of a Python value."""
     match value:
         case None:
             return t.NULL
@@ -74,159 +73,91 @@ def inferred(value: Any) -> t.DataType:
             return t.DayTimeIntervalType()
         case Row():
             names = getattr(value, "_fields", None) or [f"f{i}" for i in range(len(value))]
-            return t.row_of(names, [inferred(each) for each in value])
+            return t.row_of(names, [infer_type(item) for item in value])
         case list() | np.ndarray():
-            return t.ArrayType(_merged([inferred(each) for each in value]))
+            return t.ArrayType(_common_type([infer_type(item) for item in value]))
         case tuple():
-            return t.row_of([f"_{i + 1}" for i in range(len(value))], [inferred(each) for each in value])
+            return t.row_of([f"_{i + 1}" for i in range(len(value))], [infer_type(item) for item in value])
         case dict():
-            return t.MapType(_merged([inferred(k) for k in value]), _merged([inferred(v) for v in value.values()]))
+            return t.MapType(
+                _common_type([infer_type(k) for k in value]), _common_type([infer_type(v) for v in value.values()])
+            )
     msg = f"no SQL type is known for {value!r} ({type(value).__name__})"
-    raise UserError(msg, hint="give a schema")
+    raise InvalidArgumentType(msg, hint="give a schema")
 
 
-def _merged(kinds: list[t.DataType]) -> t.DataType:
-    found = common_type(kinds) if kinds else t.NULL
-    if found is None:
-        msg = f"values of different types: {', '.join(map(str, kinds))}"
-        raise UserError(msg, hint="give a schema")
-    return found
+def _common_type(data_types: list[t.DataType]) -> t.DataType:
+    common = common_type(data_types) if data_types else t.NULL
+    if common is None:
+        msg = f"the values of a column have no common type: {', '.join(map(str, data_types))}"
+        raise InvalidArgumentType(msg, hint="give a schema")
+    return common
 
 
-def row_type(rows: Sequence[Any], schema: Any) -> t.RowType:
-    """The row type of elements, as the schema says or as they are."""
+def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
+    """Return the row type of elements: that of the schema, or one inferred from their values."""
     if isinstance(schema, t.RowType):
         return replace(schema, null=False)
     if isinstance(schema, t.DataType):
         return t.row_of(["f0"], [schema], null=False)
     if not rows:
-        msg = "an empty collection has no types"
-        raise UserError(msg, hint="give a schema")
-    tuples = [_fields(each) for each in rows]
+        msg = "the types of an empty collection cannot be inferred"
+        raise InvalidArgument(msg, hint="give a schema")
+    tuples = [_row_values(row) for row in rows]
     width = len(tuples[0])
-    kinds = [_merged([inferred(row[i]) for row in tuples]) for i in range(width)]
-    kinds = [t.STRING if isinstance(kind, t.NullType) else kind for kind in kinds]
-    names = list(schema) if schema is not None else _names(rows[0], width)
-    if len(names) != width:
-        msg = f"{len(names)} names for {width} columns"
-        raise UserError(msg)
-    return t.row_of(names, kinds, null=False)
+    for index, values in enumerate(tuples):
+        if len(values) != width:
+            msg = f"element {index} has {len(values)} columns ({rows[index]!r}), but the first element has {width}"
+            raise InvalidArgument(msg, hint="use None for a column without a value")
+    data_types = [_common_type([infer_type(row[i]) for row in tuples]) for i in range(width)]
+    data_types = [t.STRING if isinstance(data_type, t.NullType) else data_type for data_type in data_types]
+    names = _default_names(rows[0], width)
+    if schema is not None:
+        names = [*schema, *(f"_{i + 1}" for i in range(len(schema), width))][:width]
+    return t.row_of(names, data_types, null=False)
 
 
-def _fields(row: Any) -> Sequence[Any]:
+def _row_values(row: Any) -> Sequence[Any]:
     if isinstance(row, dict):
         return list(row.values())
     return list(row) if isinstance(row, Row | tuple | list) else [row]
 
 
-def _names(row: Any, width: int) -> list[str]:
+def _default_names(row: Any, width: int) -> list[str]:
     if isinstance(row, dict):
         return list(row)
-    named = getattr(row, "_fields", None)
-    return list(named) if named else [f"_{i + 1}" for i in range(width)]
+    names = getattr(row, "_fields", None)
+    return list(names) if names else [f"_{i + 1}" for i in range(width)]
 
 
-def rows_source(kind: RowTypeInfo, rows: Sequence[Any]) -> CollectionSource:
-    """The rows as a source."""
-    ready = [row if isinstance(row, Row | tuple | list | dict) else (row,) for row in rows]
-    return CollectionSource(kind.conform(list(ready)), kind)
-
-
-# --------------------------------------------------------------------------------------------------------------- pandas
-
-
-def from_pandas(pdf: Any, schema: Any) -> tuple[t.RowType, list[Any]]:
-    """A DataFrame as rows with their type."""
-    table = pa.Table.from_pandas(pdf, preserve_index=False)
-    kinds = [_of_arrow(field.type) for field in table.schema]
-    names = [str(name) for name in pdf.columns]
-    if isinstance(schema, t.RowType):
-        names, kinds = list(schema.names), list(schema.types)
-    elif schema is not None:
-        given = list(schema)
-        if given and isinstance(given[0], t.DataType):
-            kinds = given
-        else:
-            names = [str(each) for each in given]
-    columns = [
-        SqlTypeInfo(kind).from_arrow(_cast(column, kind)) for column, kind in zip(table.columns, kinds, strict=True)
-    ]
-    return t.row_of(names, kinds, null=False), list(zip(*columns, strict=True))
-
-
-def _cast(column: pa.ChunkedArray, kind: t.DataType) -> pa.ChunkedArray:
-    wanted = SqlTypeInfo(kind).arrow_type
-    return column if column.type == wanted else column.cast(wanted, safe=False)
-
-
-def _of_arrow(kind: pa.DataType) -> t.DataType:
-    found = {
-        pa.bool_(): t.BOOLEAN, pa.int8(): t.TINYINT, pa.int16(): t.SMALLINT, pa.int32(): t.INT, pa.int64(): t.BIGINT,
-        pa.float32(): t.FLOAT, pa.float64(): t.DOUBLE, pa.string(): t.STRING, pa.large_string(): t.STRING,
-        pa.binary(): t.BYTES, pa.date32(): t.DATE,
-    }.get(kind)  # fmt: skip
-    if found is not None:
-        return found
-    if pa.types.is_timestamp(kind):
-        return t.TimestampType(3) if kind.tz is None else t.LocalZonedTimestampType(3)
-    if pa.types.is_decimal(kind):
-        return t.DecimalType(kind.precision, kind.scale)
-    if pa.types.is_time(kind):
-        return t.TIME
-    if pa.types.is_list(kind):
-        return t.ArrayType(_of_arrow(kind.value_type))
-    msg = f"no SQL type is known for Arrow's {kind}"
-    raise UserError(msg, hint="give a schema")
-
-
-def to_pandas(row: t.RowType, rows: Iterable[Row]) -> Any:
-    """What is left of a changelog, as a DataFrame."""
-    import pandas as pd
-
-    kind = row_type_info(row)
-    left: list[Row] = []
-    for each in rows:
-        if each.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
-            left.append(each)
-            continue
-        gone = next((i for i, kept in enumerate(left) if kept._values == each._values), None)
-        if gone is not None:
-            left.pop(gone)
-    if not left:
-        return pd.DataFrame({name: [] for name in row.names})
-    array = kind.to_arrow(left)
-    arrays = [_shown(array.field(i), each) for i, each in enumerate(row.types)]
-    return pa.table(arrays, names=row.names).to_pandas()
-
-
-def _shown(array: pa.Array, kind: t.DataType) -> pa.Array:
-    """Variants as their JSON, all others as they are."""
-    if not isinstance(kind, t.VariantType):
-        return array
-    found = internal_values(array, kind)
-    return pa.array([None if each is None else Variant(each).to_json() for each in found], pa.string())
+def create_rows_source(type_info: RowTypeInfo, rows: Sequence[Any]) -> CollectionSource:
+    """Return a source that emits the rows."""
+    records = [row if isinstance(row, Row | tuple | list | dict) else (row,) for row in rows]
+    return CollectionSource(type_info.conform(records), type_info)
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas
 
 
-def definition(
+def create_table_definition(
     session: Session, schema: Schema, options: Mapping[str, str], partitions: tuple[str, ...], comment: str | None
 ) -> TableDefinition:
-    """A table as a schema says it; computed columns are checked."""
-    read = [(name, kind) for name, kind, expr, _, _ in schema._columns if expr is None and kind is not None]
-    scope = scope_of(l.Scan(t.row_of([n for n, _ in read], [k for _, k in read], null=False), None))
+    """Return the definition of a table with a schema, after checking its computed columns, key and watermark."""
+    scanned = [
+        (name, data_type) for name, data_type, expr, _, _ in schema._columns if expr is None and data_type is not None
+    ]
+    scope = scope_of(l.Scan(t.row_of([n for n, _ in scanned], [k for _, k in scanned], null=False), None))
     binder = ExpressionBinder(session, scope, clause="in a computed column")
     columns = []
-    for name, kind, expr, key, virtual in schema._columns:
-        made = kind if expr is None else binder.bind(parse_expression(expr)).type
-        assert made is not None
-        columns.append(ColumnDefinition(name, made, expr, key, virtual))
-    names = [each.name for each in columns]
-    for each in (*schema._key, *(() if schema._watermark is None else (schema._watermark[0],))):
-        if each not in names:
-            message = f"there is no column '{each}'"
-            raise SqlValidationError(message)
+    for name, data_type, expr, metadata_key, virtual in schema._columns:
+        column_type = data_type if expr is None else binder.bind(parse_expression(expr)).type
+        assert column_type is not None
+        columns.append(ColumnDefinition(name, column_type, expr, metadata_key, virtual))
+    names = [column.name for column in columns]
+    for name in (*schema._key, *(() if schema._watermark is None else (schema._watermark[0],))):
+        if name not in names:
+            message = f"there is no column '{name}'"
+            raise SqlValidationError(message, hint=f"the columns are {', '.join(names)}")
     return TableDefinition(
         tuple(columns), dict(options), schema._watermark, schema._key, schema._constraint, partitions, comment
     )
@@ -235,23 +166,22 @@ def definition(
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-def sql_type(kind: TypeInformation) -> t.DataType:
-    """The SQL type of a stream's type."""
-    if isinstance(kind, SqlTypeInfo):
-        return kind.kind
-    if isinstance(kind, StructTypeInfo):
-        return t.row_of(kind.field_names, [sql_type(each) for each in kind.field_types])
-    if isinstance(kind, ListTypeInfo):
-        return t.ArrayType(sql_type(kind.elem_type))
-    if isinstance(kind, MapTypeInfo):
-        return t.MapType(sql_type(kind.key_type), sql_type(kind.value_type))
-    found = _BASIC.get(repr(kind))
-    if found is not None:
-        return found
-    if isinstance(kind, basic.PickledBytesTypeInfo):
+def sql_type_of(type_info: TypeInformation) -> t.DataType:
+    """Return the SQL type for the type information of a stream."""
+    if isinstance(type_info, SqlTypeInfo):
+        return type_info.kind
+    if isinstance(type_info, StructTypeInfo):
+        return t.row_of(type_info.field_names, [sql_type_of(field_type) for field_type in type_info.field_types])
+    if isinstance(type_info, ListTypeInfo):
+        return t.ArrayType(sql_type_of(type_info.elem_type))
+    if isinstance(type_info, MapTypeInfo):
+        return t.MapType(sql_type_of(type_info.key_type), sql_type_of(type_info.value_type))
+    basic_type = _BASIC.get(repr(type_info))
+    if basic_type is not None:
+        return basic_type
+    if isinstance(type_info, basic.PickledBytesTypeInfo):
         return t.RawType()
-    found_arrow = {pa.date32(): t.DATE}.get(kind.arrow_type)
-    return found_arrow or _of_arrow(kind.arrow_type)
+    return sql_type_of_arrow(type_info.arrow_type)
 
 
 _BASIC: dict[str, t.DataType] = {
@@ -271,127 +201,143 @@ _BASIC: dict[str, t.DataType] = {
 }
 
 
-def _lineage(program: Program, inputs: Sequence[Input]) -> dict[int, Transformation]:
-    """The steps a stream is made of, and no others."""
-    found: dict[int, Transformation] = {}
-    waiting = [given.upstream for given in inputs]
-    while waiting:
-        number = waiting.pop()
-        if number not in found:
-            found[number] = program.transformations[number]
-            waiting.extend(given.upstream for given in found[number].inputs)
-    return dict(sorted(found.items()))
+def _transformations_of(program: Program, inputs: Sequence[Input]) -> dict[int, Transformation]:
+    """Return the transformations that the inputs depend on, by number."""
+    reached: dict[int, Transformation] = {}
+    pending = [edge.upstream for edge in inputs]
+    while pending:
+        number = pending.pop()
+        if number not in reached:
+            reached[number] = program.transformations[number]
+            pending.extend(edge.upstream for edge in reached[number].inputs)
+    return dict(sorted(reached.items()))
 
 
-def stream_plan(session: Session, stream: DataStream, given: Sequence[Any], mode: ChangelogMode, name: str) -> l.Plan:
-    """A stream as a table: its fields are columns, renamed or computed as a schema says."""
-    kind = stream.get_type()
-    found = sql_type(kind)
-    wrapped = not isinstance(found, t.RowType)
-    row = replace(found, null=False) if isinstance(found, t.RowType) else t.row_of(["f0"], [found], null=False)
-    schema = given[0] if given and isinstance(given[0], Schema) else None
-    timed = schema is not None and any(key == "rowtime" for _, _, _, key, _ in schema._columns)
-    whole = (
-        row if not timed else t.row_of([*row.names, "rowtime"], [*row.types, t.LocalZonedTimestampType(3)], null=False)
+def create_stream_plan(
+    session: Session, stream: DataStream, fields_or_schema: Sequence[Any], mode: ChangelogMode, name: str
+) -> l.Plan:
+    """Return a plan that scans a stream: its fields are the columns, renamed or computed according to the schema."""
+    stream_type = sql_type_of(stream.get_type())
+    is_wrapped = not isinstance(stream_type, t.RowType)
+    row = (
+        replace(stream_type, null=False)
+        if isinstance(stream_type, t.RowType)
+        else t.row_of(["f0"], [stream_type], null=False)
+    )
+    schema = fields_or_schema[0] if fields_or_schema and isinstance(fields_or_schema[0], Schema) else None
+    has_rowtime = schema is not None and any(key == "rowtime" for _, _, _, key, _ in schema._columns)
+    scanned_row = (
+        t.row_of([*row.names, "rowtime"], [*row.types, t.LocalZonedTimestampType(3)], null=False)
+        if has_rowtime
+        else row
     )
     inputs = stream._inputs
+    transformations = _transformations_of(stream._env._program, inputs)
 
-    def added(program: Program) -> tuple[Input, ...]:
-        spec = EnterSpec(whole, wrapped, timed)
-        return (Input(program.add("DataStreamToTable", spec, row_type_info(whole), inputs, follows_input=True)),)
+    def add_to_program(program: Program) -> tuple[Input, ...]:
+        for number, transformation in transformations.items():
+            program.transformations.setdefault(number, transformation)
+        spec = EnterSpec(scanned_row, is_wrapped, has_rowtime)
+        type_info = row_type_info(scanned_row)
+        return (Input(program.add("DataStreamToTable", spec, type_info, inputs, follows_input=True)),)
 
-    lineage = _lineage(stream._env._program, inputs)
-
-    def origin(shown: str, scanned: t.RowType, how: ChangelogMode, keys: Any) -> Operation:
-        def with_lineage(program: Program) -> tuple[Input, ...]:
-            for number, each in lineage.items():
-                program.transformations.setdefault(number, each)
-            return added(program)
-
-        return Operation("DataStreamScan", shown, scanned, mode=how, upsert_keys=keys, stream=with_lineage)
+    def create_scan(detail: str, schema: t.RowType, scan_mode: ChangelogMode, keys: Any) -> Operation:
+        return Operation("DataStreamScan", detail, schema, mode=scan_mode, upsert_keys=keys, stream=add_to_program)
 
     key = () if schema is None else schema._key
-    table = StreamTable(whole, origin, tuple(key), mode.insert_only, bounded=False)
-    plan: l.Plan = l.Scan(whole, table, (name,))
+    if mode is ChangelogMode.UPSERT and not key:
+        message = "a stream of upserts needs a primary key"
+        raise SqlValidationError(message, hint="declare it with Schema.new_builder().primary_key(...)")
+    table = StreamTable(scanned_row, create_scan, tuple(key), mode, bounded=False)
+    plan: l.Plan = l.Scan(scanned_row, table, (name,))
     if schema is not None:
-        return _by_schema(session, plan, schema)
-    if given:
-        return _by_names(plan, given)
+        return _apply_schema(session, plan, schema, row)
+    if fields_or_schema:
+        return _rename_columns(plan, fields_or_schema)
     return plan
 
 
-def _by_names(plan: l.Plan, given: Sequence[Any]) -> l.Plan:
+def _rename_columns(plan: l.Plan, fields: Sequence[Any]) -> l.Plan:
     names = []
-    for each in given:
-        if isinstance(each, Expression):
-            expr = node(each)
-            names.append(each._aliases[0] if each._aliases else expr.parts[-1])  # type: ignore[attr-defined]
+    for field in fields:
+        if isinstance(field, Expression):
+            expr = to_node(field)
+            names.append(field._aliases[0] if field._aliases else expr.parts[-1])  # type: ignore[attr-defined]
         else:
-            names.append(str(each))
+            names.append(str(field))
     if len(names) > len(plan.schema):
-        message = f"{len(names)} names for {len(plan.schema)} fields"
+        message = f"there are {len(names)} names, but the stream has only {len(plan.schema)} fields"
         raise SqlValidationError(message)
     return l.project(plan, plan.refs()[: len(names)], names)
 
 
-def _by_schema(session: Session, plan: l.Plan, schema: Schema) -> l.Plan:
-    if not schema._columns:
-        made = plan
+def _apply_schema(session: Session, plan: l.Plan, schema: Schema, fields: t.RowType) -> l.Plan:
+    """Project a stream to the columns of a schema; a schema without physical columns gets all fields of the stream."""
+    columns = list(schema._columns)
+    if all(expr is not None or metadata_key is not None for _, _, expr, metadata_key, _ in columns):
+        columns = [*((name, None, None, None, False) for name in fields.names), *columns]
+    if not columns:
+        projected = plan
     else:
         binder = ExpressionBinder(session, scope_of(plan), clause="in a computed column")
         exprs: list[Bound] = []
-        for name, kind, expr, key, _ in schema._columns:
+        for name, data_type, expr, metadata_key, _ in columns:
             if expr is not None:
                 exprs.append(binder.bind(parse_expression(expr)))
                 continue
-            source = "rowtime" if key == "rowtime" else name
-            if source not in plan.schema.names:
-                message = f"the stream has no field '{source}'"
+            field = "rowtime" if metadata_key == "rowtime" else name
+            if field not in plan.schema.names:
+                message = f"the stream has no field '{field}'"
                 raise SqlValidationError(message, hint=f"it has {', '.join(plan.schema.names)}")
-            index = plan.schema.names.index(source)
+            index = plan.schema.names.index(field)
             reference: Bound = Ref(plan.schema.types[index], index)
-            if kind is not None and not reference.type.same(kind):
-                reference = coerced(reference, kind)
+            if data_type is not None and not reference.type.same(data_type):
+                reference = coerce(reference, data_type)
             exprs.append(reference)
-        made = l.project(plan, exprs, [name for name, *_ in schema._columns])
+        projected = l.project(plan, exprs, [name for name, *_ in columns])
     if schema._watermark is None:
-        return made
-    column, text = schema._watermark
-    if text.startswith("SOURCE_WATERMARK"):
-        index = made.schema.names.index(column)
-        kinds = list(made.schema.types)
-        kinds[index] = replace(kinds[index], attribute=t.ROWTIME)  # type: ignore[call-arg]
-        refs = [Ref(kind, i) for i, kind in enumerate(kinds)]
-        return l.Project(t.row_of(made.schema.names, kinds, null=False), made, tuple(refs))
-    return watermarked(session, made, column, text)
+        return projected
+    column, watermark_expression = schema._watermark
+    if watermark_expression.startswith("SOURCE_WATERMARK"):
+        index = projected.schema.names.index(column)
+        data_types = list(projected.schema.types)
+        data_types[index] = replace(data_types[index], attribute=t.ROWTIME)  # type: ignore[call-arg]
+        refs = [Ref(data_type, i) for i, data_type in enumerate(data_types)]
+        return l.Project(t.row_of(projected.schema.names, data_types, null=False), projected, tuple(refs))
+    return add_watermark(session, projected, column, watermark_expression)
 
 
-def timed(operation: Operation, schema: t.RowType) -> Operation:
-    """The operation with its rowtime column as the timestamps of its records."""
-    times = [i for i, kind in enumerate(schema.types) if t.attribute_of(kind) == t.ROWTIME]
-    if len(times) != 1:
+def find_rowtime_column(schema: t.RowType) -> int | None:
+    """Return the index of the rowtime attribute, if there is exactly one."""
+    rowtime_columns = [i for i, data_type in enumerate(schema.types) if t.attribute_of(data_type) == t.ROWTIME]
+    return rowtime_columns[0] if len(rowtime_columns) == 1 else None
+
+
+def set_record_timestamps(operation: Operation, rowtime_column: int | None) -> Operation:
+    """Add an operator that sets the timestamps of records to a column, if there is one."""
+    if rowtime_column is None:
         return operation
-    return Operation(
-        "TableToDataStream", "", operation.schema, (operation,), (FORWARD,), StampSpec(times[0]), mode=operation.mode
-    )
+    spec = StampSpec(rowtime_column)
+    return Operation("TableToDataStream", "", operation.schema, (operation,), (FORWARD,), spec, mode=operation.mode)
 
 
-def row_converter(kind: TypeInformation) -> Callable[[Row], Any]:
-    """A row as a value of a stream's type."""
-    if isinstance(kind, RowTypeInfo):
-        return lambda row: row
-    if isinstance(kind, StructTypeInfo):
+def create_row_converter(type_info: TypeInformation) -> Callable[[Row], Any]:
+    """Return a function that converts rows to values of a stream's type."""
+    if isinstance(type_info, RowTypeInfo):
+        names = type_info.field_names
+        return lambda row: Row._from(names, row._values, row._row_kind)
+    if isinstance(type_info, StructTypeInfo):
         return tuple
     return lambda row: row[0]
 
 
-def retract_converter(kind: TypeInformation) -> tuple[Callable[[Row], Any], TypeInformation]:
-    """A row as (added, value), and the type of that."""
-    convert = row_converter(kind)
+def create_retract_converter(type_info: TypeInformation) -> tuple[Callable[[Row], Any], TypeInformation]:
+    """Return a function that converts a row to (is added, value), and the type of this pair."""
+    convert = create_row_converter(type_info)
 
-    def pair(row: Row) -> Any:
-        added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+    def convert_to_pair(row: Row) -> Any:
+        is_added = row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER)
         row.set_row_kind(RowKind.INSERT)
-        return added, convert(row)
+        return is_added, convert(row)
 
-    return pair, Types.TUPLE([Types.BOOLEAN(), kind])
+    return convert_to_pair, Types.TUPLE([Types.BOOLEAN(), type_info])

@@ -1,6 +1,6 @@
-"""Views on data inside an accumulator: ListView and MapView.
+"""ListView and MapView: collections in the accumulator of an aggregate function.
 
-Promises: PyFlink's methods; the data is part of the accumulator and so of the state.
+Promises: PyFlink's methods. A view is part of the accumulator, and so of the state.
 Does not know: state backends."""
 
 from __future__ import annotations
@@ -15,33 +15,41 @@ V = TypeVar("V")
 
 
 class DataView(ABC):
-    """Data inside an accumulator."""
+    """A collection in the accumulator of an aggregate function."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Forget the data."""
+        """Remove all elements."""
 
 
 class ListView(DataView, Generic[T]):
-    """A list."""
+    """A list in the accumulator of an aggregate function.
+
+    Example:
+        >>> view = ListView()
+        >>> view.add_all([1, 2])
+        >>> list(view.get())
+        [1, 2]
+
+    """
 
     def __init__(self) -> None:
         self._list: list[T] = []
 
     def get(self) -> Iterable[T]:
-        """The elements."""
+        """Return an iterator over the elements."""
         return iter(self._list)
 
     def add(self, value: T) -> None:
-        """Append."""
+        """Append an element."""
         self._list.append(value)
 
     def add_all(self, values: list[T]) -> None:
-        """Append all."""
+        """Append all elements of a list."""
         self._list.extend(values)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all elements."""
         self._list = []
 
     def __eq__(self, other: object) -> bool:
@@ -55,13 +63,21 @@ class ListView(DataView, Generic[T]):
 
 
 class MapView(DataView, Generic[K, V]):
-    """A dict."""
+    """A map in the accumulator of an aggregate function.
+
+    Example:
+        >>> view = MapView()
+        >>> view.put("ann", 3)
+        >>> view.get("ann")
+        3
+
+    """
 
     def __init__(self) -> None:
         self._dict: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """The value of a key, or None."""
+        """Return the value of a key, or None if the map does not contain it."""
         return self._dict.get(key)
 
     def put(self, key: K, value: V) -> None:
@@ -69,35 +85,35 @@ class MapView(DataView, Generic[K, V]):
         self._dict[key] = value
 
     def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set many."""
+        """Set the values of all keys of a dict."""
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Forget a key."""
+        """Remove a key, which must be in the map."""
         del self._dict[key]
 
     def contains(self, key: K) -> bool:
-        """Whether a key is there."""
+        """Return whether the map contains a key."""
         return key in self._dict
 
     def items(self) -> Iterable[tuple[K, V]]:
-        """All pairs."""
+        """Return all pairs of key and value."""
         return self._dict.items()
 
     def keys(self) -> Iterable[K]:
-        """All keys."""
+        """Return all keys."""
         return self._dict.keys()
 
     def values(self) -> Iterable[V]:
-        """All values."""
+        """Return all values."""
         return self._dict.values()
 
     def is_empty(self) -> bool:
-        """Whether there is nothing."""
+        """Return whether the map has no entries."""
         return not self._dict
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all entries."""
         self._dict = {}
 
     def __eq__(self, other: object) -> bool:

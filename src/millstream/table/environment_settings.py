@@ -1,6 +1,6 @@
-"""Settings of a table environment.
+"""EnvironmentSettings: the settings from which a table environment is created.
 
-Promises: PyFlink's names; streaming unless batch is asked for.
+Promises: PyFlink's names. The mode is streaming unless batch is set.
 Does not know: environments."""
 
 from __future__ import annotations
@@ -11,41 +11,48 @@ from millstream.sql.catalog.catalog import DEFAULT_CATALOG, DEFAULT_DATABASE
 
 
 class EnvironmentSettings:
-    """Mode, configuration, and the names of the first catalog and database."""
+    """The execution mode, the configuration, and the names of the initial catalog and database.
+
+    Example:
+        >>> settings = EnvironmentSettings.new_instance().in_batch_mode().build()
+        >>> settings.is_streaming_mode()
+        False
+
+    """
 
     class Builder:
-        """Makes settings step by step."""
+        """Build settings step by step."""
 
         def __init__(self) -> None:
             self._settings = EnvironmentSettings()
 
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
-            """Take options over."""
+            """Set all options of a configuration."""
             self._settings._configuration.add_all(config)
             return self
 
         def in_batch_mode(self) -> EnvironmentSettings.Builder:
-            """Bounded input, final results."""
+            """Use batch mode: sources are bounded, and a query emits its final rows only."""
             self._settings._configuration.set(options.RUNTIME_MODE, "BATCH")
             return self
 
         def in_streaming_mode(self) -> EnvironmentSettings.Builder:
-            """Results are kept right while input comes."""
+            """Use streaming mode, the default: a query emits changes while its input arrives."""
             self._settings._configuration.set(options.RUNTIME_MODE, "STREAMING")
             return self
 
         def with_built_in_catalog_name(self, built_in_catalog_name: str) -> EnvironmentSettings.Builder:
-            """The name of the first catalog."""
+            """Set the name of the initial catalog; the default is `default_catalog`."""
             self._settings._catalog = built_in_catalog_name
             return self
 
         def with_built_in_database_name(self, built_in_database_name: str) -> EnvironmentSettings.Builder:
-            """The name of the first database."""
+            """Set the name of the initial database; the default is `default_database`."""
             self._settings._database = built_in_database_name
             return self
 
         def build(self) -> EnvironmentSettings:
-            """The settings."""
+            """Return the settings."""
             return self._settings
 
     def __init__(self) -> None:
@@ -53,32 +60,32 @@ class EnvironmentSettings:
         self._catalog, self._database = DEFAULT_CATALOG, DEFAULT_DATABASE
 
     def get_built_in_catalog_name(self) -> str:
-        """The name of the first catalog."""
+        """Return the name of the initial catalog."""
         return self._catalog
 
     def get_built_in_database_name(self) -> str:
-        """The name of the first database."""
+        """Return the name of the initial database."""
         return self._database
 
     def is_streaming_mode(self) -> bool:
-        """Whether it is not batch."""
+        """Return whether the mode is streaming."""
         return str(self._configuration.get(options.RUNTIME_MODE)).upper() != "BATCH"
 
     def get_configuration(self) -> Configuration:
-        """The options."""
+        """Return the configuration."""
         return self._configuration
 
     @staticmethod
     def new_instance() -> EnvironmentSettings.Builder:
-        """A builder."""
+        """Return a builder."""
         return EnvironmentSettings.Builder()
 
     @staticmethod
     def in_streaming_mode() -> EnvironmentSettings:
-        """Settings for streaming."""
+        """Return default settings for streaming mode."""
         return EnvironmentSettings.new_instance().in_streaming_mode().build()
 
     @staticmethod
     def in_batch_mode() -> EnvironmentSettings:
-        """Settings for batch."""
+        """Return default settings for batch mode."""
         return EnvironmentSettings.new_instance().in_batch_mode().build()

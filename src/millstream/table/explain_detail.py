@@ -1,4 +1,4 @@
-"""What EXPLAIN may show beside the plan.
+"""ExplainDetail: what EXPLAIN can show in addition to the plans.
 
 Promises: PyFlink's names.
 Does not know: plans."""
@@ -9,7 +9,11 @@ from enum import Enum
 
 
 class ExplainDetail(Enum):
-    """A detail of EXPLAIN."""
+    """Details that EXPLAIN shows in addition to the plans.
+
+    `CHANGELOG_MODE` shows which row kinds each operator emits, `JSON_EXECUTION_PLAN` the stream graph as JSON,
+    `PLAN_ADVICE` warnings, and `ESTIMATED_COST` estimated row counts.
+    """
 
     ESTIMATED_COST = 0
     CHANGELOG_MODE = 1

@@ -1,9 +1,8 @@
-"""Mini-batches: an epoch is one.
+"""Mini-batches: an epoch is a mini-batch.
 
-Promises: with table.exec.mini-batch.enabled, rows wait for one another no longer than
-table.exec.mini-batch.allow-latency: epochs of the session's jobs are made as short as that, unless the program says
-itself how long they take.
-Does not know: plans; that changes of a key are told once in a mini-batch is the operators' business."""
+Promises: with table.exec.mini-batch.enabled, rows are buffered no longer than table.exec.mini-batch.allow-latency. The
+target duration of the epochs is reduced to this latency, unless the program sets the duration itself.
+Does not know: plans. Operators emit the changes of a key once in a mini-batch."""
 
 from __future__ import annotations
 
@@ -12,18 +11,18 @@ from contextlib import contextmanager
 
 from millstream import options
 from millstream.config.configuration import Configuration
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 from millstream.sql_options import MINI_BATCH_ENABLED, MINI_BATCH_LATENCY
 
 
 @contextmanager
-def paced(configuration: Configuration) -> Iterator[None]:
-    """Submit jobs with epochs that are no longer than a mini-batch may wait."""
+def limit_epochs_to_mini_batch(configuration: Configuration) -> Iterator[None]:
+    """Submit the jobs in this context with epochs that are no longer than the latency of a mini-batch."""
     target = options.EPOCH_TARGET_DURATION
-    latency = duration_millis(configuration.get_string(MINI_BATCH_LATENCY.key, "0 ms"))
-    usual = configuration.get(target).to_milliseconds()
-    enabled = configuration.get_boolean(MINI_BATCH_ENABLED.key, False)
-    if not enabled or not 0 < latency < usual or target.key in configuration.key_set():
+    latency = parse_duration_millis(configuration.get_string(MINI_BATCH_LATENCY.key, "0 ms"))
+    epoch_duration = configuration.get(target).to_milliseconds()
+    is_enabled = configuration.get_boolean(MINI_BATCH_ENABLED.key, False)
+    if not is_enabled or not 0 < latency < epoch_duration or target.key in configuration.key_set():
         yield
         return
     configuration.set(target, f"{latency} ms")

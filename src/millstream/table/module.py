@@ -1,6 +1,6 @@
-"""Modules: where built-in functions come from.
+"""Module: a set of functions that extends the built-in functions.
 
-Promises: PyFlink's names; a module is functions under names.
+Promises: PyFlink's names. A module maps names to functions.
 Does not know: how functions are called."""
 
 from __future__ import annotations
@@ -10,28 +10,33 @@ from typing import Any
 
 
 class Module:
-    """A set of functions, made of what `udf` and its kin return."""
+    """A set of user-defined functions that are resolved like built-in functions while the module is loaded.
+
+    Args:
+        functions: The functions by name, as `udf`, `udtf`, `udaf` and `udtaf` return them.
+
+    """
 
     def __init__(self, functions: Mapping[str, Any] | None = None) -> None:
         self._functions = dict(functions or {})
 
     def functions(self) -> Mapping[str, Any]:
-        """The functions by name."""
+        """Return the functions by name."""
         return self._functions
 
 
 class ModuleEntry:
-    """A module and whether it is used."""
+    """The name of a loaded module, and whether it is in use."""
 
     def __init__(self, name: str, used: bool) -> None:
         self._name, self._used = name, used
 
     def name(self) -> str:
-        """Its name."""
+        """Return the name of the module."""
         return self._name
 
     def used(self) -> bool:
-        """Whether its functions are found."""
+        """Return whether the functions of the module are resolved."""
         return self._used
 
     def __eq__(self, other: object) -> bool:
@@ -45,6 +50,9 @@ class ModuleEntry:
 
     def __hash__(self) -> int:
         return hash((self._name, self._used))
+
+    def __str__(self) -> str:
+        return f"ModuleEntry{{name='{self._name}', used={str(self._used).lower()}}}"
 
     def __repr__(self) -> str:
         return f"ModuleEntry({self._name!r}, {self._used})"

@@ -1,16 +1,17 @@
-"""The names of a session: tables, views, functions, modules, catalogs.
+"""The named objects of a session: tables, views, functions, modules, catalogs.
 
-Promises: a name is looked up in the current catalog and database unless it says where.
-Does not know: how queries are planned or run."""
+Promises: a name is resolved in the current catalog and database unless it has these parts itself.
+Does not know: how queries are planned or executed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import UnionType
 from typing import Any
 
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
-from millstream.errors import UserError
+from millstream.errors import InvalidArgumentType
 from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
 from millstream.sql.ddl import DdlExecutor
 from millstream.sql.errors import SqlValidationError
@@ -26,11 +27,11 @@ from millstream.table.module import Module, ModuleEntry
 from millstream.table.table import Table
 from millstream.table.table_config import TableConfig
 from millstream.table.table_descriptor import TableDescriptor
-from millstream.table.udf import user_function
+from millstream.table.udf import to_user_function
 
 
-def object_path(text: str) -> tuple[str, ...]:
-    """The parts of a name as it is written in SQL."""
+def parse_object_path(text: str) -> tuple[str, ...]:
+    """Split a name as it is written in SQL into its parts."""
     node = parse_expression(text)
     if not isinstance(node, s.Name):
         message = f"'{text}' is not the name of a table"
@@ -39,7 +40,7 @@ def object_path(text: str) -> tuple[str, ...]:
 
 
 class NamedObjects:
-    """What has a name in a session, and the options by which names are found."""
+    """Manage the named objects of a session."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:
         self._env = env
@@ -54,7 +55,7 @@ class NamedObjects:
         )
 
     def _ddl(self) -> DdlExecutor:
-        return DdlExecutor(self._session(), user_function)
+        return DdlExecutor(self._session(), to_user_function)
 
     def _definition_of(self, descriptor: TableDescriptor, inferred: t.RowType | None) -> TableDefinition:
         schema = descriptor.get_schema()
@@ -62,9 +63,9 @@ class NamedObjects:
             if inferred is None:
                 message = "the table descriptor has no schema"
                 raise SqlValidationError(message)
-            columns = tuple(ColumnDefinition(f.name, t.plain(f.data_type)) for f in inferred.fields)
+            columns = tuple(ColumnDefinition(f.name, t.strip_time_attribute(f.data_type)) for f in inferred.fields)
             return TableDefinition(columns, descriptor.get_options(), partitions=tuple(descriptor.get_partition_keys()))
-        return bridging.definition(
+        return bridging.create_table_definition(
             self._session(),
             schema,
             descriptor.get_options(),
@@ -75,175 +76,265 @@ class NamedObjects:
     # ------------------------------------------------------------------------------------------------- tables and views
 
     def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> bool:
-        """Give a table a name; False when it was there and may be."""
+        """Register a table in a catalog.
+
+        Args:
+            path: A name, `database.name` or `catalog.database.name`.
+            descriptor: The connector, schema and options of the table.
+            ignoreIfExists: Whether a table of this name is left as it is.
+
+        Returns:
+            Whether the table was created.
+
+        Raises:
+            SqlError: If there is a table of this name and `ignoreIfExists` is False, or the descriptor has no schema.
+
+        """
         return self._catalogs.add_table(
-            object_path(path), self._definition_of(descriptor, None), temporary=False, if_not_exists=ignoreIfExists
+            parse_object_path(path),
+            self._definition_of(descriptor, None),
+            temporary=False,
+            if_not_exists=ignoreIfExists,
         )
 
     def create_temporary_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool = False) -> None:
-        """Give a table a name in this session."""
+        """Register a table for the duration of this session; it hides a permanent table of the same name.
+
+        Args:
+            path: A name, `database.name` or `catalog.database.name`.
+            descriptor: The connector, schema and options of the table.
+            ignoreIfExists: Whether a temporary table of this name is left as it is.
+
+        """
         self._catalogs.add_table(
-            object_path(path), self._definition_of(descriptor, None), temporary=True, if_not_exists=ignoreIfExists
+            parse_object_path(path), self._definition_of(descriptor, None), temporary=True, if_not_exists=ignoreIfExists
         )
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
-        """Give a query a name; False when it was there and may be."""
+        """Register a table as a view in a catalog.
+
+        Args:
+            view_path: A name, `database.name` or `catalog.database.name`.
+            table: The query of the view.
+            ignore_if_exists: Whether a table or view of this name is left as it is.
+
+        Returns:
+            Whether the view was created.
+
+        """
         view = ViewDefinition("", table._plan.schema, plan=table._plan)
-        return self._catalogs.add_table(object_path(view_path), view, temporary=False, if_not_exists=ignore_if_exists)
+        return self._catalogs.add_table(
+            parse_object_path(view_path), view, temporary=False, if_not_exists=ignore_if_exists
+        )
 
     def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
-        """Give a query or a stream a name in this session."""
+        """Register a table or a stream as a view for the duration of this session.
+
+        Args:
+            view_path: A name, `database.name` or `catalog.database.name`.
+            table_or_data_stream: A table, or a stream if this is a `StreamTableEnvironment`.
+            *fields_or_schema: For a stream: the names of the columns, or a `Schema`.
+
+        Raises:
+            UserError: If the value is neither a table nor a stream.
+
+        """
         table = table_or_data_stream
         if isinstance(table, DataStream):
             table = self._from_stream(table, fields_or_schema)
         if not isinstance(table, Table):
             message = f"{table_or_data_stream!r} is neither a Table nor a DataStream"
-            raise UserError(message)
+            raise InvalidArgumentType(message)
         view = ViewDefinition("", table._plan.schema, plan=table._plan)
-        self._catalogs.add_table(object_path(view_path), view, temporary=True)
+        self._catalogs.add_table(parse_object_path(view_path), view, temporary=True)
 
     def _from_stream(self, stream: DataStream, fields_or_schema: Sequence[Any]) -> Table:
-        message = "this environment has no streams"
-        raise UserError(message, hint="use StreamTableEnvironment")
+        message = "a TableEnvironment cannot use DataStreams"
+        raise InvalidArgumentType(message, hint="use StreamTableEnvironment")
 
-    def _dropped(self, path: str, *, view: bool, temporary: bool, quiet: bool) -> bool:
-        parts = object_path(path)
-        full = self._catalogs.full_name(parts)
-        there = full in self._catalogs.temporary if temporary else self._catalogs.find(parts) is not None
-        if not there and quiet:
+    def _drop(self, path: str, *, view: bool, temporary: bool, if_exists: bool) -> bool:
+        parts = parse_object_path(path)
+        full_name = self._catalogs.full_name(parts)
+        exists = full_name in self._catalogs.temporary if temporary else self._catalogs.find(parts) is not None
+        if not exists and if_exists:
             return False
-        self._catalogs.drop_table(parts, view=view, temporary=temporary, if_exists=quiet)
-        return there
+        self._catalogs.drop_table(parts, view=view, temporary=temporary, if_exists=if_exists)
+        return exists
 
     def drop_table(self, table_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Forget a table."""
-        return self._dropped(table_path, view=False, temporary=False, quiet=ignore_if_not_exists)
+        """Drop a table.
+
+        Args:
+            table_path: The path of the table.
+            ignore_if_not_exists: Whether a missing table is not an error.
+
+        Returns:
+            Whether there was such a table.
+
+        """
+        return self._drop(table_path, view=False, temporary=False, if_exists=ignore_if_not_exists)
 
     def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
-        """Forget a view."""
-        return self._dropped(view_path, view=True, temporary=False, quiet=ignore_if_not_exists)
+        """Drop a view.
+
+        Args:
+            view_path: The path of the view.
+            ignore_if_not_exists: Whether a missing view is not an error.
+
+        Returns:
+            Whether there was such a view.
+
+        """
+        return self._drop(view_path, view=True, temporary=False, if_exists=ignore_if_not_exists)
 
     def drop_temporary_table(self, table_path: str) -> bool:
-        """Forget a temporary table."""
-        return self._dropped(table_path, view=False, temporary=True, quiet=True)
+        """Drop a temporary table; return whether there was one of this path."""
+        return self._drop(table_path, view=False, temporary=True, if_exists=True)
 
     def drop_temporary_view(self, view_path: str) -> bool:
-        """Forget a temporary view."""
-        return self._dropped(view_path, view=True, temporary=True, quiet=True)
+        """Drop a temporary view; return whether there was one of this path."""
+        return self._drop(view_path, view=True, temporary=True, if_exists=True)
 
     def list_tables(self) -> list[str]:
-        """Tables and views of the current database."""
+        """Return the names of all tables and views of the current database, temporary ones included."""
         return self._catalogs.table_names(self._catalogs.current_catalog, self._catalogs.current_database)
 
     def list_views(self) -> list[str]:
-        """Views of the current database."""
+        """Return the names of all views of the current database, temporary ones included."""
         return [name for name in self.list_tables() if isinstance(self._catalogs.table((name,))[1], ViewDefinition)]
 
-    def _temporary(self, kind: type) -> list[str]:
-        here = (self._catalogs.current_catalog, self._catalogs.current_database)
-        found = self._catalogs.temporary.items()
-        return sorted(name for (c, d, name), each in found if (c, d) == here and isinstance(each, kind))
+    def _temporary_names(self, definition_class: type | UnionType) -> list[str]:
+        current = (self._catalogs.current_catalog, self._catalogs.current_database)
+        return sorted(
+            name
+            for (catalog, database, name), definition in self._catalogs.temporary.items()
+            if (catalog, database) == current and isinstance(definition, definition_class)
+        )
 
     def list_temporary_tables(self) -> list[str]:
-        """Temporary tables of the current database."""
-        return self._temporary(TableDefinition)
+        """Return the names of the temporary tables and views of the current database."""
+        return self._temporary_names(TableDefinition | ViewDefinition)
 
     def list_temporary_views(self) -> list[str]:
-        """Temporary views of the current database."""
-        return self._temporary(ViewDefinition)
+        """Return the names of the temporary views of the current database."""
+        return self._temporary_names(ViewDefinition)
 
     def list_materialized_tables(self) -> list[str]:
-        """None: there are no materialized tables."""
+        """Return an empty list: materialized tables are not supported."""
         return []
 
     # -------------------------------------------------------------------------------------------- functions and modules
 
     def create_temporary_function(self, path: str, function: Any) -> None:
-        """Give a function a name in this session."""
-        parts = object_path(path)
-        self._ddl().register_function(parts, user_function(parts[-1], function), temporary=True)
+        """Register a user-defined function for the duration of this session.
+
+        Args:
+            path: A name, `database.name` or `catalog.database.name`.
+            function: The result of `udf`, `udtf`, `udaf` or `udtaf`, or an aggregate function object.
+
+        """
+        parts = parse_object_path(path)
+        self._ddl().register_function(parts, to_user_function(parts[-1], function), temporary=True)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
-        """Give a function a name that hides all others."""
-        self._ddl().register_function((name,), user_function(name, function), temporary=True, system=True)
+        """Register a user-defined function for this session; it hides all other functions of this name.
+
+        Args:
+            name: The name of the function.
+            function: The result of `udf`, `udtf`, `udaf` or `udtaf`, or an aggregate function object.
+
+        """
+        self._ddl().register_function((name,), to_user_function(name, function), temporary=True, system=True)
 
     def drop_function(self, path: str) -> bool:
-        """Forget a function."""
-        return self._ddl().drop_function(object_path(path), temporary=False, system=False, if_exists=True)
+        """Drop a function of a catalog; return whether there was one of this path."""
+        return self._ddl().drop_function(parse_object_path(path), temporary=False, system=False, if_exists=True)
 
     def drop_temporary_function(self, path: str) -> bool:
-        """Forget a temporary function."""
-        return self._ddl().drop_function(object_path(path), temporary=True, system=False, if_exists=True)
+        """Drop a temporary function; return whether there was one of this path."""
+        return self._ddl().drop_function(parse_object_path(path), temporary=True, system=False, if_exists=True)
 
     def drop_temporary_system_function(self, name: str) -> bool:
-        """Forget a temporary system function."""
+        """Drop a temporary system function; return whether there was one of this name."""
         return self._ddl().drop_function((name,), temporary=True, system=True, if_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:
-        """The users' functions."""
+        """Return the names of the user-defined functions."""
         return sorted(set(self._catalogs.function_names()))
 
     def list_functions(self) -> list[str]:
-        """All functions."""
+        """Return the names of all functions, built-in and user-defined."""
         return sorted({*built_in_names(), *self._catalogs.function_names()})
 
     def list_modules(self) -> list[str]:
-        """The modules in use, in order."""
-        return [name for name, used in self._catalogs.modules.listed() if used]
+        """Return the names of the modules in use, in the order in which functions are resolved."""
+        return [name for name, used in self._catalogs.modules.list_modules() if used]
 
     def list_full_modules(self) -> list[ModuleEntry]:
-        """All modules, those in use first and in order."""
-        return [ModuleEntry(name, used) for name, used in self._catalogs.modules.listed()]
+        """Return all loaded modules: those in use in the order of resolution, then the others."""
+        return [ModuleEntry(name, used) for name, used in self._catalogs.modules.list_modules()]
 
     def load_module(self, module_name: str, module: Module) -> None:
-        """Have the functions of a module found, behind those of the modules in use."""
+        """Load a module; its functions are resolved after those of the modules in use.
+
+        Args:
+            module_name: The name of the module in this session.
+            module: The functions.
+
+        """
         self._ddl().load_module(module_name, module.functions())
 
     def unload_module(self, module_name: str) -> None:
-        """Forget a module."""
+        """Unload a module, so that its functions are not found any more."""
         self._catalogs.modules.unload(module_name)
 
     def use_modules(self, *module_names: str) -> None:
-        """Use these modules in this order, and no others."""
+        """Set which loaded modules are in use, and in which order functions are resolved."""
         self._catalogs.modules.use(module_names)
 
     # ------------------------------------------------------------------------------------------- catalogs and databases
 
     def list_catalogs(self) -> list[str]:
-        """The catalogs."""
+        """Return the names of all catalogs."""
         return sorted(self._catalogs.all)
 
     def list_databases(self) -> list[str]:
-        """The databases of the current catalog."""
+        """Return the names of all databases of the current catalog."""
         return sorted(self._catalogs.catalog(self._catalogs.current_catalog).databases)
 
     def get_catalog(self, catalog_name: str) -> Catalog | None:
-        """A catalog, None where there is none."""
-        found = self._catalogs.all.get(catalog_name)
-        return None if found is None else Catalog(found, self._ddl())
+        """Return a catalog, or None if there is none of this name."""
+        catalog = self._catalogs.all.get(catalog_name)
+        return None if catalog is None else Catalog(catalog, self._ddl())
 
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
-        """Make a catalog known."""
+        """Register a catalog under a name."""
         self._catalogs.all[catalog_name] = catalog._catalog
 
     def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
-        """Make a catalog."""
+        """Create a catalog from its options, like CREATE CATALOG.
+
+        Args:
+            catalog_name: The name of the catalog.
+            catalog_descriptor: The type and options of the catalog.
+
+        """
         options = tuple(catalog_descriptor.configuration.to_dict().items())
         node = s.CreateNamespace(0, "CATALOG", (catalog_name,), options, catalog_descriptor.comment)
         self._ddl().execute(node, "")
 
     def use_catalog(self, catalog_name: str) -> None:
-        """Make a catalog the current one."""
+        """Set the current catalog; its default database becomes the current database."""
         self._ddl().execute(s.Use(0, "CATALOG", (catalog_name,)), "")
 
     def use_database(self, database_name: str) -> None:
-        """Make a database the current one."""
+        """Set the current database."""
         self._ddl().execute(s.Use(0, "DATABASE", (database_name,)), "")
 
     def get_current_catalog(self) -> str:
-        """The current catalog."""
+        """Return the name of the current catalog."""
         return self._catalogs.current_catalog
 
     def get_current_database(self) -> str:
-        """The current database."""
+        """Return the name of the current database."""
         return self._catalogs.current_database

@@ -1,7 +1,7 @@
-"""Where a compiled plan is.
+"""PlanReference: where a compiled plan is stored.
 
 Promises: PyFlink's names.
-Does not know: what a plan holds."""
+Does not know: what a plan contains."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.errors import ExternalError, UserError
+from millstream.errors import ExternalError, InvalidArgument
 
 
 class CannotUsePlanFile(ExternalError):
-    """The file of a plan cannot be read or written."""
+    """A plan file cannot be read or written."""
 
-    hint = "see that it is there, and that this process may use it"
+    hint = "check that the file exists and that this process has access to it"
 
     def __init__(self, path: str, problem: Exception) -> None:
         self.path = path
-        said = getattr(problem, "strerror", None) or str(problem)
-        super().__init__(f"the plan file '{path}' cannot be used: {said.lower()}")
+        reason = getattr(problem, "strerror", None) or str(problem)
+        super().__init__(f"the plan file '{path}' cannot be used: {reason.lower()}")
 
 
 def local_path(path: str) -> Path:
-    """The path of a file that is named by its path or its URI."""
+    """Return the path of a local file that is given by its path or its `file` URI."""
     scheme, colon, rest = path.partition("://")
     if colon and scheme != "file":
-        message = f"plans are kept in files of this machine, not in '{scheme}' storage"
-        raise UserError(message)
+        message = f"plans are stored in local files, not in '{scheme}' storage"
+        raise InvalidArgument(message, hint="use a path on this machine")
     return Path(rest if colon else path)
 
 
 class PlanReference(ABC):
-    """A plan in a file, in text, or in bytes."""
+    """Refer to a compiled plan in a file, in a JSON string, or in bytes."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -43,36 +43,49 @@ class PlanReference(ABC):
 
     @staticmethod
     def from_file(path: str | Path) -> FilePlanReference:
-        """A plan in a file."""
+        """Refer to a plan in a local file."""
         return FilePlanReference(str(path))
 
     @staticmethod
     def from_json_string(json_string: str) -> JsonContentPlanReference:
-        """A plan in text."""
+        """Refer to a plan in a JSON string."""
         return JsonContentPlanReference(json_string)
 
     @staticmethod
     def from_smile_bytes(smile_bytes: bytes) -> BytesContentPlanReference:
-        """A plan in bytes."""
+        """Refer to a plan in bytes, as `CompiledPlan.as_smile_bytes` returns them."""
         return BytesContentPlanReference(smile_bytes)
 
     @abstractmethod
     def text(self) -> str:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
+
+    def name(self) -> str:
+        """Return how error messages name the plan."""
+        return "the text"
 
 
 @dataclass(frozen=True)
 class FilePlanReference(PlanReference):
-    """A plan in a file."""
+    """Refer to a plan in a local file."""
 
     path: str
 
+    def name(self) -> str:
+        """Return the path of the file in quotes."""
+        return f"'{self.path}'"
+
     def get_file(self) -> str:
-        """The file."""
+        """Return the path of the file."""
         return self.path
 
     def text(self) -> str:
-        """As PlanReference promises."""
+        """Read the file.
+
+        Raises:
+            CannotUsePlanFile: If the file cannot be read.
+
+        """
         try:
             return local_path(self.path).read_text(encoding="utf-8")
         except (OSError, ValueError) as problem:
@@ -81,29 +94,29 @@ class FilePlanReference(PlanReference):
 
 @dataclass(frozen=True)
 class JsonContentPlanReference(PlanReference):
-    """A plan in text."""
+    """Refer to a plan in a JSON string."""
 
     content: str
 
     def get_content(self) -> str:
-        """The text."""
+        """Return the JSON string."""
         return self.content
 
     def text(self) -> str:
-        """As PlanReference promises."""
+        """Return the JSON string."""
         return self.content
 
 
 @dataclass(frozen=True)
 class BytesContentPlanReference(PlanReference):
-    """A plan in bytes."""
+    """Refer to a plan in bytes."""
 
     content: bytes
 
     def get_content(self) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self.content
 
     def text(self) -> str:
-        """As PlanReference promises."""
+        """Decode the bytes."""
         return self.content.decode()

@@ -1,4 +1,4 @@
-"""ResolvedExpression: an expression whose type is known.
+"""ResolvedExpression: an expression with a known data type.
 
 Promises: PyFlink's methods.
 Does not know: plans."""
@@ -8,11 +8,11 @@ from __future__ import annotations
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import text_of
+from millstream.table.expression.terms import format_expression
 
 
 class ResolvedExpression(Expression):
-    """An expression with its type."""
+    """An expression with its data type."""
 
     __slots__ = ("_type",)
 
@@ -21,17 +21,17 @@ class ResolvedExpression(Expression):
         self._type = data_type
 
     def get_output_data_type(self) -> t.DataType:
-        """The type."""
+        """Return the data type of the result."""
         return self._type
 
     def get_resolved_children(self) -> list[Expression]:
-        """What it is made of."""
-        return [Expression(each) for each in getattr(self._node, "args", ())]
+        """Return the arguments of the expression."""
+        return [Expression(argument) for argument in getattr(self._node, "args", ())]
 
     def as_summary_string(self) -> str:
-        """The expression as text."""
-        return text_of(self._node)
+        """Return the expression as text for people."""
+        return format_expression(self._node)
 
     def as_serializable_string(self, *args: object) -> str:
-        """The expression as SQL."""
-        return text_of(self._node)
+        """Return the expression as SQL."""
+        return format_expression(self._node)

@@ -1,4 +1,4 @@
-"""What a statement's result is.
+"""ResultKind: whether the result of a statement has rows.
 
 Promises: PyFlink's names.
 Does not know: results."""
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class ResultKind(Enum):
-    """Whether there are rows to read."""
+    """Whether a statement succeeded without rows (`SUCCESS`) or with rows (`SUCCESS_WITH_CONTENT`)."""
 
     SUCCESS = 0
     SUCCESS_WITH_CONTENT = 1

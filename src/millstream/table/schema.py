@@ -1,6 +1,6 @@
-"""Schema: the columns, watermark and key of a table, written in Python.
+"""Schema: the columns, the watermark and the primary key of a table.
 
-Promises: PyFlink's builder; what CREATE TABLE can say, it can say.
+Promises: PyFlink's builder. A schema can express the same as the column list of CREATE TABLE.
 Does not know: catalogs."""
 
 from __future__ import annotations
@@ -8,30 +8,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument
 from millstream.sql.types import data_types as t
-from millstream.table.catalog.columns import quoted
+from millstream.table.catalog.columns import quote
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import text_of
-from millstream.table.udf import as_type
+from millstream.table.expression.terms import format_expression
+from millstream.table.udf import to_data_type
 
 
-def expression_text(given: Any) -> str:
-    """The SQL of an expression."""
-    return text_of(given._node) if isinstance(given, Expression) else str(given)
+def to_sql_text(expression: Any) -> str:
+    """Return the SQL text of an expression, which can be given as text."""
+    return format_expression(expression._node) if isinstance(expression, Expression) else str(expression)
 
 
 class Schema:
-    """What Schema.new_builder() makes."""
+    """The columns, the watermark and the primary key of a table, built with `Schema.new_builder`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> schema = (
+        ...     Schema.new_builder()
+        ...     .column("id", DataTypes.BIGINT(nullable=False))
+        ...     .column("ts", DataTypes.TIMESTAMP(3))
+        ...     .watermark("ts", "ts - INTERVAL '5' SECOND")
+        ...     .primary_key("id")
+        ...     .build()
+        ... )
+
+    """
 
     class Builder:
-        """Makes a schema column by column."""
+        """Build a schema column by column."""
 
         def __init__(self) -> None:
             self._schema = Schema()
 
         def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
-            """Take all of another schema."""
+            """Add all columns, the watermark and the primary key of another schema."""
             self._schema._columns += unresolved_schema._columns
             self._schema._watermark = unresolved_schema._watermark or self._schema._watermark
             if unresolved_schema._key:
@@ -39,57 +52,106 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
-            """Take the columns of a resolved schema."""
+            """Add the columns of a resolved schema as physical columns."""
             return self.from_fields(resolved_schema.get_column_names(), resolved_schema.get_column_data_types())
 
         def from_row_data_type(self, data_type: t.RowType) -> Schema.Builder:
-            """Take the fields of a row type."""
+            """Add the fields of a row type as physical columns."""
             return self.from_fields(data_type.names, data_type.types)
 
         def from_fields(self, field_names: Sequence[str], field_data_types: Sequence[Any]) -> Schema.Builder:
-            """Add columns by names and types."""
-            for name, kind in zip(field_names, field_data_types, strict=True):
-                self.column(name, kind)
+            """Add physical columns.
+
+            Args:
+                field_names: The names.
+                field_data_types: The types, as many as names.
+
+            """
+            for name, data_type in zip(field_names, field_data_types, strict=True):
+                self.column(name, data_type)
             return self
 
         def column(self, column_name: str, data_type: Any) -> Schema.Builder:
-            """Add a physical column."""
-            self._schema._columns.append((column_name, as_type(data_type), None, None, False))
+            """Add a physical column, which the records of the connector contain.
+
+            Args:
+                column_name: The name.
+                data_type: A `DataType`, or its SQL text.
+
+            """
+            self._schema._columns.append((column_name, to_data_type(data_type), None, None, False))
             return self
 
         def column_by_expression(self, column_name: str, expr: Any) -> Schema.Builder:
-            """Add a computed column."""
-            self._schema._columns.append((column_name, None, expression_text(expr), None, False))
+            """Add a computed column.
+
+            Args:
+                column_name: The name.
+                expr: An expression over other columns, or its SQL text.
+
+            """
+            self._schema._columns.append((column_name, None, to_sql_text(expr), None, False))
             return self
 
         def column_by_metadata(
             self, column_name: str, data_type: Any, metadata_key: str | None = None, is_virtual: bool = False
         ) -> Schema.Builder:
-            """Add a column of the record's metadata."""
+            """Add a metadata column, which the connector reads from or writes to the metadata of a record.
+
+            Args:
+                column_name: The name.
+                data_type: A `DataType`, or its SQL text.
+                metadata_key: The key of the metadata; by default the name of the column.
+                is_virtual: Whether the column is only read and not written to a sink.
+
+            """
             self._schema._columns.append(
-                (column_name, as_type(data_type), None, metadata_key or column_name, is_virtual)
+                (column_name, to_data_type(data_type), None, metadata_key or column_name, is_virtual)
             )
             return self
 
         def watermark(self, column_name: str, watermark_expr: Any) -> Schema.Builder:
-            """Event time, and how the watermark follows it."""
-            self._schema._watermark = (column_name, expression_text(watermark_expr))
+            """Declare an event-time attribute and its watermark strategy.
+
+            Args:
+                column_name: A column of type TIMESTAMP(3) or TIMESTAMP_LTZ(3).
+                watermark_expr: The watermark, as in `"ts - INTERVAL '5' SECOND"`, or `"SOURCE_WATERMARK()"`.
+
+            """
+            self._schema._watermark = (column_name, to_sql_text(watermark_expr))
             return self
 
         def primary_key(self, *column_names: str) -> Schema.Builder:
-            """The columns that tell rows apart."""
+            """Declare the primary key, which is not enforced.
+
+            Args:
+                *column_names: The columns of the key.
+
+            Raises:
+                UserError: If there are no columns.
+
+            """
             return self.primary_key_named(f"PK_{'_'.join(column_names)}", *column_names)
 
         def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
-            """The columns that tell rows apart, under a name."""
+            """Declare the primary key, which is not enforced, with a constraint name.
+
+            Args:
+                constraint_name: The name of the constraint.
+                *column_names: The columns of the key.
+
+            Raises:
+                UserError: If there are no columns.
+
+            """
             if not column_names:
                 msg = "a primary key needs at least one column"
-                raise UserError(msg)
+                raise InvalidArgument(msg)
             self._schema._constraint, self._schema._key = constraint_name, column_names
             return self
 
         def build(self) -> Schema:
-            """The schema."""
+            """Return the schema."""
             return self._schema
 
     def __init__(self) -> None:
@@ -100,7 +162,7 @@ class Schema:
 
     @staticmethod
     def new_builder() -> Schema.Builder:
-        """A builder."""
+        """Return a builder."""
         return Schema.Builder()
 
     def __eq__(self, other: object) -> bool:
@@ -111,17 +173,20 @@ class Schema:
 
     def __str__(self) -> str:
         lines = []
-        for name, kind, expr, key, virtual in self._columns:
+        for name, data_type, expr, metadata_key, virtual in self._columns:
             if expr is not None:
-                lines.append(f"{quoted(name)} AS [{expr}]")
+                lines.append(f"{quote(name)} AS [{expr}]")
+            elif metadata_key is None:
+                lines.append(f"{quote(name)} {data_type}")
             else:
-                tail = "" if key is None else f" METADATA FROM '{key}'" + (" VIRTUAL" if virtual else "")
-                lines.append(f"{quoted(name)} {kind}{tail}")
+                source = "" if metadata_key == name else f" FROM '{metadata_key}'"
+                lines.append(f"{quote(name)} {data_type} METADATA{source}{' VIRTUAL' if virtual else ''}")
         if self._watermark is not None:
-            lines.append(f"WATERMARK FOR {quoted(self._watermark[0])} AS [{self._watermark[1]}]")
+            column, expression = self._watermark
+            lines.append(f"WATERMARK FOR {quote(column)} AS [{expression}]")
         if self._key:
-            keys = ", ".join(map(quoted, self._key))
-            lines.append(f"CONSTRAINT {quoted(self._constraint or '')} PRIMARY KEY ({keys}) NOT ENFORCED")
+            keys = ", ".join(map(quote, self._key))
+            lines.append(f"CONSTRAINT {quote(self._constraint or '')} PRIMARY KEY ({keys}) NOT ENFORCED")
         return "(\n  " + ",\n  ".join(lines) + "\n)"
 
     __repr__ = __str__

@@ -1,6 +1,6 @@
-"""SQL dialects.
+"""SqlDialect: the dialects of SQL that Flink knows.
 
-Promises: PyFlink's names; Flink's own dialect is the one that is spoken.
+Promises: PyFlink's names. Statements are parsed in Flink's default dialect.
 Does not know: parsing."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class SqlDialect(Enum):
-    """A dialect of SQL."""
+    """A dialect of SQL. Only `DEFAULT`, Flink's own, is supported."""
 
     DEFAULT = 0
     HIVE = 1

@@ -1,33 +1,36 @@
-"""Table: a query written in Python.
+"""Table: a query of the Table API.
 
-Promises: PyFlink's methods; each builds the same tree that SQL would, so it means the same.
-Does not know: how queries are run."""
+Promises: PyFlink's methods. Each method builds the syntax tree of the equivalent SQL, so both have the same semantics.
+Does not know: how queries are planned and executed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import UserError
+from millstream.errors import InvalidArgumentType
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
+from millstream.table.column_names import Item
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import node
+from millstream.table.expression.terms import to_node
 from millstream.table.grouped_tables import (
     AggregatedTable,
     FlatAggregateTable,
     GroupedTable,
     GroupWindowedTable,
-    Item,
     OverWindowedTable,
     WindowGroupedTable,
 )
+from millstream.table.table_combinations import TableCombinations
+from millstream.table.table_data import TableData
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.table_pipeline import TablePipeline
 from millstream.table.table_result import TableResult
@@ -47,15 +50,42 @@ __all__ = [
     "WindowGroupedTable",
 ]
 
+_view_numbers = itertools.count()  # unique in the process, as in Flink
 
-class Table:
-    """Rows that can be computed."""
+
+class Table(TableCombinations, TableData):
+    """Describe a table: the result of a source, a query or a chain of relational operations.
+
+    A table holds no data. It is a logical plan, and each method returns a new table; nothing runs before `execute`,
+    `to_pandas` or `execute_insert`. A table on an unbounded source is a dynamic table: its changes are a changelog.
+
+    Columns are accessible as attributes, as in `orders.amount`. A table comes from a `TableEnvironment`, for example
+    from `sql_query` or `from_elements`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.from_elements([("ann", 3), ("bob", 5), ("ann", 4)], ["name", "amount"])
+        >>> totals = orders.group_by(col("name")).select(col("name"), col("amount").sum.alias("total"))
+        >>> totals.get_schema().get_field_names()
+        ['name', 'total']
+
+    """
 
     def __init__(self, plan: l.Plan, t_env: TableEnvironment) -> None:
         self._plan, self._t_env = plan, t_env
+        self._view_name: str | None = None
 
     def __str__(self) -> str:
-        return f"Table{self._plan.schema.text()}"
+        """Return the name of a temporary view of the table, so that SQL can be formatted with a table.
+
+        The view is registered on the first call, as in PyFlink: `t_env.sql_query(f"SELECT name FROM {table}")`.
+        """
+        if self._view_name is None:
+            self._view_name = f"UnnamedTable${next(_view_numbers)}"
+            self._t_env.create_temporary_view(self._view_name, self)
+        return self._view_name
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("_"):
@@ -63,180 +93,155 @@ class Table:
         names = self._plan.schema.names
         if name not in names:
             message = f"the table has no column '{name}'"
-            raise AttributeError(message, nearest(name, names))
+            hint = nearest(name, names)
+            raise AttributeError(f"{message}; {hint}" if hint else message)
         return Expression(s.Name(0, (name,)))
 
-    # --------------------------------------------------------------------------------------------------- the language
+    # --------------------------------------------------------------------------------------------------- syntax trees
 
-    def _bound(self, select: s.Select, **more: Any) -> Table:
-        return Table(QueryBinder(self._t_env._session()).query(s.Query(0, select, **more)), self._t_env)
+    def _bind(self, select: s.Select, **clauses: Any) -> Table:
+        return self._bind_query(s.Query(0, select, **clauses))
+
+    def _bind_query(self, query: s.Query) -> Table:
+        return Table(QueryBinder(self._t_env._session()).query(query), self._t_env)
 
     def _source(self) -> s.PlanSource:
         return s.PlanSource(0, self._plan)
 
-    def _items(self, fields: Sequence[Any]) -> tuple[Item, ...]:
-        return tuple(item for given in fields for item in self._expanded(given))
-
-    def _expanded(self, given: Any) -> list[Item]:
-        expr = node(Expression(given) if isinstance(given, str) else given)
-        aliases = given._aliases if isinstance(given, Expression) else ()
-        names = self._plan.schema.names
-        match expr:
-            case s.Call(name="$WITH_COLUMNS", args=args):
-                return [(s.Name(0, (name,)), None) for name in self._columns(args)]
-            case s.Call(name="$WITHOUT_COLUMNS", args=args):
-                gone = self._columns(args)
-                return [(s.Name(0, (name,)), None) for name in names if name not in gone]
-            case s.Call(name="$FLATTEN", args=(operand,)):
-                return [(s.FieldAccess(0, operand, name), name) for name in self._fields_of(operand)]
-        return [(expr, aliases[0] if aliases else None)]
-
-    def _columns(self, args: Sequence[s.Expr]) -> list[str]:
-        names = self._plan.schema.names
-        found: list[str] = []
-        for arg in args:
-            match arg:
-                case s.Name(parts=(name,)):
-                    found.append(name)
-                case s.Literal(value=int(place)):
-                    found.append(names[place - 1])
-                case s.Call(name="$RANGE", args=(s.Literal(value=one), s.Literal(value=other))):
-                    first = names.index(one) if isinstance(one, str) else one - 1
-                    last = names.index(other) if isinstance(other, str) else other - 1
-                    found.extend(names[first : last + 1])
-                case _:
-                    message = "columns are named by col('a'), by number, or by range_()"
-                    raise UserError(message)
-        return found
-
-    def _fields_of(self, operand: s.Expr) -> list[str]:
-        made = self._bound(s.Select(0, ((operand, "f"),), self._source()))
-        kind = made._plan.schema.types[0]
-        if not isinstance(kind, t.RowType):
-            message = f"only a row can be flattened, this is {kind}"
-            raise SqlValidationError(message)
-        return kind.names
-
     def select(self, *fields: Any) -> Table:
-        """Columns computed from this table's."""
-        return self._bound(s.Select(0, self._items(fields), self._source()))
+        """Project the table to expressions over its columns, like SELECT.
+
+        Args:
+            *fields: Column names or expressions; `Expression.alias` names a result column.
+
+        Returns:
+            A table with one column for each expression.
+
+        """
+        return self._bind(s.Select(0, self._select_items(fields, self._is_aggregate), self._source()))
 
     def alias(self, field: str, *fields: str) -> Table:
-        """Other names for the columns."""
+        """Rename the columns by position, beginning with the first.
+
+        Args:
+            field: The new name of the first column.
+            *fields: The new names of the columns after it. Further columns keep their names.
+
+        Returns:
+            A table with the same rows and the new names.
+
+        """
         names = [field, *fields]
-        kept = [*names, *self._plan.schema.names[len(names) :]]
-        return Table(l.project(self._plan, self._plan.refs(), kept), self._t_env)
+        if len(names) > len(self._plan.schema):
+            message = f"alias has {len(names)} names, but the table has {len(self._plan.schema)} columns"
+            raise SqlValidationError(message)
+        all_names = [*names, *self._plan.schema.names[len(names) :]]
+        return Table(l.project(self._plan, self._plan.refs(), all_names), self._t_env)
 
     def filter(self, predicate: Any) -> Table:
-        """The rows for which a condition is true."""
-        return self._bound(s.Select(0, ((s.Star(0), None),), self._source(), node(predicate)))
+        """Keep the rows for which a predicate is true, like WHERE.
+
+        Args:
+            predicate: An expression of type BOOLEAN. Rows for which it is FALSE or NULL are dropped.
+
+        Returns:
+            A table with the same columns.
+
+        """
+        return self._bind(s.Select(0, ((s.Star(0), None),), self._source(), to_node(predicate)))
 
     def where(self, predicate: Any) -> Table:
-        """The rows for which a condition is true."""
+        """Keep the rows for which a predicate is true; the same as `filter`.
+
+        Args:
+            predicate: An expression of type BOOLEAN.
+
+        Returns:
+            A table with the same columns.
+
+        """
         return self.filter(predicate)
 
     def group_by(self, *fields: Any) -> GroupedTable:
-        """Groups of rows."""
+        """Group the rows by keys, like GROUP BY.
+
+        Args:
+            *fields: Column names or expressions. Without any, all rows are one group.
+
+        Returns:
+            The groups, for `select`, `aggregate` or `flat_aggregate`.
+
+        """
         return GroupedTable(self, fields)
 
     def distinct(self) -> Table:
-        """Each row once."""
-        return self._bound(s.Select(0, ((s.Star(0), None),), self._source(), distinct=True))
+        """Remove duplicate rows, like SELECT DISTINCT.
 
-    def _joined(self, right: Table, kind: str, condition: Any) -> Table:
-        shared = set(self._plan.schema.names) & set(right._plan.schema.names)
-        if shared:
-            message = f"both tables have columns named {', '.join(sorted(shared))}"
-            raise SqlValidationError(message, hint="rename them with alias() or rename_columns()")
-        joined = s.Join(
-            0, kind, self._source(), s.PlanSource(0, right._plan), None if condition is None else node(condition)
-        )
-        return self._bound(s.Select(0, ((s.Star(0), None),), joined))
+        On an unbounded table this keeps each distinct row in state; `table.exec.state.ttl` limits how long.
 
-    def join(self, right: Table, join_predicate: Any = None) -> Table:
-        """Pairs of rows."""
-        return self._joined(right, "INNER", join_predicate)
+        Returns:
+            A table in which each row occurs once.
 
-    def left_outer_join(self, right: Table, join_predicate: Any = None) -> Table:
-        """Pairs of rows, and rows of the left without partner."""
-        return self._joined(right, "LEFT", True if join_predicate is None else join_predicate)
-
-    def right_outer_join(self, right: Table, join_predicate: Any) -> Table:
-        """Pairs of rows, and rows of the right without partner."""
-        return self._joined(right, "RIGHT", join_predicate)
-
-    def full_outer_join(self, right: Table, join_predicate: Any) -> Table:
-        """Pairs of rows, and rows of both sides without partner."""
-        return self._joined(right, "FULL", join_predicate)
-
-    def join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
-        """Each row with the rows a table function makes of it."""
-        return self._lateral(table_function_call, "INNER", join_predicate)
-
-    def left_outer_join_lateral(self, table_function_call: Any, join_predicate: Any = None) -> Table:
-        """Each row with the rows a table function makes of it, or with NULLs."""
-        return self._lateral(table_function_call, "LEFT", True if join_predicate is None else join_predicate)
-
-    def _lateral(self, given: Any, kind: str, condition: Any) -> Table:
-        call = node(given)
-        if not isinstance(call, s.Call):
-            message = "a lateral join needs the call of a table function"
-            raise UserError(message)
-        aliases = given._aliases if isinstance(given, Expression) else ()
-        right = s.TableFunctionCall(0, call, "$t" if aliases else None, aliases)
-        joined = s.Join(0, kind, self._source(), right, None if condition is None else node(condition))
-        return self._bound(s.Select(0, ((s.Star(0), None),), joined))
-
-    def _combined(self, right: Table, operator: str, every: bool) -> Table:
-        queries = [s.Query(0, s.Select(0, ((s.Star(0), None),), s.PlanSource(0, each._plan))) for each in (self, right)]
-        body = s.SetOperation(0, operator, every, *queries)
-        return Table(QueryBinder(self._t_env._session()).query(s.Query(0, body)), self._t_env)
-
-    def minus(self, right: Table) -> Table:
-        """Rows that are not in the other table, once each."""
-        return self._combined(right, "EXCEPT", False)
-
-    def minus_all(self, right: Table) -> Table:
-        """Rows that are not in the other table, as often as they are more."""
-        return self._combined(right, "EXCEPT", True)
-
-    def union(self, right: Table) -> Table:
-        """Rows of both tables, once each."""
-        return self._combined(right, "UNION", False)
-
-    def union_all(self, right: Table) -> Table:
-        """Rows of both tables."""
-        return self._combined(right, "UNION", True)
-
-    def intersect(self, right: Table) -> Table:
-        """Rows that are in both tables, once each."""
-        return self._combined(right, "INTERSECT", False)
-
-    def intersect_all(self, right: Table) -> Table:
-        """Rows that are in both tables, as often as in both."""
-        return self._combined(right, "INTERSECT", True)
+        """
+        return self._bind(s.Select(0, ((s.Star(0), None),), self._source(), distinct=True))
 
     def order_by(self, *fields: Any) -> Table:
-        """Rows in order."""
+        """Sort the rows, like ORDER BY.
+
+        In streaming mode, a sort that is not followed by `fetch` or `limit` needs a time attribute in ascending order
+        as its first key.
+
+        Args:
+            *fields: Expressions; `col("a").desc` sorts in descending order, the default is ascending.
+
+        Returns:
+            A sorted table, for `offset`, `fetch` or `limit`.
+
+        """
         items = []
-        for given in fields:
-            ascending = given._order if isinstance(given, Expression) and given._order is not None else True
-            items.append(s.OrderItem(0, node(given), ascending))
-        return self._bound(s.Select(0, ((s.Star(0), None),), self._source()), order=tuple(items))
+        for field in fields:
+            ascending = field._order if isinstance(field, Expression) and field._order is not None else True
+            items.append(s.OrderItem(0, to_node(field), ascending))
+        return self._bind(s.Select(0, ((s.Star(0), None),), self._source()), order=tuple(items))
 
     def offset(self, offset: int) -> Table:
-        """Without the first rows."""
-        return self._limited(None, offset)
+        """Skip the first rows of a sorted table, like OFFSET.
+
+        Args:
+            offset: The number of rows to skip.
+
+        Returns:
+            A table without these rows.
+
+        """
+        return self._limit(None, offset)
 
     def fetch(self, fetch: int) -> Table:
-        """The first rows."""
-        return self._limited(fetch, None)
+        """Keep the first rows of a sorted table, like FETCH FIRST.
+
+        Args:
+            fetch: The number of rows to keep.
+
+        Returns:
+            A table with at most so many rows.
+
+        """
+        return self._limit(fetch, None)
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
-        """Some of the first rows."""
-        return self._limited(fetch, offset)
+        """Keep the first rows after an offset, like LIMIT with OFFSET.
 
-    def _limited(self, fetch: int | None, offset: int | None) -> Table:
+        Args:
+            fetch: The number of rows to keep.
+            offset: The number of rows to skip before them.
+
+        Returns:
+            A table with at most `fetch` rows.
+
+        """
+        return self._limit(fetch, offset)
+
+    def _limit(self, fetch: int | None, offset: int | None) -> Table:
         plan = self._plan
         if isinstance(plan, l.Sort):
             limit = plan.limit if fetch is None else fetch
@@ -244,149 +249,321 @@ class Table:
         return Table(l.Sort(plan.schema, plan, (), fetch, offset or 0), self._t_env)
 
     def window(self, window: GroupWindow) -> GroupWindowedTable:
-        """Rows in windows of time."""
+        """Assign the rows to group windows.
+
+        Args:
+            window: A window of `Tumble`, `Slide` or `Session` with a time attribute and an alias.
+
+        Returns:
+            The windowed table; its `group_by` must name the alias of the window.
+
+        """
         return GroupWindowedTable(self, window)
 
     def over_window(self, *over_windows: OverWindow) -> OverWindowedTable:
-        """Frames of rows, by name."""
+        """Define over windows, like the WINDOW clause of SQL.
+
+        Args:
+            *over_windows: Windows of `Over`, each with an alias.
+
+        Returns:
+            The table with its windows; in its `select`, `Expression.over` names a window.
+
+        """
         return OverWindowedTable(self, over_windows)
 
     def add_columns(self, *fields: Any) -> Table:
-        """More columns."""
-        items = self._items(fields)
-        made = self._bound(s.Select(0, ((s.Star(0), None), *items), self._source()))
-        names = made._plan.schema.names[len(self._plan.schema) :]
-        taken = [name for _, name in items if name in self._plan.schema.names]
-        if taken:
-            message = f"there are columns {', '.join(map(str, taken))} already"
+        """Append columns.
+
+        Args:
+            *fields: Expressions over the columns of the table.
+
+        Returns:
+            A table with all columns of this one and the new ones.
+
+        Raises:
+            SqlValidationError: If a new column has the name of an existing one.
+
+        """
+        items = self._select_items(fields, first_position=len(self._plan.schema))
+        extended = self._bind(s.Select(0, ((s.Star(0), None), *items), self._source()))
+        duplicates = [name for _, name in items if name in self._plan.schema.names]
+        if duplicates:
+            message = f"the table already has columns named {', '.join(map(str, duplicates))}"
             raise SqlValidationError(message, hint="use add_or_replace_columns")
-        assert names is not None
-        return made
+        return extended
 
     def add_or_replace_columns(self, *fields: Any) -> Table:
-        """More columns, or others in place of those of equal names."""
-        items = self._items(fields)
-        named = {name: expr for expr, name in items if name is not None}
-        kept: list[Item] = [(named.get(n, s.Name(0, (n,))), n) for n in self._plan.schema.names]
-        new = [item for item in items if item[1] is None or item[1] not in self._plan.schema.names]
-        return self._bound(s.Select(0, (*kept, *new), self._source()))
+        """Append columns, and replace those whose names the table already has.
+
+        Args:
+            *fields: Expressions over the columns of the table.
+
+        Returns:
+            A table in which a replaced column keeps its position.
+
+        """
+        items = self._select_items(fields, first_position=len(self._plan.schema))
+        replacements = {name: expr for expr, name in items if name is not None}
+        existing: list[Item] = [(replacements.get(n, s.Name(0, (n,))), n) for n in self._plan.schema.names]
+        added = [item for item in items if item[1] is None or item[1] not in self._plan.schema.names]
+        return self._bind(s.Select(0, (*existing, *added), self._source()))
 
     def rename_columns(self, *fields: Any) -> Table:
-        """Other names for some columns."""
-        renamed = {node(each).parts[-1]: each._aliases[0] for each in fields}  # type: ignore[attr-defined]
-        names = [renamed.get(name, name) for name in self._plan.schema.names]
+        """Rename some columns.
+
+        Args:
+            *fields: Columns with their new names, as in `col("a").alias("b")`.
+
+        Returns:
+            A table with the same rows; columns that are not named keep their names.
+
+        Raises:
+            SqlValidationError: If the table has no such column.
+
+        """
+        new_names = {to_node(field).parts[-1]: field._aliases[0] for field in fields}  # type: ignore[attr-defined]
+        self._check_columns(new_names)
+        names = [new_names.get(name, name) for name in self._plan.schema.names]
         return Table(l.project(self._plan, self._plan.refs(), names), self._t_env)
 
     def drop_columns(self, *fields: Any) -> Table:
-        """Without some columns."""
-        gone = self._columns([node(Expression(each) if isinstance(each, str) else each) for each in fields])
-        for name in gone:
-            if name not in self._plan.schema.names:
-                message = f"there is no column '{name}'"
-                raise SqlValidationError(message, hint=nearest(name, self._plan.schema.names))
-        return self._bound(
+        """Remove columns.
+
+        Args:
+            *fields: Columns by name, expression, or number from 1.
+
+        Returns:
+            A table with the other columns.
+
+        Raises:
+            SqlValidationError: If the table has no such column.
+
+        """
+        dropped = self._resolve_column_names([to_node(Expression(f) if isinstance(f, str) else f) for f in fields])
+        self._check_columns(dropped)
+        return self._bind(
             s.Select(
-                0, tuple((s.Name(0, (n,)), None) for n in self._plan.schema.names if n not in gone), self._source()
+                0, tuple((s.Name(0, (n,)), None) for n in self._plan.schema.names if n not in dropped), self._source()
             )
         )
 
-    def _called(self, func: Any) -> tuple[s.Call, tuple[str, ...]]:
-        """A function given as it is, or called with columns."""
+    def _check_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._plan.schema.names:
+                message = f"there is no column '{name}'"
+                raise SqlValidationError(message, hint=nearest(name, self._plan.schema.names))
+
+    def _call_of(self, func: Any) -> tuple[s.Call, tuple[str, ...]]:
+        """Return the call of a function and its aliases; a function without arguments is called with all columns."""
         if isinstance(func, Expression):
             call = func._node
             assert isinstance(call, s.Call)
             return call, func._aliases
         user = getattr(func, "_user", None)
         if user is None:
-            message = f"{func!r} is not a function of udf() and its kin"
-            raise UserError(message)
+            message = f"{func!r} is not a user-defined function"
+            raise InvalidArgumentType(message, hint="wrap it with udf(), udtf(), udaf() or udtaf()")
         args: tuple[s.Expr, ...] = tuple(s.Name(0, (name,)) for name in self._plan.schema.names)
         if user.input_types is None or len(user.input_types) != len(args):
             args = (s.Call(0, "$ROW", args),)
         return s.Call(0, user.name, args, user=user), getattr(func, "_aliases", ())
 
-    def _with_row(self, call: s.Call) -> s.Call:
-        """A call whose argument is the whole row gets it as one value with the columns' names."""
-        if len(call.args) == 1 and isinstance(call.args[0], s.Call) and call.args[0].name == "$ROW":
-            return replace(call, args=(s.Cast(0, replace(call.args[0], name="ROW"), self._plan.schema),))
-        return call
+    def _pass_row_as_argument(self, call: s.Call) -> s.Call:
+        """If a call takes the whole row, pass it as one value of type ROW with the names of the columns.
+
+        The fields of nested rows are columns of their own for pandas functions, as in PyFlink."""
+        if len(call.args) != 1 or not isinstance(call.args[0], s.Call) or call.args[0].name != "$ROW":
+            return call
+        fields: list[tuple[s.Expr, str, t.DataType]] = [
+            (s.Name(0, (field.name,)), field.name, field.data_type) for field in self._plan.schema.fields
+        ]
+        if call.user is not None and call.user.pandas:
+            fields = [flat_field for field in fields for flat_field in _flatten_row(*field)]
+        row_type = t.row_of([name for _, name, _ in fields], [data_type for *_, data_type in fields], null=False)
+        row = replace(call.args[0], name="ROW", args=tuple(expr for expr, _, _ in fields))
+        return replace(call, args=(s.Cast(0, row, row_type),))
 
     def map(self, func: Any) -> Table:
-        """Each row becomes another."""
-        call, aliases = self._called(func)
-        made = self._bound(s.Select(0, ((self._with_row(call), "$row"),), self._source()))
-        kind = made._plan.schema.types[0]
-        if not isinstance(kind, t.RowType):
-            return made.alias(aliases[0] if aliases else "_c0")
-        fields: tuple[Item, ...] = tuple((s.FieldAccess(0, s.Name(0, ("$row",)), n), n) for n in kind.names)
-        flat = made._bound(s.Select(0, fields, made._source()))
+        """Apply a scalar function to each row.
+
+        Args:
+            func: A function of `udf`. It is called with the columns as arguments if it has one input type for each
+                column, and else with the row. It can also be a call with columns, as in `f(col("a"))`.
+
+        Returns:
+            A table with the fields of the result as columns, or one column if the result is not a row.
+
+        Raises:
+            UserError: If `func` is not a user-defined function.
+
+        """
+        call, aliases = self._call_of(func)
+        mapped = self._bind(s.Select(0, ((self._pass_row_as_argument(call), "$row"),), self._source()))
+        result_type = mapped._plan.schema.types[0]
+        if not isinstance(result_type, t.RowType):
+            return mapped.alias(aliases[0] if aliases else "f0")
+        fields: tuple[Item, ...] = tuple((s.FieldAccess(0, s.Name(0, ("$row",)), n), n) for n in result_type.names)
+        flat = mapped._bind(s.Select(0, fields, mapped._source()))
         return flat.alias(*aliases) if aliases else flat
 
     def flat_map(self, func: Any) -> Table:
-        """Each row becomes any number of others."""
-        call, aliases = self._called(func)
+        """Apply a table function to each row; the result holds only its rows.
+
+        Args:
+            func: A function of `udtf`, or a call of it with columns.
+
+        Returns:
+            A table with the columns of the function.
+
+        Raises:
+            UserError: If `func` is not a user-defined function.
+
+        """
+        call, aliases = self._call_of(func)
         width = len(self._plan.schema)
-        right = s.TableFunctionCall(0, self._with_row(call), "$t" if aliases else None, aliases)
+        right = s.TableFunctionCall(0, self._pass_row_as_argument(call), "$t" if aliases else None, aliases)
         joined = s.Join(0, "CROSS", self._source(), right)
-        made = self._bound(s.Select(0, ((s.Star(0), None),), joined))
-        kept = made._plan.refs()[width:]
-        return Table(l.project(made._plan, kept, made._plan.schema.names[width:]), self._t_env)
+        plan = self._bind(s.Select(0, ((s.Star(0), None),), joined))._plan
+        return Table(l.project(plan, plan.refs()[width:], plan.schema.names[width:]), self._t_env)
 
     def aggregate(self, func: Any) -> AggregatedTable:
-        """All rows become one."""
+        """Aggregate all rows with an aggregate function.
+
+        Args:
+            func: A function of `udaf`, or a call of it with columns.
+
+        Returns:
+            The aggregated table; `select` returns its result.
+
+        """
         return AggregatedTable(GroupedTable(self, ()), func)
 
     def flat_aggregate(self, func: Any) -> FlatAggregateTable:
-        """All rows become several."""
+        """Aggregate all rows with a table aggregate function, which returns any number of rows.
+
+        Args:
+            func: A function of `udtaf`, or a call of it with columns.
+
+        Returns:
+            The aggregated table; `select` returns its result.
+
+        """
         return FlatAggregateTable(GroupedTable(self, ()), func)
 
     def to_changelog(self, *arguments: Any) -> Table:
-        """Each change of the table as a row that is inserted, with a column that tells the change."""
-        return self._turned("TO_CHANGELOG", arguments)
+        """Turn the changelog of the table into an append-only table with a column for the row kind.
+
+        This is the function TO_CHANGELOG of SQL.
+
+        Args:
+            *arguments: Further arguments of TO_CHANGELOG, as in `lit(...).as_argument("name")`.
+
+        Returns:
+            A table to which rows are only appended.
+
+        """
+        return self._apply_changelog_function("TO_CHANGELOG", arguments)
 
     def from_changelog(self, *arguments: Any) -> Table:
-        """Each row as the change that one of its columns tells."""
-        return self._turned("FROM_CHANGELOG", arguments)
+        """Turn an append-only table with a column for the row kind into a changelog.
 
-    def _turned(self, name: str, arguments: Sequence[Any]) -> Table:
-        data = s.NamedArgument(0, "input", s.TableArgument(0, self._source()))
-        right = s.TableFunctionCall(0, s.Call(0, name, (data, *map(node, arguments))))
-        return self._bound(s.Select(0, ((s.Star(0), None),), right))
+        This is the function FROM_CHANGELOG of SQL, the inverse of `to_changelog`.
 
-    # ------------------------------------------------------------------------------------------------------- the ends
+        Args:
+            *arguments: Further arguments of FROM_CHANGELOG, as in `lit(...).as_argument("name")`.
+
+        Returns:
+            A table to which the changes are applied.
+
+        """
+        return self._apply_changelog_function("FROM_CHANGELOG", arguments)
+
+    def _apply_changelog_function(self, name: str, arguments: Sequence[Any]) -> Table:
+        table_argument = s.NamedArgument(0, "input", s.TableArgument(0, self._source()))
+        function_call = s.TableFunctionCall(0, s.Call(0, name, (table_argument, *map(to_node, arguments))))
+        return self._bind(s.Select(0, ((s.Star(0), None),), function_call))
+
+    # ------------------------------------------------------------------------------------------------------ execution
 
     def execute(self) -> TableResult:
-        """Run the query; its rows can be read while it runs."""
+        """Submit the query as a job.
+
+        Returns:
+            The result; its rows can be read while the job runs.
+
+        """
         return self._t_env._collect(self._plan)
 
-    def to_pandas(self) -> Any:
-        """The final rows as a pandas DataFrame."""
-        return self._t_env._to_pandas(self._plan)
-
     def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
-        """Write the rows into a table."""
+        """Submit a job that writes the rows into a table.
+
+        Args:
+            table_path_or_descriptor: The path of a registered table, or a description of the sink table.
+            overwrite: Whether the rows replace the content of the table, like INSERT OVERWRITE.
+
+        Returns:
+            The result; `wait` blocks until the job has ended.
+
+        """
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 
     def insert_into(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TablePipeline:
-        """The query that goes into a table, not yet run."""
-        return self._t_env._pipeline(self._plan, table_path_or_descriptor, overwrite)
+        """Describe an insert into a table without running it.
+
+        Args:
+            table_path_or_descriptor: The path of a registered table, or a description of the sink table.
+            overwrite: Whether the rows replace the content of the table, like INSERT OVERWRITE.
+
+        Returns:
+            A pipeline to execute, to explain, or to add to a statement set.
+
+        Raises:
+            SqlValidationError: If the path names no table that can be written to, or the columns do not fit.
+
+        """
+        return self._t_env._create_pipeline(self._plan, table_path_or_descriptor, overwrite)
 
     def get_schema(self) -> TableSchema:
-        """The columns, in PyFlink's older form."""
+        """Return the columns as a `TableSchema`, PyFlink's deprecated form of a schema."""
         return TableSchema(self._plan.schema.names, self._plan.schema.types)
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """The columns."""
+        """Return the columns with their data types."""
         return ResolvedSchema._of(self._plan.schema)
 
     def print_schema(self) -> None:
-        """Print the columns."""
+        """Print the columns with their data types."""
         print(self.get_resolved_schema())
 
     def explain(self, *extra_details: ExplainDetail) -> str:
-        """The plan as text."""
+        """Return the logical, optimized and physical plan of the query as text.
+
+        Args:
+            *extra_details: Further details to include, such as the changelog mode of each operator.
+
+        """
         return self._t_env._explain([self._plan], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Print the plan."""
+        """Print what `explain` returns.
+
+        Args:
+            *extra_details: Further details to include.
+
+        """
         print(self.explain(*extra_details))
+
+
+def _flatten_row(column: s.Expr, name: str, data_type: t.DataType) -> list[tuple[s.Expr, str, t.DataType]]:
+    """Return the fields of a column of rows as columns; of another column, only itself."""
+    if not isinstance(data_type, t.RowType):
+        return [(column, name, data_type)]
+    return [
+        (
+            s.FieldAccess(0, column, field.name),
+            field.name,
+            field.data_type.with_null(data_type.null or field.data_type.null),
+        )
+        for field in data_type.fields
+    ]

@@ -1,7 +1,7 @@
-"""TableDescriptor: a table as CREATE TABLE says it, written in Python.
+"""TableDescriptor and FormatDescriptor: a table as CREATE TABLE describes it, built in Python.
 
 Promises: PyFlink's builders.
-Does not know: catalogs, connectors."""
+Does not know: catalogs and connectors."""
 
 from __future__ import annotations
 
@@ -9,35 +9,49 @@ from collections.abc import Mapping
 from typing import Any
 
 from millstream.config.configuration import ConfigOption
-from millstream.config.secrets import shown_all
+from millstream.config.secrets import mask_secrets
+from millstream.table.catalog.columns import quote
 from millstream.table.schema import Schema
 
 
-def _key(key: str | ConfigOption[Any]) -> str:
+def _option_key(key: str | ConfigOption[Any]) -> str:
     return key if isinstance(key, str) else key.key
 
 
-def _value(value: Any) -> str:
+def _option_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class FormatDescriptor:
-    """A format with its options."""
+    """A format and its options.
+
+    Example:
+        >>> descriptor = FormatDescriptor.for_format("json").option("ignore-parse-errors", True).build()
+        >>> descriptor.get_options()
+        {'ignore-parse-errors': 'true'}
+
+    """
 
     class Builder:
-        """Makes a format."""
+        """Build a format descriptor."""
 
         def __init__(self, format: str) -> None:
             self._format = format
             self._options: dict[str, str] = {}
 
         def option(self, key: str | ConfigOption[Any], value: Any) -> FormatDescriptor.Builder:
-            """Set an option."""
-            self._options[_key(key)] = _value(value)
+            """Set an option of the format.
+
+            Args:
+                key: The key without the name of the format as prefix.
+                value: The value.
+
+            """
+            self._options[_option_key(key)] = _option_value(value)
             return self
 
         def build(self) -> FormatDescriptor:
-            """The format."""
+            """Return the descriptor."""
             return FormatDescriptor(self._format, self._options)
 
     def __init__(self, format: str, options: Mapping[str, str]) -> None:
@@ -45,15 +59,15 @@ class FormatDescriptor:
 
     @staticmethod
     def for_format(format: str) -> FormatDescriptor.Builder:
-        """A builder."""
+        """Return a builder for a format, such as `json`."""
         return FormatDescriptor.Builder(format)
 
     def get_format(self) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return self._format
 
     def get_options(self) -> dict[str, str]:
-        """The options."""
+        """Return the options of the format."""
         return dict(self._options)
 
     def __eq__(self, other: object) -> bool:
@@ -63,14 +77,28 @@ class FormatDescriptor:
         return hash(self._format)
 
     def __str__(self) -> str:
-        return f"{self._format}[{shown_all(self._options)}]"
+        options = ", ".join(f"{key}={value}" for key, value in mask_secrets(self._options).items())
+        return f"{self._format}[{{{options}}}]"
 
 
 class TableDescriptor:
-    """A table: schema, options, partitions, comment."""
+    """The connector, schema, options, partition keys and comment of a table.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> descriptor = (
+        ...     TableDescriptor.for_connector("datagen")
+        ...     .schema(Schema.new_builder().column("n", DataTypes.INT()).build())
+        ...     .option("number-of-rows", 10)
+        ...     .build()
+        ... )
+        >>> descriptor.get_options()
+        {'connector': 'datagen', 'number-of-rows': '10'}
+
+    """
 
     class Builder:
-        """Makes a table."""
+        """Build a table descriptor."""
 
         def __init__(self, connector: str) -> None:
             self._options: dict[str, str] = {"connector": connector}
@@ -79,18 +107,30 @@ class TableDescriptor:
             self._comment: str | None = None
 
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
-            """The columns."""
+            """Set the schema."""
             self._schema = schema
             return self
 
         def option(self, key: str | ConfigOption[Any], value: Any) -> TableDescriptor.Builder:
-            """Set an option."""
-            self._options[_key(key)] = _value(value)
+            """Set an option of the connector.
+
+            Args:
+                key: The key.
+                value: The value.
+
+            """
+            self._options[_option_key(key)] = _option_value(value)
             return self
 
         def format(self, format: str | FormatDescriptor, format_option: Any = None) -> TableDescriptor.Builder:
-            """The format, by name or with its options."""
-            key = "format" if format_option is None else _key(format_option)
+            """Set the format.
+
+            Args:
+                format: The name of a format, or a descriptor with its options.
+                format_option: The option that names the format, such as `key.format`; by default `format`.
+
+            """
+            key = "format" if format_option is None else _option_key(format_option)
             if isinstance(format, str):
                 self._options[key] = format
                 return self
@@ -101,17 +141,22 @@ class TableDescriptor:
             return self
 
         def partitioned_by(self, *partition_keys: str) -> TableDescriptor.Builder:
-            """The columns of the partitions."""
+            """Set the partition keys.
+
+            Args:
+                *partition_keys: The names of columns.
+
+            """
             self._partitions = partition_keys
             return self
 
         def comment(self, comment: str) -> TableDescriptor.Builder:
-            """A sentence for people."""
+            """Set the comment."""
             self._comment = comment
             return self
 
         def build(self) -> TableDescriptor:
-            """The table."""
+            """Return the descriptor."""
             return TableDescriptor(self._schema, self._options, self._partitions, self._comment)
 
     def __init__(
@@ -121,23 +166,23 @@ class TableDescriptor:
 
     @staticmethod
     def for_connector(connector: str) -> TableDescriptor.Builder:
-        """A builder."""
+        """Return a builder for a connector, such as `kafka`."""
         return TableDescriptor.Builder(connector)
 
     def get_schema(self) -> Schema | None:
-        """The columns."""
+        """Return the schema; None if it is derived from the query that is inserted."""
         return self._schema
 
     def get_options(self) -> dict[str, str]:
-        """The options."""
+        """Return the options of the connector."""
         return dict(self._options)
 
     def get_partition_keys(self) -> list[str]:
-        """The columns of the partitions."""
+        """Return the partition keys."""
         return list(self._partitions)
 
     def get_comment(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self._comment
 
     def __eq__(self, other: object) -> bool:
@@ -147,5 +192,7 @@ class TableDescriptor:
         return hash(tuple(sorted(self._options.items())))
 
     def __str__(self) -> str:
-        options = ",\n  ".join(f"'{key}' = '{value}'" for key, value in sorted(shown_all(self._options).items()))
-        return f"{self._schema or '()'}\nWITH (\n  {options}\n)"
+        options = ",\n  ".join(f"'{key}' = '{value}'" for key, value in sorted(mask_secrets(self._options).items()))
+        comment = "" if self._comment is None else f"\nCOMMENT '{self._comment}'"
+        partitions = f"\nPARTITIONED BY ({', '.join(map(quote, self._partitions))})" if self._partitions else ""
+        return f"{self._schema or '()'}{comment}{partitions}\nWITH (\n  {options}\n)"

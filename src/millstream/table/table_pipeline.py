@@ -1,11 +1,11 @@
-"""A query that goes into a table, not yet run.
+"""TablePipeline: an insert that is not yet executed.
 
 Promises: PyFlink's methods.
 Does not know: jobs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from millstream.sql.logical import nodes as l
 from millstream.table.catalog import ObjectIdentifier
@@ -18,30 +18,42 @@ if TYPE_CHECKING:
 
 
 class TablePipeline:
-    """What Table.insert_into makes."""
+    """A query and the table that it is inserted into: the result of `Table.insert_into`."""
 
     def __init__(self, plan: l.Plan, identifier: tuple[str, ...], t_env: TableEnvironment) -> None:
         self._plan, self._identifier, self._t_env = plan, identifier, t_env
 
     def execute(self) -> TableResult:
-        """Run it."""
-        return self._t_env._insert([self._plan])
+        """Submit the insert as a job.
+
+        Returns:
+            The result; `wait` blocks until the job has ended.
+
+        """
+        return self._t_env._execute_inserts([self._plan])
 
     def explain(self, *extra_details: ExplainDetail) -> str:
-        """The plan as text."""
+        """Return the logical, optimized and physical plan of the insert as text.
+
+        Args:
+            *extra_details: Further details to include.
+
+        """
         return self._t_env._explain([self._plan], extra_details)
 
     def print_explain(self, *extra_details: ExplainDetail) -> None:
-        """Print the plan."""
+        """Print what `explain` returns.
+
+        Args:
+            *extra_details: Further details to include.
+
+        """
         print(self.explain(*extra_details))
 
     def compile_plan(self) -> CompiledPlan:
-        """The plan in a form that outlives this program."""
-        return self._t_env._compiled([self._plan], [])
+        """Compile the insert to a plan that can be stored and executed later."""
+        return self._t_env._compile([self._plan], [])
 
     def get_sink_identifier(self) -> ObjectIdentifier | None:
-        """The table it goes into."""
+        """Return the identifier of the table that is written to; None if it is not registered."""
         return ObjectIdentifier(*self._identifier) if len(self._identifier) == 3 else None
-
-
-Details = tuple[Any, ...]

@@ -1,6 +1,7 @@
-"""TableResult: what a statement answered, or the rows of a running query.
+"""TableResult: the result of a statement, or the rows of a running query.
 
-Promises: PyFlink's methods; rows come as the job makes them, text tables look as Flink's clients print them.
+Promises: PyFlink's methods. Rows are available as the job emits them, and printed tables have the form of Flink's
+clients.
 Does not know: plans."""
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from millstream.sql.columns import converter
 from millstream.sql.functions.text import to_text
 from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
+from millstream.table.collected_rows import collected_rows
 from millstream.table.result_kind import ResultKind
 from millstream.table.table_schema import TableSchema
 from millstream.types.row import Row
 
 
 class CloseableIterator:
-    """Rows as they come; also a context manager."""
+    """Iterate over the rows of a result as the job emits them; a context manager that closes itself."""
 
     def __init__(self, rows: Iterator[Row], close: Any = None) -> None:
         self._rows, self._close = rows, close
@@ -34,7 +36,12 @@ class CloseableIterator:
         return next(self._rows)
 
     def next(self) -> Row:
-        """The next row."""
+        """Return the next row; block until there is one.
+
+        Raises:
+            StopIteration: If the job has ended and all rows were read.
+
+        """
         return next(self._rows)
 
     def __enter__(self) -> CloseableIterator:
@@ -50,7 +57,7 @@ class CloseableIterator:
 
 
 class TableResult:
-    """The result of one statement."""
+    """The result of one statement: the rows of a query, the job of an insert, or the answer to another statement."""
 
     def __init__(
         self,
@@ -69,11 +76,19 @@ class TableResult:
         self._zone, self._streaming, self._raw = zone, streaming, raw
 
     def get_job_client(self) -> JobClient | None:
-        """The client of the job, if there is one."""
+        """Return the client of the submitted job; None if the statement has no job."""
         return self._client
 
     def wait(self, timeout_ms: int | None = None) -> None:
-        """Wait until the job has ended. The rows of a query are kept in memory until then."""
+        """Wait until the job has ended; the rows of a query are kept in memory until they are read.
+
+        Args:
+            timeout_ms: How long to wait at most; by default without limit.
+
+        Raises:
+            TimeoutError: If the job did not end in time.
+
+        """
         if self._client is None:
             return
         if self._results is not None:
@@ -85,68 +100,78 @@ class TableResult:
         self._client.get_job_execution_result().result()
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """The columns."""
+        """Return the columns of the result with their data types."""
         return ResolvedSchema._of(self._row_type())
 
     def get_table_schema(self) -> TableSchema:
-        """The columns, in PyFlink's older form."""
+        """Return the columns as a `TableSchema`, PyFlink's deprecated form of a schema."""
         return TableSchema(self._row_type().names, self._row_type().types)
 
     def get_result_kind(self) -> ResultKind:
-        """Whether there are rows to read."""
+        """Return whether the result has rows, or only says that the statement succeeded."""
         return ResultKind.SUCCESS if self._schema is None else ResultKind.SUCCESS_WITH_CONTENT
 
     def _row_type(self) -> t.RowType:
         return self._schema if self._schema is not None else t.row_of(["result"], [t.STRING], null=False)
 
     def collect(self) -> CloseableIterator:
-        """The rows, one by one."""
+        """Return an iterator over the rows.
+
+        The rows of a query are emitted by the running job and can be read once. Close the iterator, or use it as a
+        context manager, to end a job on an unbounded source.
+
+        Returns:
+            The iterator. As in PyFlink, rows have no field names: read the values by index, and the names from
+            `get_resolved_schema`. A row of a query with updates has its row kind: `Row.get_row_kind`.
+
+        """
         if self._results is not None:
-            return CloseableIterator(iter(self._results), self._results.close)
+            return CloseableIterator(collected_rows(self._results, self._row_type()), self._results.close)
         if self._schema is None:
             return CloseableIterator(iter([Row("OK")]))
-        return CloseableIterator(iter(self._rows))
+        return CloseableIterator(collected_rows(self._rows, self._schema))
+
+    def _exact_rows(self) -> CloseableIterator:
+        """Return an iterator over the rows, whose timestamps have all their digits."""
+        return self.collect() if self._results is None else CloseableIterator(iter(self._results), self._results.close)
 
     def print(self) -> None:
-        """Print the rows as a table, while they come."""
+        """Print the rows as a table, each when the job emits it."""
         for line in self.lines():
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
 
     def lines(self) -> Iterator[str]:
-        """The lines that `print` prints."""
+        """Yield the lines that `print` prints."""
         if self._schema is None:
             yield "OK"
             return
-        names, kinds = self._schema.names, self._schema.types
-        cells = self._cells()
+        names, data_types = self._schema.names, self._schema.types
+        format_cells = self._cell_formatter()
         if self._streaming:
-            with self.collect() as rows:
-                yield from tableau.streamed(names, kinds, ((row.get_row_kind().value, cells(row)) for row in rows))
+            with self._exact_rows() as rows:
+                changes = ((row.get_row_kind().value, format_cells(row)) for row in rows)
+                yield from tableau.streamed(names, data_types, changes)
             return
-        answer = self._results is None
+        is_query = self._results is not None
         if self._raw:
             yield from str(self._rows[0][0]).split("\n")
             return
-        with self.collect() as rows:
-            listed = [cells(row) for row in rows]
-        if answer:
-            listed = [["" if cell == tableau.NULL else cell for cell in row] for row in listed]
-        yield from tableau.bounded(names, listed, None if answer else tableau.MAX_WIDTH)
+        with self._exact_rows() as rows:
+            formatted_rows = [format_cells(row) for row in rows]
+        if not is_query:
+            formatted_rows = [["" if cell == tableau.NULL else cell for cell in row] for row in formatted_rows]
+        yield from tableau.bounded(names, formatted_rows, tableau.MAX_WIDTH if is_query else None)
 
-    def _cells(self) -> Any:
-        kinds = self._row_type().types
-        converters = [converter(kind) for kind in kinds]
+    def _cell_formatter(self) -> Any:
+        data_types = self._row_type().types
+        converters = [converter(data_type) for data_type in data_types]
         zone = self._zone
 
-        def cells(row: Row) -> list[str]:
+        def format_cells(row: Row) -> list[str]:
             return [
-                tableau.NULL if value is None else _text(convert(value), kind, zone)
-                for value, kind, convert in zip(row, kinds, converters, strict=True)
+                tableau.NULL if value is None else to_text(convert(value), data_type, zone, hex_bytes=True)
+                for value, data_type, convert in zip(row, data_types, converters, strict=True)
             ]
 
-        return cells
-
-
-def _text(value: Any, kind: t.DataType, zone: str) -> str:
-    return f"x'{value.hex()}'" if t.is_bytes(kind) else to_text(value, kind, zone)
+        return format_cells

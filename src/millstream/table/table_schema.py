@@ -1,4 +1,4 @@
-"""TableSchema: names and types of columns, in PyFlink's older form.
+"""TableSchema: names and types of columns, in PyFlink's deprecated form.
 
 Promises: PyFlink's methods.
 Does not know: catalogs."""
@@ -7,69 +7,75 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument
 from millstream.sql.types import data_types as t
 
 
 class TableSchema:
-    """Columns by name and position."""
+    """The names and data types of columns; `ResolvedSchema` is its successor."""
 
     class Builder:
-        """Makes a schema field by field."""
+        """Build a schema field by field."""
 
         def __init__(self) -> None:
             self._names: list[str] = []
             self._types: list[t.DataType] = []
 
         def field(self, name: str, data_type: t.DataType) -> TableSchema.Builder:
-            """Add a field."""
+            """Add a field.
+
+            Args:
+                name: The name.
+                data_type: The data type.
+
+            """
             self._names.append(name)
             self._types.append(data_type)
             return self
 
         def build(self) -> TableSchema:
-            """The schema."""
+            """Return the schema."""
             return TableSchema(self._names, self._types)
 
     def __init__(self, field_names: Sequence[str] = (), data_types: Sequence[t.DataType] = ()) -> None:
         if len(field_names) != len(data_types):
-            msg = f"{len(field_names)} names for {len(data_types)} types"
-            raise UserError(msg)
+            msg = f"a schema needs as many names as types, but has {len(field_names)} names and {len(data_types)} types"
+            raise InvalidArgument(msg)
         self._names, self._types = list(field_names), list(data_types)
 
     def copy(self) -> TableSchema:
-        """The same schema."""
+        """Return a copy of the schema."""
         return TableSchema(self._names, self._types)
 
     def get_field_data_types(self) -> list[t.DataType]:
-        """The types."""
+        """Return the data types of all fields."""
         return list(self._types)
 
     def get_field_data_type(self, field: int | str) -> t.DataType | None:
-        """The type of a field, None where there is none."""
+        """Return the data type of a field by name or index, or None if there is no such field."""
         if isinstance(field, str):
             return self._types[self._names.index(field)] if field in self._names else None
         return self._types[field] if 0 <= field < len(self._types) else None
 
     def get_field_count(self) -> int:
-        """How many fields there are."""
+        """Return the number of fields."""
         return len(self._names)
 
     def get_field_names(self) -> list[str]:
-        """The names."""
+        """Return the names of all fields."""
         return list(self._names)
 
     def get_field_name(self, field_index: int) -> str | None:
-        """The name of a field, None where there is none."""
+        """Return the name of a field by index, or None if there is no such field."""
         return self._names[field_index] if 0 <= field_index < len(self._names) else None
 
     def to_row_data_type(self) -> t.RowType:
-        """The schema as a row type."""
-        return t.row_of(self._names, self._types)
+        """Return the schema as a row type, which is NOT NULL."""
+        return t.row_of(self._names, self._types, null=False)
 
     @classmethod
     def builder(cls) -> TableSchema.Builder:
-        """A builder."""
+        """Return a builder."""
         return TableSchema.Builder()
 
     def __repr__(self) -> str:

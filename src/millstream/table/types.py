@@ -1,7 +1,7 @@
-"""DataTypes: the factory of all logical types, under PyFlink's names.
+"""DataTypes: the factory of SQL data types, under PyFlink's names.
 
-Promises: every type PyFlink's DataTypes makes.
-Does not know: how a type is laid out."""
+Promises: every type that PyFlink's DataTypes creates.
+Does not know: how a type is stored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from millstream.sql.types.data_types import (
 from millstream.sql.types.data_types import DayTimeIntervalType as _DayTime
 from millstream.sql.types.data_types import IntegerType as IntegralType
 from millstream.sql.types.data_types import YearMonthIntervalType as _YearMonth
-from millstream.table.type_calls import take_pyflink_calls
+from millstream.table.type_calls import accept_pyflink_parameters
 from millstream.types.row import Row, RowKind
 
 __all__ = [
@@ -84,10 +84,10 @@ __all__ = [
 
 
 class DayTimeIntervalType(_DayTime):
-    """Spans of days, hours, minutes and seconds."""
+    """The type of intervals of days, hours, minutes and seconds."""
 
     class DayTimeResolution(Enum):
-        """The units a span is made of."""
+        """The fields of a day-time interval."""
 
         DAY = 1
         DAY_TO_HOUR = 2
@@ -102,10 +102,10 @@ class DayTimeIntervalType(_DayTime):
 
 
 class YearMonthIntervalType(_YearMonth):
-    """Spans of years and months."""
+    """The type of intervals of years and months."""
 
     class YearMonthResolution(Enum):
-        """The units a span is made of."""
+        """The fields of a year-month interval."""
 
         YEAR = 1
         MONTH = 2
@@ -113,10 +113,10 @@ class YearMonthIntervalType(_YearMonth):
 
 
 class Resolution:
-    """A unit of an interval with its precision."""
+    """A unit of an interval type and its precision."""
 
     class IntervalUnit(Enum):
-        """Units."""
+        """The units of interval types."""
 
         SECOND = 1
         MINUTE = 2
@@ -130,20 +130,20 @@ class Resolution:
 
     @property
     def unit(self) -> Resolution.IntervalUnit:
-        """The unit."""
+        """Return the unit."""
         return self._unit
 
     @property
     def precision(self) -> int:
-        """The digits; -1 for the usual number."""
+        """Return the number of digits; -1 means the default."""
         return self._precision
 
     def __str__(self) -> str:
         return f"{self.unit.name}({self.precision})" if self.precision >= 0 else self.unit.name
 
 
-take_pyflink_calls(DayTimeIntervalType)
-take_pyflink_calls(YearMonthIntervalType)
+accept_pyflink_parameters(DayTimeIntervalType)
+accept_pyflink_parameters(YearMonthIntervalType)
 
 
 class ListViewType(DataType):
@@ -164,177 +164,277 @@ class MapViewType(DataType):
 
 
 class DataTypes:
-    """Makes logical types."""
+    """Create SQL data types.
+
+    Each method creates a nullable type unless `nullable` is False.
+
+    Example:
+        >>> key = DataTypes.FIELD("id", DataTypes.BIGINT(nullable=False))
+        >>> print(DataTypes.ROW([key, DataTypes.FIELD("name", DataTypes.STRING())]))
+        ROW<`id` BIGINT NOT NULL, `name` STRING>
+
+    """
 
     @staticmethod
     def NULL() -> NullType:
-        """The type of NULL."""
+        """Create the type of an untyped NULL."""
         return NullType()
 
     @staticmethod
     def CHAR(length: int, nullable: bool = True) -> CharType:
-        """Strings of a fixed length."""
+        """Create the type CHAR of strings with a fixed length.
+
+        Args:
+            length: The number of characters.
+            nullable: Whether values can be NULL.
+
+        """
         return CharType(length, null=nullable)
 
     @staticmethod
     def VARCHAR(length: int, nullable: bool = True) -> VarCharType:
-        """Strings up to a length."""
+        """Create the type VARCHAR of strings with a maximum length.
+
+        Args:
+            length: The maximum number of characters.
+            nullable: Whether values can be NULL.
+
+        """
         return VarCharType(length, null=nullable)
 
     @staticmethod
     def STRING(nullable: bool = True) -> VarCharType:
-        """Strings of any length."""
+        """Create the type STRING of strings of any length."""
         return VarCharType(t.MAX_LENGTH, null=nullable)
 
     @staticmethod
     def BOOLEAN(nullable: bool = True) -> BooleanType:
-        """TRUE and FALSE."""
+        """Create the type BOOLEAN."""
         return BooleanType(null=nullable)
 
     @staticmethod
     def BINARY(length: int, nullable: bool = True) -> BinaryType:
-        """A fixed number of bytes."""
+        """Create the type BINARY of byte strings with a fixed length.
+
+        Args:
+            length: The number of bytes.
+            nullable: Whether values can be NULL.
+
+        """
         return BinaryType(length, null=nullable)
 
     @staticmethod
     def VARBINARY(length: int, nullable: bool = True) -> VarBinaryType:
-        """Up to a number of bytes."""
+        """Create the type VARBINARY of byte strings with a maximum length.
+
+        Args:
+            length: The maximum number of bytes.
+            nullable: Whether values can be NULL.
+
+        """
         return VarBinaryType(length, null=nullable)
 
     @staticmethod
     def BYTES(nullable: bool = True) -> VarBinaryType:
-        """Any number of bytes."""
+        """Create the type BYTES of byte strings of any length."""
         return VarBinaryType(t.MAX_LENGTH, null=nullable)
 
     @staticmethod
     def DECIMAL(precision: int, scale: int, nullable: bool = True) -> DecimalType:
-        """Exact numbers."""
+        """Create the type DECIMAL of exact decimal numbers.
+
+        Args:
+            precision: The total number of digits, from 1 to 38.
+            scale: The number of digits after the decimal point.
+            nullable: Whether values can be NULL.
+
+        """
         return DecimalType(precision, scale, null=nullable)
 
     @staticmethod
     def TINYINT(nullable: bool = True) -> TinyIntType:
-        """Whole numbers of 8 bits."""
+        """Create the type TINYINT of signed integers of 8 bits."""
         return TinyIntType(null=nullable)
 
     @staticmethod
     def SMALLINT(nullable: bool = True) -> SmallIntType:
-        """Whole numbers of 16 bits."""
+        """Create the type SMALLINT of signed integers of 16 bits."""
         return SmallIntType(null=nullable)
 
     @staticmethod
     def INT(nullable: bool = True) -> IntType:
-        """Whole numbers of 32 bits."""
+        """Create the type INT of signed integers of 32 bits."""
         return IntType(null=nullable)
 
     @staticmethod
     def BIGINT(nullable: bool = True) -> BigIntType:
-        """Whole numbers of 64 bits."""
+        """Create the type BIGINT of signed integers of 64 bits."""
         return BigIntType(null=nullable)
 
     @staticmethod
     def FLOAT(nullable: bool = True) -> FloatType:
-        """Floating point numbers of 32 bits."""
+        """Create the type FLOAT of floating-point numbers of 32 bits."""
         return FloatType(null=nullable)
 
     @staticmethod
     def DOUBLE(nullable: bool = True) -> DoubleType:
-        """Floating point numbers of 64 bits."""
+        """Create the type DOUBLE of floating-point numbers of 64 bits."""
         return DoubleType(null=nullable)
 
     @staticmethod
     def DATE(nullable: bool = True) -> DateType:
-        """Days."""
+        """Create the type DATE."""
         return DateType(null=nullable)
 
     @staticmethod
     def TIME(precision: int = 0, nullable: bool = True) -> TimeType:
-        """Times of day."""
+        """Create the type TIME of times of day.
+
+        Args:
+            precision: The number of digits of fractional seconds.
+            nullable: Whether values can be NULL.
+
+        """
         return TimeType(precision, null=nullable)
 
     @staticmethod
     def TIMESTAMP(precision: int = 6, nullable: bool = True) -> TimestampType:
-        """Date and time without a zone."""
+        """Create the type TIMESTAMP of dates with time, without a time zone.
+
+        Args:
+            precision: The number of digits of fractional seconds.
+            nullable: Whether values can be NULL.
+
+        """
         return TimestampType(precision, null=nullable)
 
     @staticmethod
     def TIMESTAMP_WITH_LOCAL_TIME_ZONE(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
-        """Points in time."""
+        """Create the type TIMESTAMP_LTZ of points in time, which are displayed in the session's time zone.
+
+        Args:
+            precision: The number of digits of fractional seconds.
+            nullable: Whether values can be NULL.
+
+        """
         return LocalZonedTimestampType(precision, null=nullable)
 
     @staticmethod
     def TIMESTAMP_LTZ(precision: int = 6, nullable: bool = True) -> LocalZonedTimestampType:
-        """Points in time."""
+        """Create the type TIMESTAMP_LTZ of points in time, which are displayed in the session's time zone.
+
+        Args:
+            precision: The number of digits of fractional seconds.
+            nullable: Whether values can be NULL.
+
+        """
         return LocalZonedTimestampType(precision, null=nullable)
 
     @staticmethod
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
-        """Lists."""
+        """Create the type ARRAY of elements of one type."""
         return ArrayType(element_type, null=nullable)
 
     @staticmethod
     def LIST_VIEW(element_type: DataType) -> ListViewType:
-        """A list in an accumulator."""
+        """Create the type of a `ListView` in an accumulator."""
         return ListViewType(element_type)
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
-        """Dicts."""
+        """Create the type MAP from keys to values."""
         return MapType(key_type, value_type, null=nullable)
 
     @staticmethod
     def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
-        """A dict in an accumulator."""
+        """Create the type of a `MapView` in an accumulator."""
         return MapViewType(key_type, value_type)
 
     @staticmethod
     def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
-        """Bags."""
+        """Create the type MULTISET of elements of one type, each with a multiplicity."""
         return MultisetType(element_type, null=nullable)
 
     @staticmethod
     def ROW(row_fields: Sequence[Any] = (), nullable: bool = True) -> RowType:
-        """Named fields."""
-        fields = [f if isinstance(f, RowField) else RowField(f"f{i}", f) for i, f in enumerate(row_fields)]
+        """Create the type ROW of named fields.
+
+        Args:
+            row_fields: Fields of `DataTypes.FIELD`, or types, whose fields are named `f0`, `f1` and so on.
+            nullable: Whether values can be NULL.
+
+        """
+        fields = [
+            field if isinstance(field, RowField) else RowField(f"f{i}", field) for i, field in enumerate(row_fields)
+        ]
         return RowType(tuple(fields), null=nullable)
 
     @staticmethod
     def FIELD(name: str, data_type: DataType, description: str | None = None) -> RowField:
-        """A field of a row."""
+        """Create a field of a row type.
+
+        Args:
+            name: The name.
+            data_type: The type.
+            description: A comment on the field.
+
+        """
         return RowField(name, data_type, description)
 
     @staticmethod
     def SECOND(precision: int = 6) -> Resolution:
-        """Seconds, in an interval."""
+        """Create the unit SECOND of an interval type.
+
+        Args:
+            precision: The number of digits of fractional seconds.
+
+        """
         return Resolution(Resolution.IntervalUnit.SECOND, precision)
 
     @staticmethod
     def MINUTE() -> Resolution:
-        """Minutes, in an interval."""
+        """Create the unit MINUTE of an interval type."""
         return Resolution(Resolution.IntervalUnit.MINUTE)
 
     @staticmethod
     def HOUR() -> Resolution:
-        """Hours, in an interval."""
+        """Create the unit HOUR of an interval type."""
         return Resolution(Resolution.IntervalUnit.HOUR)
 
     @staticmethod
     def DAY(precision: int = 2) -> Resolution:
-        """Days, in an interval."""
+        """Create the unit DAY of an interval type.
+
+        Args:
+            precision: The number of digits of the days.
+
+        """
         return Resolution(Resolution.IntervalUnit.DAY, precision)
 
     @staticmethod
     def MONTH() -> Resolution:
-        """Months, in an interval."""
+        """Create the unit MONTH of an interval type."""
         return Resolution(Resolution.IntervalUnit.MONTH)
 
     @staticmethod
     def YEAR(precision: int = 2) -> Resolution:
-        """Years, in an interval."""
+        """Create the unit YEAR of an interval type.
+
+        Args:
+            precision: The number of digits of the years.
+
+        """
         return Resolution(Resolution.IntervalUnit.YEAR, precision)
 
     @staticmethod
     def INTERVAL(upper_resolution: Resolution, lower_resolution: Resolution | None = None) -> DataType:
-        """Spans of time."""
+        """Create an interval type, such as INTERVAL DAY TO SECOND.
+
+        Args:
+            upper_resolution: The largest unit.
+            lower_resolution: The smallest unit; by default the same.
+
+        """
         unit = upper_resolution.unit.name
         name = unit if lower_resolution is None else f"{unit} TO {lower_resolution.unit.name}"
         precision = max(upper_resolution.precision, 2)

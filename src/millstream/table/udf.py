@@ -1,6 +1,6 @@
-"""User-defined functions: udf, udtf, udaf, udtaf, and the classes they are written as.
+"""User-defined functions: udf, udtf, udaf, udtaf, and the classes that users extend.
 
-Promises: PyFlink's decorators, classes and parameters; types may be DataTypes or their text.
+Promises: PyFlink's decorators, classes and parameters. A type is a DataType or its SQL text.
 Does not know: how functions are called."""
 
 from __future__ import annotations
@@ -8,23 +8,17 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from millstream.errors import UserError
-from millstream.sql.columns import scalar_value
+from millstream.errors import InvalidArgument, InvalidArgumentType, UserError
 from millstream.sql.functions.function_context import FunctionContext
 from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
 from millstream.sql.syntax import parse_type
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import node
-from millstream.types.row import Row
+from millstream.table.expression.terms import to_node
 
 __all__ = [
     "AggregateFunction",
@@ -42,119 +36,170 @@ __all__ = [
 ]
 
 
-class UserDefinedFunction(abc.ABC):  # noqa: B024 - its kinds have the methods that matter
-    """What all functions have in common."""
+class UserDefinedFunction(abc.ABC):  # noqa: B024 - the abstract methods are in the subclasses
+    """The base class of user-defined functions, with their lifecycle methods."""
 
     def open(self, function_context: FunctionContext) -> None:
-        """Called before the first row."""
+        """Initialize the function; it is called once in each subtask before the first row.
+
+        Args:
+            function_context: Metrics and job parameters.
+
+        """
 
     def close(self) -> None:
-        """Called after the last row."""
+        """Release resources; it is called once in each subtask after the last row."""
 
     def is_deterministic(self) -> bool:
-        """Whether equal arguments always give equal results."""
+        """Return whether equal arguments always give equal results; override it if they do not."""
         return True
 
 
 class ScalarFunction(UserDefinedFunction):
-    """One value for one row."""
+    """A function that maps the arguments of a row to one value.
+
+    Example:
+        >>> from millstream.table import DataTypes, ScalarFunction
+        >>> from millstream.table.udf import udf
+        >>> class Double(ScalarFunction):
+        ...     def eval(self, value):
+        ...         return 2 * value
+        >>> double = udf(Double(), result_type=DataTypes.BIGINT())
+
+    """
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value for the arguments of one row."""
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """One value for one row, awaited."""
+    """A scalar function with an asynchronous `eval`, which is called for many rows concurrently."""
 
     @abc.abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """The value."""
+        """Return the value for the arguments of one row."""
 
 
 class TableFunction(UserDefinedFunction):
-    """Any number of rows for one row."""
+    """A function that maps the arguments of a row to any number of rows."""
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
-        """The rows."""
+        """Return or yield the rows: a `Row`, a tuple, or a value if there is one result column."""
 
 
 class AsyncTableFunction(UserDefinedFunction):
-    """Any number of rows for one row, awaited; Flink has it for Java only."""
+    """A table function with an asynchronous `eval`, which is called for many rows concurrently.
+
+    PyFlink does not have this class; Flink has it in Java.
+    """
 
     @abc.abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """The rows, returned together or yielded."""
+        """Return the rows in a list, or yield them from an asynchronous generator."""
+
+
+class MethodMissing(UserError, RuntimeError):
+    """An aggregate function lacks a method that the query needs."""
 
 
 class ImperativeAggregateFunction(UserDefinedFunction):
-    """Many rows become one accumulator."""
+    """The base class of functions that aggregate rows in an accumulator."""
 
     @abc.abstractmethod
     def create_accumulator(self) -> Any:
-        """The accumulator of nothing."""
+        """Return the accumulator of a group without rows."""
 
     @abc.abstractmethod
     def accumulate(self, accumulator: Any, *args: Any) -> None:
-        """Take a row in."""
+        """Add the arguments of a row to the accumulator, which is changed in place."""
 
     def retract(self, accumulator: Any, *args: Any) -> None:
-        """Take a row back."""
-        msg = f"{type(self).__name__} has no retract method, but rows are taken back here"
-        raise UserError(msg, hint="write retract, the opposite of accumulate")
+        """Remove the arguments of a row that was accumulated before; needed if the input has updates.
+
+        Raises:
+            UserError: Unless it is overridden.
+
+        """
+        msg = f"{type(self).__name__} has no retract method, but its input has updates or deletes"
+        raise MethodMissing(msg, hint="implement retract, the inverse of accumulate")
 
     def merge(self, accumulator: Any, accumulators: Any) -> None:
-        """Take other accumulators in."""
-        msg = f"{type(self).__name__} has no merge method, but accumulators are merged here"
-        raise UserError(msg, hint="write merge")
+        """Add other accumulators to an accumulator; needed for session windows and two-phase aggregation.
+
+        Raises:
+            UserError: Unless it is overridden.
+
+        """
+        msg = f"{type(self).__name__} has no merge method, but the query merges accumulators"
+        raise MethodMissing(msg, hint="implement merge")
 
     def get_result_type(self) -> Any:
-        """The type of the result."""
-        msg = f"{type(self).__name__} does not say what type its result has"
-        raise UserError(msg, hint="write get_result_type, or give result_type")
+        """Return the data type of the result; needed if `result_type` is not given to `udaf` or `udtaf`.
+
+        Raises:
+            UserError: Unless it is overridden.
+
+        """
+        msg = f"{type(self).__name__} has no result type"
+        raise MethodMissing(msg, hint="implement get_result_type, or give result_type")
 
     def get_accumulator_type(self) -> Any:
-        """The type of the accumulator."""
+        """Return the data type of the accumulator; None if it is pickled."""
         return None
 
 
 class AggregateFunction(ImperativeAggregateFunction):
-    """Many rows become one value."""
+    """A function that aggregates rows to one value.
+
+    Example:
+        >>> from millstream.table import AggregateFunction, DataTypes
+        >>> from millstream.table.udf import udaf
+        >>> class Total(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return [0]
+        ...     def accumulate(self, accumulator, value):
+        ...         accumulator[0] += value
+        ...     def get_value(self, accumulator):
+        ...         return accumulator[0]
+        >>> total = udaf(Total(), result_type=DataTypes.BIGINT())
+
+    """
 
     @abc.abstractmethod
     def get_value(self, accumulator: Any) -> Any:
-        """The value."""
+        """Return the result for an accumulator."""
 
 
 class TableAggregateFunction(ImperativeAggregateFunction):
-    """Many rows become several."""
+    """A function that aggregates rows to any number of rows."""
 
     @abc.abstractmethod
     def emit_value(self, accumulator: Any) -> Any:
-        """The rows."""
+        """Yield the result rows for an accumulator."""
 
 
-def as_type(given: Any) -> t.DataType:
-    """A type, or the text of one."""
-    if isinstance(given, t.DataType):
-        return given
-    if isinstance(given, str):
-        return parse_type(given)
-    msg = f"{given!r} is not a data type"
-    raise UserError(msg, hint="use DataTypes.BIGINT() or 'BIGINT'")
+def to_data_type(data_type: Any) -> t.DataType:
+    """Return a data type that is given as such or as SQL text."""
+    if isinstance(data_type, t.DataType):
+        return data_type
+    if isinstance(data_type, str):
+        return parse_type(data_type)
+    msg = f"{data_type!r} is not a data type"
+    raise InvalidArgumentType(msg, hint="use DataTypes.BIGINT() or 'BIGINT'")
 
 
-def _as_types(given: Any) -> tuple[t.DataType, ...] | None:
-    if given is None:
+def _to_data_types(data_types: Any) -> tuple[t.DataType, ...] | None:
+    if data_types is None:
         return None
-    if isinstance(given, str | t.DataType):
-        given = [given]
-    return tuple(as_type(each) for each in given)
+    if isinstance(data_types, str | t.DataType):
+        data_types = [data_types]
+    return tuple(to_data_type(data_type) for data_type in data_types)
 
 
 class _Wrapper:
-    """A function that can be called with expressions, or registered under a name."""
+    """A user-defined function that is called with expressions or registered under a name."""
 
     def __init__(self, function: UserFunction) -> None:
         self._user = function
@@ -162,34 +207,34 @@ class _Wrapper:
         functools.update_wrapper(self, function.function, updated=())
 
     def __call__(self, *args: Any) -> Expression:
-        found = Expression(s.Call(0, self._user.name, tuple(map(node, args)), user=self._user))
-        return found.alias(*self._aliases) if self._aliases else found
+        call = Expression(s.Call(0, self._user.name, tuple(map(to_node, args)), user=self._user))
+        return call.alias(*self._aliases) if self._aliases else call
 
     def alias(self, *alias_names: str) -> _Wrapper:
-        """The same with names for its results."""
-        made = type(self)(self._user)
-        made._aliases = alias_names
-        return made
+        """Return the function with names for its result columns."""
+        renamed = type(self)(self._user)
+        renamed._aliases = alias_names
+        return renamed
 
 
 class UserDefinedScalarFunctionWrapper(_Wrapper):
-    """What udf() makes."""
+    """The result of `udf` for a function."""
 
 
 class UserDefinedAsyncScalarFunctionWrapper(_Wrapper):
-    """What udf() makes of an async function."""
+    """The result of `udf` for an asynchronous function."""
 
 
 class UserDefinedTableFunctionWrapper(_Wrapper):
-    """What udtf() makes."""
+    """The result of `udtf`."""
 
 
 class UserDefinedAggregateFunctionWrapper(_Wrapper):
-    """What udaf() and udtaf() make."""
+    """The result of `udaf` and `udtaf`."""
 
 
-def _instance(f: Any) -> Any:
-    """A function class stands for an instance of it."""
+def _instantiate(f: Any) -> Any:
+    """Return an instance if `f` is a function class, else `f`."""
     return f() if isinstance(f, type) and issubclass(f, UserDefinedFunction) else f
 
 
@@ -197,9 +242,9 @@ def _name(f: Any, name: str | None) -> str:
     return name or getattr(f, "__name__", None) or type(f).__name__
 
 
-def _made(
+def _create_function(
     f: Any,
-    kind: str,
+    function_kind: str,
     result: Any,
     inputs: Any,
     name: str | None,
@@ -209,29 +254,31 @@ def _made(
 ) -> UserFunction:
     if not callable(f) and not isinstance(f, UserDefinedFunction):
         msg = f"{f!r} is not a function"
-        raise UserError(msg, hint="give a function, or an instance of ScalarFunction or its kin")
+        raise InvalidArgumentType(msg, hint="give a Python function, or an instance of a class such as ScalarFunction")
     if func_type not in ("general", "pandas", "arrow"):
         msg = f"func_type must be general, pandas or arrow, not {func_type!r}"
-        raise UserError(msg)
+        raise InvalidArgument(msg)
     return UserFunction(
         _name(f, name),
-        kind,
+        function_kind,
         f,
         result,
-        _as_types(inputs),
+        _to_data_types(inputs),
         pandas=func_type == "pandas",
         arrow=func_type == "arrow",
-        deterministic=_deterministic(f, deterministic),
+        deterministic=_is_deterministic(f, deterministic),
         accumulator_type=accumulator,
     )
 
 
-def _deterministic(f: Any, said: bool | None) -> bool:
-    known = f.is_deterministic() if isinstance(f, UserDefinedFunction) else None
-    if said is not None and known is not None and said != known:
-        msg = f"'{_name(f, None)}' says deterministic={known} itself, but deterministic={said} was given"
-        raise UserError(msg, hint="say it in one place")
-    return bool(said if said is not None else True if known is None else known)
+def _is_deterministic(f: Any, argument: bool | None) -> bool:
+    declared = f.is_deterministic() if isinstance(f, UserDefinedFunction) else None
+    if argument is not None and declared is not None and argument != declared:
+        msg = (
+            f"is_deterministic() of '{_name(f, None)}' returns {declared}, but the argument is deterministic={argument}"
+        )
+        raise InvalidArgument(msg, hint="remove one of the two declarations")
+    return bool(argument if argument is not None else True if declared is None else declared)
 
 
 def udf(
@@ -242,7 +289,34 @@ def udf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A scalar function; also a decorator."""
+    """Create a scalar function; also a decorator.
+
+    Args:
+        f: A Python function, an asynchronous function, or an instance of `ScalarFunction` or `AsyncScalarFunction`.
+        input_types: The types of the arguments, if they are to be checked and converted.
+        result_type: The type of the result; required.
+        deterministic: Whether equal arguments always give equal results; the default is True.
+        name: The name of the function in plans; by default the name of `f`.
+        func_type: `general` calls the function for each row. `pandas` calls it for each batch, with a Series for each
+            argument, a DataFrame for an argument of type ROW, and the value of a literal. `arrow` calls it with an
+            Arrow array for each argument.
+
+    Returns:
+        A function that is called with expressions or registered under a name.
+
+    Raises:
+        UserError: If `result_type` is missing, or an asynchronous function has another `func_type` than `general`.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.expressions import col
+        >>> @udf(result_type=DataTypes.BIGINT())
+        ... def double(value):
+        ...     return 2 * value
+        >>> double(col("amount"))
+        double(amount)
+
+    """
     if f is None:
         return functools.partial(
             udf,
@@ -254,15 +328,15 @@ def udf(
         )
     if result_type is None:
         msg = f"udf '{_name(f, name)}' needs a result_type"
-        raise UserError(msg, hint="as in @udf(result_type=DataTypes.BIGINT())")
-    f = _instance(f)
-    made = _made(f, SCALAR, as_type(result_type), input_types, name, func_type, deterministic)
+        raise InvalidArgumentType(msg, hint="as in @udf(result_type=DataTypes.BIGINT())")
+    f = _instantiate(f)
+    function = _create_function(f, SCALAR, to_data_type(result_type), input_types, name, func_type, deterministic)
     if not inspect.iscoroutinefunction(getattr(f, "eval", f)):
-        return UserDefinedScalarFunctionWrapper(made)
+        return UserDefinedScalarFunctionWrapper(function)
     if func_type != "general":
-        msg = f"'{made.name}' is asynchronous, so it takes single rows: func_type {func_type!r} is not possible"
-        raise UserError(msg, hint="leave func_type out")
-    return UserDefinedAsyncScalarFunctionWrapper(replace(made, asynchronous=True))
+        msg = f"'{function.name}' is asynchronous and is called with single rows, so func_type cannot be {func_type!r}"
+        raise InvalidArgument(msg, hint="remove func_type")
+    return UserDefinedAsyncScalarFunctionWrapper(replace(function, asynchronous=True))
 
 
 def udtf(
@@ -272,76 +346,40 @@ def udtf(
     deterministic: bool | None = None,
     name: str | None = None,
 ) -> Any:
-    """A table function; also a decorator. An asynchronous one is called for many rows at once."""
+    """Create a table function; also a decorator.
+
+    Args:
+        f: A Python function, an asynchronous function or generator, or an instance of `TableFunction` or
+            `AsyncTableFunction`.
+        input_types: The types of the arguments, if they are to be checked and converted.
+        result_types: The types of the result columns, or one row type; required.
+        deterministic: Whether equal arguments always give equal results; the default is True.
+        name: The name of the function in plans; by default the name of `f`.
+
+    Returns:
+        A function for `Table.join_lateral` and `Table.flat_map`, which can also be registered under a name.
+
+    Raises:
+        UserError: If `result_types` is missing.
+
+    """
     if f is None:
         return functools.partial(
             udtf, input_types=input_types, result_types=result_types, deterministic=deterministic, name=name
         )
-    f = _instance(f)
+    f = _instantiate(f)
     if result_types is None:
         msg = f"udtf '{_name(f, name)}' needs result_types"
-        raise UserError(msg, hint="as in @udtf(result_types=[DataTypes.STRING()])")
-    kinds = _as_types(result_types) or ()
-    if len(kinds) == 1 and isinstance(kinds[0], t.RowType):
-        row = kinds[0]
+        raise InvalidArgumentType(msg, hint="as in @udtf(result_types=[DataTypes.STRING()])")
+    column_types = _to_data_types(result_types) or ()
+    if len(column_types) == 1 and isinstance(column_types[0], t.RowType):
+        row = column_types[0]
     else:
-        row = t.row_of([f"f{i}" for i in range(len(kinds))], kinds)
-    made = _made(f, TABLE, row, input_types, name, "general", deterministic)
+        row = t.row_of([f"f{i}" for i in range(len(column_types))], column_types)
+    function = _create_function(f, TABLE, row, input_types, name, "general", deterministic)
     evaluate = getattr(f, "eval", f)
-    waits = inspect.iscoroutinefunction(evaluate) or inspect.isasyncgenfunction(evaluate)
-    return UserDefinedTableFunctionWrapper(replace(made, asynchronous=True) if waits else made)
-
-
-class _Folded(AggregateFunction):
-    """An aggregate of all values at once: a function of Series, or of Arrow arrays."""
-
-    def __init__(self, function: Any, func_type: str) -> None:
-        self._function, self._func_type = function, func_type
-        self.__name__ = _name(function, None)
-
-    def open(self, function_context: FunctionContext) -> None:
-        """As the function opens."""
-        if hasattr(self._function, "open"):
-            self._function.open(function_context)
-
-    def close(self) -> None:
-        """As the function closes."""
-        if hasattr(self._function, "close"):
-            self._function.close()
-
-    def create_accumulator(self) -> Any:
-        """No rows."""
-        return []
-
-    def accumulate(self, accumulator: Any, *args: Any) -> None:
-        """One more row."""
-        accumulator.append(args)
-
-    def retract(self, accumulator: Any, *args: Any) -> None:
-        """One row less."""
-        accumulator.remove(args)
-
-    def merge(self, accumulator: Any, accumulators: Any) -> None:
-        """The rows of all."""
-        for each in accumulators:
-            accumulator.extend(each)
-
-    def get_value(self, accumulator: Any) -> Any:
-        """What the function says of all rows."""
-        call = self._function.eval if hasattr(self._function, "eval") else self._function
-        columns = [list(column) for column in zip(*accumulator, strict=True)]
-        if self._func_type == "arrow":
-            result = call(*map(pa.array, columns))
-            return scalar_value(result) if isinstance(result, pa.Scalar) else result
-        result = call(*(_series(column) for column in columns))
-        return result.item() if isinstance(result, np.generic) else result
-
-
-def _series(values: list[Any]) -> Any:
-    """A column as a pandas Series, numbers with missing ones among them as floats."""
-    import pandas as pd
-
-    return pd.Series(values) if any(isinstance(v, Row | dict) for v in values) else pa.array(values).to_pandas()
+    is_asynchronous = inspect.iscoroutinefunction(evaluate) or inspect.isasyncgenfunction(evaluate)
+    return UserDefinedTableFunctionWrapper(replace(function, asynchronous=True) if is_asynchronous else function)
 
 
 def udaf(
@@ -353,22 +391,45 @@ def udaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """An aggregate function; also a decorator."""
+    """Create an aggregate function; also a decorator.
+
+    Args:
+        f: An instance of `AggregateFunction`, or with `func_type` `pandas` or `arrow` a function of whole columns. With
+            these types, `accumulate` of an `AggregateFunction` is called once for each result, with whole columns.
+        input_types: The types of the arguments, if they are to be checked and converted.
+        result_type: The type of the result; by default that of `get_result_type`.
+        accumulator_type: The type of the accumulator; by default that of `get_accumulator_type`.
+        deterministic: Whether equal arguments always give equal results; the default is True.
+        name: The name of the function in plans; by default the name of `f`.
+        func_type: `general`; `pandas` for arguments that are Series, and DataFrames for rows; `arrow` for Arrow arrays.
+
+    Returns:
+        A function that is called with expressions or registered under a name.
+
+    Raises:
+        UserError: If the result type is unknown, or a plain function has the `func_type` `general`.
+
+    """
     if f is None:
         return functools.partial(
             udaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
             deterministic=deterministic, name=name, func_type=func_type,
         )  # fmt: skip
-    f = _instance(f)
+    f = _instantiate(f)
     result = f.get_result_type() if result_type is None and isinstance(f, AggregateFunction) else result_type
     if result is None:
         msg = f"udaf '{_name(f, name)}' needs a result_type"
-        raise UserError(msg)
-    function = f if isinstance(f, AggregateFunction) else _Folded(f, func_type)
-    kind = f.get_accumulator_type() if accumulator_type is None and function is f else accumulator_type
-    held = None if kind is None else as_type(kind)
-    made = _made(function, AGGREGATE, as_type(result), input_types, _name(f, name), "general", deterministic, held)
-    return UserDefinedAggregateFunctionWrapper(made)
+        raise InvalidArgumentType(msg, hint="as in @udaf(result_type=DataTypes.BIGINT(), func_type='pandas')")
+    if func_type == "general" and not isinstance(f, AggregateFunction):
+        msg = f"udaf '{_name(f, name)}' needs an AggregateFunction, not a function of single rows"
+        raise InvalidArgumentType(msg, hint="write a class with accumulate and get_value, or set func_type")
+    is_general = func_type == "general" and accumulator_type is None
+    declared = f.get_accumulator_type() if is_general else accumulator_type
+    accumulator = None if declared is None else to_data_type(declared)
+    function = _create_function(
+        f, AGGREGATE, to_data_type(result), input_types, name, func_type, deterministic, accumulator
+    )
+    return UserDefinedAggregateFunctionWrapper(function)
 
 
 def udtaf(
@@ -380,40 +441,54 @@ def udtaf(
     name: str | None = None,
     func_type: str = "general",
 ) -> Any:
-    """A table aggregate function; also a decorator."""
+    """Create a table aggregate function; also a decorator.
+
+    Args:
+        f: An instance of `TableAggregateFunction`.
+        input_types: The types of the arguments, if they are to be checked and converted.
+        result_type: The row type of the results; by default that of `get_result_type`.
+        accumulator_type: The type of the accumulator; by default that of `get_accumulator_type`.
+        deterministic: Whether equal arguments always give equal results; the default is True.
+        name: The name of the function in plans; by default the name of `f`.
+        func_type: Only `general` is possible.
+
+    Returns:
+        A function for `flat_aggregate`, which can also be registered under a name.
+
+    Raises:
+        UserError: If `f` is not a `TableAggregateFunction`, or its result type is unknown.
+
+    """
     if f is None:
         return functools.partial(
             udtaf, input_types=input_types, result_type=result_type, accumulator_type=accumulator_type,
             deterministic=deterministic, name=name, func_type=func_type,
         )  # fmt: skip
-    f = _instance(f)
+    f = _instantiate(f)
     if not isinstance(f, TableAggregateFunction):
-        msg = f"udtaf takes a TableAggregateFunction, not {f!r}"
-        raise UserError(msg, hint="write a class with create_accumulator, accumulate and emit_value")
+        msg = f"udtaf needs a TableAggregateFunction, not {f!r}"
+        raise InvalidArgumentType(msg, hint="write a class with create_accumulator, accumulate and emit_value")
     if func_type != "general":
-        msg = f"a table aggregate function takes single rows, func_type {func_type!r} is not possible"
-        raise UserError(msg, hint="leave func_type out")
-    result = as_type(f.get_result_type() if result_type is None else result_type)
+        msg = f"a table aggregate function is called with single rows, so func_type cannot be {func_type!r}"
+        raise InvalidArgument(msg, hint="remove func_type")
+    result = to_data_type(f.get_result_type() if result_type is None else result_type)
     row = result if isinstance(result, t.RowType) else t.row_of(["f0"], [result])
-    kind = f.get_accumulator_type() if accumulator_type is None else accumulator_type
-    held = None if kind is None else as_type(kind)
-    made = _made(f, TABLE_AGGREGATE, row, input_types, name, func_type, deterministic, held)
-    return UserDefinedAggregateFunctionWrapper(made)
+    declared = f.get_accumulator_type() if accumulator_type is None else accumulator_type
+    accumulator = None if declared is None else to_data_type(declared)
+    user_function = _create_function(f, TABLE_AGGREGATE, row, input_types, name, func_type, deterministic, accumulator)
+    return UserDefinedAggregateFunctionWrapper(user_function)
 
 
-def user_function(name: str, given: Any) -> UserFunction:
-    """A function to be registered: what udf() and its kin made, or an instance of their classes."""
-    if isinstance(given, _Wrapper):
-        return given._user
-    if isinstance(given, UserFunction):
-        return given
-    given = _instance(given)
-    if isinstance(given, AggregateFunction | TableAggregateFunction):
-        maker = udaf if isinstance(given, AggregateFunction) else udtaf
-        found: UserFunction = maker(given, name=name)._user
-        return found
-    msg = f"'{name}' is not a function that can be registered: {given!r}"
-    raise UserError(msg, hint="wrap it with udf(), udtf() or udaf(), which say its types")
-
-
-Types = Sequence[t.DataType]
+def to_user_function(name: str, function: Any) -> UserFunction:
+    """Return the function to register for a result of udf() and the like, or for an aggregate function object."""
+    if isinstance(function, _Wrapper):
+        return function._user
+    if isinstance(function, UserFunction):
+        return function
+    function = _instantiate(function)
+    if isinstance(function, AggregateFunction | TableAggregateFunction):
+        wrap = udaf if isinstance(function, AggregateFunction) else udtaf
+        user_function: UserFunction = wrap(function, name=name)._user
+        return user_function
+    msg = f"'{name}' is not a function that can be registered: {function!r}"
+    raise InvalidArgumentType(msg, hint="wrap it with udf(), udtf(), udaf() or udtaf(), which declare its types")

@@ -10,7 +10,7 @@ from typing import Any
 
 from millstream.sql.syntax import tree as s
 from millstream.table.expression import Expression
-from millstream.table.expression.terms import node
+from millstream.table.expression.terms import to_node
 
 __all__ = [
     "GroupWindow",
@@ -34,101 +34,204 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class GroupWindow:
-    """A window to group by, under a name."""
+    """A group window with its alias.
 
-    kind: str
+    Attributes:
+        function_name: The group window function of SQL: TUMBLE, HOP or SESSION.
+        sizes: The arguments of the function after the time attribute.
+        time: The time attribute.
+        name: The alias of the window.
+
+    """
+
+    function_name: str
     sizes: tuple[s.Expr, ...]
     time: s.Expr | None = None
     name: str = "w"
 
     def call(self) -> s.Call:
-        """The window as SQL's GROUP BY has it."""
+        """Return the call of the window function for GROUP BY."""
         assert self.time is not None
-        return s.Call(0, self.kind, (self.time, *self.sizes))
+        return s.Call(0, self.function_name, (self.time, *self.sizes))
 
 
-def _name(given: Any) -> str:
-    return given._node.parts[-1] if isinstance(given, Expression) and isinstance(given._node, s.Name) else str(given)
+def _name(alias: Any) -> str:
+    return alias._node.parts[-1] if isinstance(alias, Expression) and isinstance(alias._node, s.Name) else str(alias)
 
 
 class TumbleWithSizeOnTime(GroupWindow):
-    """A tumbling window that needs a name."""
+    """A tumbling window with size and time attribute; the alias is missing."""
 
     def alias(self, alias: Any) -> GroupWindow:
-        """Name the window."""
-        return GroupWindow(self.kind, self.sizes, self.time, _name(alias))
+        """Set the alias by which `group_by` and `select` refer to the window.
+
+        Args:
+            alias: A name, or a column expression with this name.
+
+        Returns:
+            The complete window, for `Table.window`.
+
+        """
+        return GroupWindow(self.function_name, self.sizes, self.time, _name(alias))
 
 
 class TumbleWithSize(GroupWindow):
-    """A tumbling window that needs a time."""
+    """A tumbling window with size; the time attribute is missing."""
 
     def on(self, time_field: Any) -> TumbleWithSizeOnTime:
-        """The time attribute."""
-        return TumbleWithSizeOnTime(self.kind, self.sizes, node(time_field))
+        """Set the time attribute by which rows are assigned to windows.
+
+        Args:
+            time_field: A column that is an event-time or processing-time attribute.
+
+        Returns:
+            The window, which needs an alias next.
+
+        """
+        return TumbleWithSizeOnTime(self.function_name, self.sizes, to_node(time_field))
 
 
 class Tumble:
-    """Windows one after the other."""
+    """Build tumbling windows: windows of a fixed size that do not overlap.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Tumble.over(lit(10).minutes).on(col("rowtime")).alias("w").name
+        'w'
+
+    """
 
     @staticmethod
     def over(size: Expression) -> TumbleWithSize:
-        """How long each is."""
-        return TumbleWithSize("TUMBLE", (node(size),))
+        """Start a tumbling window.
+
+        Args:
+            size: The size of the windows, as in `lit(10).minutes`, or a number of rows, as in `row_interval(10)`.
+
+        Returns:
+            The window, which needs a time attribute next.
+
+        """
+        return TumbleWithSize("TUMBLE", (to_node(size),))
 
 
 class SlideWithSizeAndSlideOnTime(TumbleWithSizeOnTime):
-    """A sliding window that needs a name."""
+    """A sliding window with size, slide and time attribute; the alias is missing."""
 
 
 class SlideWithSizeAndSlide(GroupWindow):
-    """A sliding window that needs a time."""
+    """A sliding window with size and slide; the time attribute is missing."""
 
     def on(self, time_field: Any) -> SlideWithSizeAndSlideOnTime:
-        """The time attribute."""
-        return SlideWithSizeAndSlideOnTime(self.kind, self.sizes, node(time_field))
+        """Set the time attribute by which rows are assigned to windows.
+
+        Args:
+            time_field: A column that is an event-time or processing-time attribute.
+
+        Returns:
+            The window, which needs an alias next.
+
+        """
+        return SlideWithSizeAndSlideOnTime(self.function_name, self.sizes, to_node(time_field))
 
 
 class SlideWithSize(GroupWindow):
-    """A sliding window that needs a slide."""
+    """A sliding window with size; the slide is missing."""
 
     def every(self, slide: Expression) -> SlideWithSizeAndSlide:
-        """How far one begins behind the other."""
-        return SlideWithSizeAndSlide("HOP", (node(slide), *self.sizes))
+        """Set the slide, which is the interval between the starts of two windows.
+
+        Args:
+            slide: An interval. If it is shorter than the size, windows overlap and a row belongs to several.
+
+        Returns:
+            The window, which needs a time attribute next.
+
+        """
+        return SlideWithSizeAndSlide("HOP", (to_node(slide), *self.sizes))
 
 
 class Slide:
-    """Windows that overlap."""
+    """Build sliding windows: windows of a fixed size that start at a fixed interval.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("rowtime")).alias("w").name
+        'w'
+
+    """
 
     @staticmethod
     def over(size: Expression) -> SlideWithSize:
-        """How long each is."""
-        return SlideWithSize("HOP", (node(size),))
+        """Start a sliding window.
+
+        Args:
+            size: The size of the windows, as in `lit(10).minutes`, or a number of rows, as in `row_interval(10)`.
+
+        Returns:
+            The window, which needs a slide next.
+
+        """
+        return SlideWithSize("HOP", (to_node(size),))
 
 
 class SessionWithGapOnTime(TumbleWithSizeOnTime):
-    """A session window that needs a name."""
+    """A session window with gap and time attribute; the alias is missing."""
 
 
 class SessionWithGap(GroupWindow):
-    """A session window that needs a time."""
+    """A session window with gap; the time attribute is missing."""
 
     def on(self, time_field: Any) -> SessionWithGapOnTime:
-        """The time attribute."""
-        return SessionWithGapOnTime(self.kind, self.sizes, node(time_field))
+        """Set the time attribute by which rows are assigned to sessions.
+
+        Args:
+            time_field: A column that is an event-time or processing-time attribute.
+
+        Returns:
+            The window, which needs an alias next.
+
+        """
+        return SessionWithGapOnTime(self.function_name, self.sizes, to_node(time_field))
 
 
 class Session:
-    """Windows that silence ends."""
+    """Build session windows: a session ends when no row arrives for the length of its gap.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Session.with_gap(lit(30).seconds).on(col("rowtime")).alias("w").name
+        'w'
+
+    """
 
     @staticmethod
     def with_gap(gap: Expression) -> SessionWithGap:
-        """How long the silence is."""
-        return SessionWithGap("SESSION", (node(gap),))
+        """Start a session window.
+
+        Args:
+            gap: The inactivity that ends a session, as in `lit(30).seconds`.
+
+        Returns:
+            The window, which needs a time attribute next.
+
+        """
+        return SessionWithGap("SESSION", (to_node(gap),))
 
 
 @dataclass(frozen=True, eq=False)
 class OverWindow:
-    """A frame of rows before each row, under a name."""
+    """An over window with its alias: for each row, a range of rows before it.
+
+    Attributes:
+        partition: The PARTITION BY expressions.
+        order: The time attribute of ORDER BY.
+        rows: Whether the frame counts rows (ROWS) or measures time (RANGE).
+        lower: Where the frame begins.
+        upper: Where the frame ends.
+        name: The alias of the window.
+
+    """
 
     partition: tuple[s.Expr, ...] = ()
     order: s.Expr | None = None
@@ -138,65 +241,131 @@ class OverWindow:
     name: str = "w"
 
     def spec(self) -> s.WindowSpec:
-        """The window as SQL's OVER has it."""
+        """Return the window specification for an OVER clause."""
         order = () if self.order is None else (s.OrderItem(0, self.order),)
         return s.WindowSpec(0, None, self.partition, order, self.rows, self.lower, self.upper)
 
 
-def _bound(given: Any, side: int) -> tuple[s.FrameBound, bool]:
-    expr = node(given)
+def _frame_bound(bound: Any, side: int) -> tuple[s.FrameBound, bool]:
+    """Return a bound of a frame, and whether it counts rows."""
+    expr = to_node(bound)
     match expr:
         case s.Symbol(word=word):
-            kind = "CURRENT" if word.startswith("CURRENT") else "UNBOUNDED"
-            return s.FrameBound(0, kind, side), word.endswith("ROW")
+            bound_type = "CURRENT" if word.startswith("CURRENT") else "UNBOUNDED"
+            return s.FrameBound(0, bound_type, side), word.endswith("ROW")
         case s.Call(name="$ROWS", args=(count,)):
             return s.FrameBound(0, "OFFSET", side, count), True
     return s.FrameBound(0, "OFFSET", side, expr), False
 
 
 class OverWindowPartitionedOrderedPreceding(OverWindow):
-    """An over window that needs a name."""
+    """An over window with the lower bound of its frame; the alias is missing."""
 
     def alias(self, alias: Any) -> OverWindow:
-        """Name the window."""
+        """Set the alias by which `Expression.over` refers to the window.
+
+        Args:
+            alias: A name, or a column expression with this name.
+
+        Returns:
+            The complete window, for `Table.over_window`.
+
+        """
         return replace(self, name=_name(alias))
 
     def following(self, following: Any) -> OverWindowPartitionedOrderedPreceding:
-        """Where the frame ends."""
-        bound, _ = _bound(following, 1)
+        """Set the upper bound of the frame; the default is the current row.
+
+        Args:
+            following: `CURRENT_ROW` or `CURRENT_RANGE`.
+
+        Returns:
+            The window, which needs an alias next.
+
+        """
+        bound, _ = _frame_bound(following, 1)
         return replace(self, upper=bound)
 
 
 class OverWindowPartitionedOrdered(OverWindow):
-    """An over window that needs a frame or a name."""
+    """An over window with a time attribute; the frame and the alias are missing."""
 
     def alias(self, alias: Any) -> OverWindow:
-        """Name the window."""
+        """Set the alias by which `Expression.over` refers to the window.
+
+        Args:
+            alias: A name, or a column expression with this name.
+
+        Returns:
+            The complete window, for `Table.over_window`.
+
+        """
         return replace(self, name=_name(alias))
 
     def preceding(self, preceding: Any) -> OverWindowPartitionedOrderedPreceding:
-        """Where the frame begins."""
-        bound, rows = _bound(preceding, -1)
+        """Set the lower bound of the frame.
+
+        Args:
+            preceding: `UNBOUNDED_ROW`, `UNBOUNDED_RANGE`, a number of rows as in `row_interval(3)`, or an interval of
+                time.
+
+        Returns:
+            The window, which needs an alias next.
+
+        """
+        bound, rows = _frame_bound(preceding, -1)
         return OverWindowPartitionedOrderedPreceding(self.partition, self.order, rows, bound, self.upper, self.name)
 
 
 class OverWindowPartitioned(OverWindow):
-    """An over window that needs an order."""
+    """An over window with partition keys; the time attribute is missing."""
 
     def order_by(self, order_by: Any) -> OverWindowPartitionedOrdered:
-        """The time attribute."""
-        return OverWindowPartitionedOrdered(self.partition, node(order_by))
+        """Set the time attribute by which the rows of a partition are ordered.
+
+        Args:
+            order_by: A column that is an event-time or processing-time attribute.
+
+        Returns:
+            The window, which needs a frame or an alias next.
+
+        """
+        return OverWindowPartitionedOrdered(self.partition, to_node(order_by))
 
 
 class Over:
-    """Frames of rows before each row."""
+    """Build over windows: aggregates over a range of rows before each row, like OVER in SQL.
+
+    Example:
+        >>> from millstream.table.expressions import UNBOUNDED_RANGE, col
+        >>> window = Over.partition_by(col("user")).order_by(col("rowtime")).preceding(UNBOUNDED_RANGE).alias("w")
+        >>> window.name
+        'w'
+
+    """
 
     @classmethod
     def order_by(cls, order_by: Any) -> OverWindowPartitionedOrdered:
-        """The time attribute."""
-        return OverWindowPartitionedOrdered((), node(order_by))
+        """Start an over window without partitions.
+
+        Args:
+            order_by: A column that is an event-time or processing-time attribute.
+
+        Returns:
+            The window, which needs a frame or an alias next.
+
+        """
+        return OverWindowPartitionedOrdered((), to_node(order_by))
 
     @classmethod
     def partition_by(cls, *partition_by: Any) -> OverWindowPartitioned:
-        """The columns that rows must share."""
-        return OverWindowPartitioned(tuple(map(node, partition_by)))
+        """Start an over window that has its own frame for each combination of keys.
+
+        Args:
+            *partition_by: Columns or expressions.
+
+        Returns:
+            The window, which needs an order next.
+
+        """
+        return OverWindowPartitioned(tuple(map(to_node, partition_by)))

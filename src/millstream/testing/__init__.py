@@ -1,4 +1,7 @@
-"""Tests of your own functions and pipelines, without a JVM; transcripts are in `millstream.testing.transcript`."""
+"""Tests of your own functions and pipelines without Spark; transcripts are in `millstream.testing.transcript`.
+
+The servers for tests are in modules of their own: `kafka`, `kafka_cluster`, `postgres`, `s3`, `schema_registry` and
+`spark_cluster`."""
 
 from millstream.testing.clock import ManualClock
 from millstream.testing.functions import harness_for

@@ -1,6 +1,6 @@
-"""A clock that moves only when it is told to.
+"""A clock for tests, which moves only when the test moves it.
 
-Promises: `now` is what was set, to the millisecond, and never goes back; `precise` moves with it.
+Promises: the time never goes back; `now` and `precise` show the same time.
 Does not know: who reads it."""
 
 from __future__ import annotations
@@ -13,34 +13,62 @@ class ClockWentBack(UserError):
 
     hint = "processing time only moves forward"
 
-    def __init__(self, now: int, wanted: int) -> None:
+    def __init__(self, now: float, wanted: float) -> None:
         self.now, self.wanted = now, wanted
         super().__init__(f"the clock is at {now} and cannot be set to {wanted}")
 
 
 class ManualClock:
-    """The `Clock` of tests."""
+    """A clock that stands still until it is moved.
 
-    def __init__(self, now: int = 0) -> None:
-        self._now = now
+    Args:
+        now: The time at the beginning, in milliseconds since 1970.
+
+    Example:
+        >>> clock = ManualClock(1_000)
+        >>> clock.advance(500)
+        >>> clock.now()
+        1500
+
+    """
+
+    def __init__(self, now: float = 0) -> None:
+        self._millis = now
+
+    @property
+    def millis(self) -> float:
+        """The time in milliseconds, with its fraction."""
+        return self._millis
 
     def now(self) -> int:
-        """Milliseconds since 1970, as set."""
-        return self._now
+        """Return the time in whole milliseconds since 1970."""
+        return round(self._millis)
 
     def precise(self) -> float:
-        """The same time in seconds."""
-        return self._now / 1000
+        """Return the time in seconds."""
+        return self._millis / 1000
 
-    def set(self, now: int) -> None:
-        """Move to a time."""
-        if now < self._now:
-            raise ClockWentBack(self._now, now)
-        self._now = now
+    def set(self, now: float) -> None:
+        """Move to a time.
 
-    def advance(self, millis: int) -> None:
-        """Move on by so many milliseconds."""
-        self.set(self._now + millis)
+        Args:
+            now: The new time, in milliseconds since 1970.
+
+        Raises:
+            ClockWentBack: The time is before that of the clock.
+
+        """
+        if now < self._millis:
+            raise ClockWentBack(self._millis, now)
+        self._millis = now
+
+    def advance(self, millis: float) -> None:
+        """Move forward by a number of milliseconds."""
+        self.set(self._millis + millis)
+
+    def sleep(self, seconds: float) -> None:
+        """Move forward by a number of seconds; stands in for `time.sleep`."""
+        self.advance(seconds * 1000)
 
     def __repr__(self) -> str:
-        return f"ManualClock({self._now})"
+        return f"ManualClock({self._millis})"

@@ -1,8 +1,8 @@
-"""The two ends of a pipeline under test: a feed that says what it is told, and a catch that keeps all that comes out.
+"""The two ends of a pipeline under test: a feed that emits given records, and a collector of what the pipeline emits.
 
-Promises: records, watermarks and idleness leave a feed in the order given; a catch reports each record with its
-timestamp and the output it came from, and the last watermark.
-Does not know: harnesses; it gets its work from the epoch's request and answers in the report, as any operator."""
+Promises: a feed emits records, watermarks and idleness in the given order; a collector reports each record with its
+timestamp and its output, and each watermark.
+Does not know: harnesses. Both are operators: they get work from the request of the epoch and answer in the report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from millstream.types.factory import TypeInformation
 
 @dataclass(frozen=True)
 class Rows:
-    """Records to feed, with their timestamps. They travel as bytes, with classes that were defined in a test."""
+    """Records to emit, with their timestamps. They are pickled with the classes that a test defines."""
 
     values: tuple[Any, ...]
     timestamps: tuple[int | None, ...]
@@ -35,8 +35,8 @@ def _rows(data: bytes) -> Rows:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A watermark to feed; None says that the input is idle."""
+class Watermark:
+    """A watermark to emit; None marks the input as idle."""
 
     watermark: int | None
 
@@ -45,78 +45,78 @@ class Mark:
 class FeedSpec(OperatorSpec):
     """An input of the pipeline."""
 
-    kind: TypeInformation
+    data_type: TypeInformation
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
-        return FeedOperator(context, self.kind)
+        return FeedOperator(context, self.data_type)
 
 
 class FeedOperator(Operator):
     """Emits the work of the epoch."""
 
-    def __init__(self, context: OperatorContext, kind: TypeInformation) -> None:
+    def __init__(self, context: OperatorContext, data_type: TypeInformation) -> None:
         super().__init__(context)
-        self._kind = kind
+        self._data_type = data_type
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """A feed has no input."""
+        """Refuse: a feed has no input."""
         raise AssertionError(batch, side)
 
     def pump(self) -> Iterator[None]:
-        """Emit one piece of work after the other."""
-        for piece in self.context.work or ():
-            if isinstance(piece, Rows):
-                values = rowwise.conform(self.context.name, self._kind, list(piece.values))
-                untimed = all(time is None for time in piece.timestamps)
-                times = None if untimed else timestamps_of(piece.timestamps)
-                self.out.emit(Batch(self._kind, rows=values, timestamps=times))
-            elif piece.watermark is None:
+        """Emit the records and watermarks of the epoch in order."""
+        for item in self.context.work or ():
+            if isinstance(item, Rows):
+                values = rowwise.conform(self.context.name, self._data_type, list(item.values))
+                untimed = all(time is None for time in item.timestamps)
+                times = None if untimed else timestamps_of(item.timestamps)
+                self.out.emit(Batch(self._data_type, rows=values, timestamps=times))
+            elif item.watermark is None:
                 self.on_idle()
             else:
-                self.on_watermark(max(piece.watermark, self.watermark))  # as a source: event time never goes back
+                self.on_watermark(max(item.watermark, self.watermark))  # like a source: event time never goes back
             yield
 
 
 @dataclass(frozen=True)
-class CatchSpec(OperatorSpec):
+class CollectSpec(OperatorSpec):
     """The end of the pipeline: input 0 is its main output, the others are side outputs."""
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
-        return CatchOperator(context)
+        return CollectOperator(context)
 
 
-class CatchOperator(Operator):
-    """Puts what arrives into the report: (input, value, timestamp), and the watermark or None for idle."""
+class CollectOperator(Operator):
+    """Reports the records that arrive as (input, value, timestamp), and the watermarks, None for idle."""
 
     def __init__(self, context: OperatorContext) -> None:
         super().__init__(context)
-        self._caught: list[tuple[int, Any, int | None]] = []
-        self._marks: list[int | None] = []
+        self._collected: list[tuple[int, Any, int | None]] = []
+        self._watermarks: list[int | None] = []
 
     def begin_epoch(self) -> None:
-        """Nothing has arrived."""
-        self._caught, self._marks = [], []
+        """Forget the records of the epoch before."""
+        self._collected, self._watermarks = [], []
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep the records."""
         times = (None if time == NO_TIMESTAMP else time for time in batch.times())
-        self._caught.extend(zip([side] * len(batch), batch.rows(), times, strict=True))
+        self._collected.extend(zip([side] * len(batch), batch.rows(), times, strict=True))
 
     def on_watermark(self, watermark: int) -> None:
         """Keep the watermark."""
-        self._marks.append(watermark)
+        self._watermarks.append(watermark)
         super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """Keep the news."""
-        self._marks.append(None)
+        """Keep the idleness."""
+        self._watermarks.append(None)
 
     def on_active(self) -> None:
-        """Keep the news."""
-        self._marks.append(self.watermark)
+        """Keep the watermark of an input that is active again."""
+        self._watermarks.append(self.watermark)
 
     def end_epoch(self) -> None:
-        """Report."""
-        self.context.result = (self._caught, self._marks)
+        """Put the records and watermarks into the report."""
+        self.context.result = (self._collected, self._watermarks)

@@ -1,7 +1,8 @@
-"""A source whose records a test hands in while the job runs, on the inline engine.
+"""A source that a test fills while the job runs, on the inline engine.
 
-Promises: records come in the order they were given, and again after a restore; the source ends when it is closed.
-Does not know: jobs in other processes: what is handed in stays in this one."""
+Promises: records are read in the order in which they were added, and again after a restore; the source ends when it is
+closed.
+Does not know: jobs in other processes: the records stay in this one."""
 
 from __future__ import annotations
 
@@ -30,75 +31,83 @@ _SPLIT = "feed"
 
 @dataclass(frozen=True)
 class Feed(Source):
-    """Records by hand. A copy that went through pickle reads the same ones."""
+    """A source of records that a test adds. An unpickled copy reads the same records.
+
+    Example:
+        feed = Feed.of(("a", 1), ("b", 2))
+        env.from_source(feed, WatermarkStrategy.no_watermarks(), "feed").print()
+        client = env.execute_async()
+        feed.give(("a", 3)).close()
+
+    """
 
     name: str
-    kind: TypeInformation
+    data_type: TypeInformation
 
     @classmethod
-    def of(cls, *values: Any, kind: TypeInformation | None = None) -> Feed:
-        """A new feed that begins with these values."""
-        made = cls(f"feed-{next(_numbers)}", kind or Types.PICKLED_BYTE_ARRAY())
-        _records[made.name] = []
-        made.give(*values)
-        return made
+    def of(cls, *values: Any, data_type: TypeInformation | None = None) -> Feed:
+        """Create a feed that begins with these values."""
+        feed = cls(f"feed-{next(_numbers)}", data_type or Types.PICKLED_BYTE_ARRAY())
+        _records[feed.name] = []
+        feed.give(*values)
+        return feed
 
     def give(self, *values: Any, timestamps: Iterable[int | None] | None = None) -> Feed:
-        """More records."""
+        """Add records, with one timestamp for each if there are any; returns the feed."""
         times = [None] * len(values) if timestamps is None else list(timestamps)
         _records[self.name].extend(zip(values, times, strict=True))
         return self
 
     def close(self) -> None:
-        """No more records will come."""
+        """End the source after the records that were added."""
         _closed.add(self.name)
 
     def type_info(self) -> TypeInformation:
-        """The type it was made with."""
-        return self.kind
+        """Return the type of the records."""
+        return self.data_type
 
     def boundedness(self) -> Boundedness:
-        """It ends when the test says so."""
+        """Return unbounded: only the test knows when the source ends."""
         return Boundedness.CONTINUOUS_UNBOUNDED
 
     def max_parallelism(self) -> int | None:
-        """One reader: there is one split."""
+        """Return 1: there is one split."""
         return 1
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """From the beginning, or from a position."""
+        """Create an enumerator that starts at the beginning or at the offset in `state`."""
         return _Enumerator(self.name, int(state or 0))
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A new reader."""
+        """Create a reader."""
         return _Reader(self.name)
 
 
 class _Enumerator(SplitEnumerator):
-    def __init__(self, name: str, at: int) -> None:
-        self._name, self._at = name, at
+    def __init__(self, name: str, offset: int) -> None:
+        self._name, self._offset = name, offset
 
     def plan(self, budget: Budget) -> list[SplitRange]:
-        end = min(len(_records[self._name]), self._at + budget.records)
-        if end == self._at:
+        end = min(len(_records[self._name]), self._offset + budget.records)
+        if end == self._offset:
             return []
-        start, self._at = self._at, end
+        start, self._offset = self._offset, end
         return [SplitRange(_SPLIT, start, end, end - start)]
 
     def snapshot(self) -> int:
-        return self._at
+        return self._offset
 
     def finished(self) -> bool:
-        return self._name in _closed and self._at == len(_records[self._name])
+        return self._name in _closed and self._offset == len(_records[self._name])
 
     def splits(self) -> list[str]:
         return [] if self.finished() else [_SPLIT]
 
     def skip(self, done: SplitRange) -> None:
-        self._at = int(done.end)
+        self._offset = int(done.end)
 
     def lag(self) -> int:
-        return len(_records[self._name]) - self._at
+        return len(_records[self._name]) - self._offset
 
 
 class _Reader(SourceReader):
@@ -106,6 +115,6 @@ class _Reader(SourceReader):
         self._name = name
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        found = _records[self._name][part.start : part.end]
-        timed = any(time is not None for _, time in found)
-        yield Records([value for value, _ in found], [time for _, time in found] if timed else None)
+        records = _records[self._name][part.start : part.end]
+        has_times = any(time is not None for _, time in records)
+        yield Records([value for value, _ in records], [time for _, time in records] if has_times else None)

@@ -1,6 +1,6 @@
 """A harness for one user function.
 
-Promises: the function is put on the kind of stream it is for, so it runs in the operator that a program would have.
+Promises: the function is applied to the stream that it is for, so it runs in the operator that it has in a program.
 Does not know: how a harness works."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Selector = Callable[[Any], Any] | str | int
 
 
 class NoHarness(UserError):
-    """A function cannot be put on a stream by itself."""
+    """A function cannot be applied to a stream by itself."""
 
 
 def harness_for(
@@ -46,28 +46,47 @@ def harness_for(
     broadcast: Sequence[MapStateDescriptor] = (),
     **options: Any,
 ) -> OperatorHarness:
-    """A harness of one function: of a map, filter, flat map, reduce, process, co or broadcast function.
+    """Create a harness of one map, filter, flat map, reduce, process, co or broadcast function.
 
-    `key` makes the stream keyed, by a function of the record or a field; a pair has one for each of two inputs.
-    `options` are those of `OperatorHarness`: side_outputs, parallelism, backend, clock, ..."""
-    two = isinstance(function, (*_CONNECTED, *_BROADCAST))
+    Args:
+        function: The function, or a callable that maps records.
+        key: Makes the stream keyed: a function of the record, or the name or index of a field. A pair has one for each
+            of two inputs.
+        key_type: The type of the key.
+        input_type: The type of the first input; None for any Python object.
+        second_type: The type of the second input, if there is one.
+        output_type: The type of the emitted records.
+        broadcast: The descriptors of the broadcast state, for a broadcast function.
+        options: Further arguments of `OperatorHarness`, such as side_outputs, parallelism, backend and clock.
+
+    Raises:
+        NoHarness: The function needs more than this, such as a key.
+
+    Example:
+        >>> with harness_for(lambda number: number * 2) as harness:
+        ...     harness.process(21)
+        ...     harness.values()
+        [42]
+
+    """
+    has_two_inputs = isinstance(function, (*_CONNECTED, *_BROADCAST))
     keys = key if isinstance(key, tuple) else (key, key)
-    kinds = (input_type, second_type) if two else (input_type,)
+    input_types = (input_type, second_type) if has_two_inputs else (input_type,)
     _check(function, key, broadcast)
 
-    def keyed(stream: DataStream, side: int) -> DataStream:
+    def key_stream(stream: DataStream, side: int) -> DataStream:
         return stream if keys[side] is None else stream.key_by(keys[side], key_type)  # type: ignore[arg-type]
 
-    def connected(first: DataStream, second: DataStream) -> DataStream:
+    def connect(first: DataStream, second: DataStream) -> DataStream:
         if isinstance(function, _BROADCAST):
-            return keyed(first, 0).connect(second.broadcast(*broadcast)).process(function, output_type)  # type: ignore[no-any-return]
-        both = keyed(first, 0).connect(keyed(second, 1))
-        method = {CoMapFunction: "map", CoFlatMapFunction: "flat_map"}
-        name = next((called for kind, called in method.items() if isinstance(function, kind)), "process")
+            return key_stream(first, 0).connect(second.broadcast(*broadcast)).process(function, output_type)  # type: ignore[no-any-return]
+        both = key_stream(first, 0).connect(key_stream(second, 1))
+        methods = {CoMapFunction: "map", CoFlatMapFunction: "flat_map"}
+        name = next((method for cls, method in methods.items() if isinstance(function, cls)), "process")
         return getattr(both, name)(function, output_type)  # type: ignore[no-any-return]
 
-    def single(stream: DataStream) -> DataStream:
-        source: Any = keyed(stream, 0)
+    def apply(stream: DataStream) -> DataStream:
+        source: Any = key_stream(stream, 0)
         if isinstance(function, ReduceFunction):
             return source.reduce(function)  # type: ignore[no-any-return]
         if isinstance(function, FilterFunction):
@@ -78,7 +97,7 @@ def harness_for(
             return source.process(function, output_type)  # type: ignore[no-any-return]
         return source.map(function, output_type)  # type: ignore[no-any-return]
 
-    return OperatorHarness(connected if two else single, input_types=kinds, **options)
+    return OperatorHarness(connect if has_two_inputs else apply, input_types=input_types, **options)
 
 
 _CONNECTED = (CoMapFunction, CoFlatMapFunction, CoProcessFunction, KeyedCoProcessFunction)
@@ -94,7 +113,7 @@ def _check(function: Any, key: Any, broadcast: Sequence[MapStateDescriptor]) -> 
         raise NoHarness(msg, hint="build a pipeline: OperatorHarness(lambda stream: stream...)")
     if isinstance(function, _KEYED) and key is None:
         msg = f"{name} needs a keyed stream"
-        raise NoHarness(msg, hint="say key=lambda record: ...")
+        raise NoHarness(msg, hint="pass key=lambda record: ...")
     if isinstance(function, _BROADCAST) and not broadcast:
         msg = f"{name} needs the descriptors of its broadcast state"
-        raise NoHarness(msg, hint="say broadcast=[descriptor]")
+        raise NoHarness(msg, hint="pass broadcast=[descriptor]")

@@ -1,8 +1,11 @@
-"""Server processes that end with the process that started them, however that ends.
+"""Server processes that end with the process that started them, also when that process is killed.
 
-Promises: the server gets a signal when the standard input of the guard is closed, which the end of its parent does too;
-the guard writes the server's process id to a file before anything else and ends with the server's status.
-Does not know: what the server does. Start the guard with a pipe as its standard input, and keep the pipe."""
+A guard, a small shell script, starts the server and waits for the end of its standard input. Start it with a pipe as
+standard input and keep the pipe open: the system closes the pipe when the parent process ends.
+
+Promises: the server gets a signal when the pipe is closed; the guard first writes the server's process id to a file,
+and exits with the server's status.
+Does not know: what the server does."""
 
 from __future__ import annotations
 
@@ -26,5 +29,5 @@ exit $status
 
 
 def guarded(command: Sequence[str], pid_file: str = "/dev/null", signal: str = "KILL") -> list[str]:
-    """The command of a guard for the process that this command starts; `signal` is the name of what ends it."""
+    """Return the command of a guard that starts `command`, and stops it with the signal of this name."""
     return ["/bin/sh", "-c", _GUARD, "sh", pid_file, signal, *command]

@@ -1,7 +1,7 @@
-"""Drives an operator, or a small pipeline, by hand: records, watermarks and time in, results out; no JVM, no waiting.
+"""A harness that runs an operator or a small pipeline step by step: the test gives records, watermarks and time.
 
-Promises: what is tested is what runs: each step is one epoch of the real tasks, with blocks as bytes, state files and
-reports between them; a snapshot goes through the checkpoint's own format and can be restored at any parallelism.
+Promises: a step is one epoch of the same tasks as in a job, with blocks as bytes, state files and reports between
+them; a snapshot has the format of a checkpoint and can be restored at any parallelism.
 Does not know: sources, sinks, Spark. Subtasks run one after another in the calling thread."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing.clock import ManualClock
-from millstream.testing.ends import CatchSpec, FeedSpec, Mark, Rows
+from millstream.testing.ends import CollectSpec, FeedSpec, Rows, Watermark
 from millstream.testing.inline_engine import InlineEngine
 from millstream.types.factory import TypeInformation, Types
 
@@ -51,18 +51,18 @@ Compactions = Callable[[Lineage], Compaction | None]
 
 
 class HarnessMisused(UserError):
-    """A harness was asked for something that cannot be at this point."""
+    """A harness was called in a way that it does not support."""
 
 
 class Record(NamedTuple):
-    """A result with its timestamp, None where it has none."""
+    """A record that the pipeline emitted, with its timestamp (None if it has none)."""
 
     value: Any
     timestamp: int | None
 
 
 class Timer(NamedTuple):
-    """A timer that waits; `namespace` is its window, None outside of windows."""
+    """A registered timer; `namespace` is its window, or None outside of windows."""
 
     domain: TimeDomain
     time: int
@@ -72,7 +72,7 @@ class Timer(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All a pipeline needs to go on: the checkpoint's metadata and the state files it names."""
+    """A snapshot of a pipeline: the metadata of a checkpoint and the state files that it names."""
 
     metadata: bytes
     files: Mapping[str, bytes] = field(repr=False)
@@ -80,7 +80,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class MemoryFiles:
-    """State files in a dictionary of this process; a copy that went through pickle has the same files."""
+    """State files in a dictionary of this process; an unpickled copy has the same files."""
 
     home: str
 
@@ -91,19 +91,40 @@ class MemoryFiles:
         return Handle(full, len(data), hashlib.sha256(data).hexdigest(), 0)
 
     def read(self, handle: Handle) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         data = _files[self.home][handle.name]
         if hashlib.sha256(data).hexdigest() != handle.sha256:
-            msg = f"state file '{handle.name}' is not what was written"
+            msg = f"state file '{handle.name}' does not have the checksum with which it was written"
             raise InternalError(msg)
         return data
 
 
 class OperatorHarness:
-    """A pipeline whose inputs are the calls of `process`, `watermark` and `processing_time`.
+    """Run a pipeline step by step, without Spark.
 
-    `define` builds it on the public API from as many streams as there are `input_types` (one, or two for connected
-    streams). Use it in a `with` statement, or call `close`."""
+    Use it in a `with` statement, or call `close` at the end. For a single function, `harness_for` is shorter.
+
+    Args:
+        define: Builds the pipeline with the DataStream API from one stream for each of `input_types`, and returns the
+            stream whose records are collected.
+        input_types: The types of the inputs: one, or two for connected streams. None stands for any Python object.
+        side_outputs: The side outputs that are collected.
+        parallelism: The number of subtasks.
+        max_parallelism: The number of key groups.
+        backend: The state backend, `hashmap` or `rocksdb`.
+        block_records: How many records a block between two subtasks holds at most.
+        cache_limit: The size of the cache of state on disk, in bytes.
+        clock: The clock of processing time; without it, a clock that starts at 0.
+        parameters: The global job parameters.
+        compact: Decides whether the state files of a subtask are compacted, for tests of millstream itself.
+
+    Example:
+        >>> with OperatorHarness(lambda stream: stream.map(lambda number: number + 1)) as harness:
+        ...     harness.process(1)
+        ...     harness.values()
+        [2]
+
+    """
 
     def __init__(
         self,
@@ -122,8 +143,9 @@ class OperatorHarness:
     ) -> None:
         self.clock = clock or ManualClock()
         self.printed = ""
-        self.marks: list[int | None] = []
-        self._define, self._kinds = define, [kind or Types.PICKLED_BYTE_ARRAY() for kind in input_types]
+        self.watermarks: list[int | None] = []  # that were emitted; None for idle
+        self._define = define
+        self._input_types = [input_type or Types.PICKLED_BYTE_ARRAY() for input_type in input_types]
         self._tags = [tag.tag_id for tag in side_outputs]
         self._side_outputs, self._max_parallelism = side_outputs, max_parallelism
         self._backend, self._block_records, self._cache_limit = backend, block_records, cache_limit
@@ -138,7 +160,7 @@ class OperatorHarness:
         self._restored_from: Snapshot | None = None
         self._outputs: list[list[Record]] = [[] for _ in range(1 + len(self._tags))]
         self._metrics: dict[str, int] = {}
-        self._ended = [False] * len(self._kinds)
+        self._ended = [False] * len(self._input_types)
         self._deploy(parallelism)
         shapes = self._shapes()
         self._state = Restored(
@@ -156,7 +178,16 @@ class OperatorHarness:
         output_type: TypeInformation | None = None,
         **options: Any,
     ) -> OperatorHarness:
-        """A harness of one operator from its description; `keys` has one selection per input when it is keyed."""
+        """Create a harness of one operator.
+
+        Args:
+            spec: The description of the operator.
+            keys: For a keyed operator, how the key of each input is selected.
+            input_types: The types of the inputs.
+            output_type: The type of the emitted records.
+            options: Further arguments of `OperatorHarness`.
+
+        """
 
         def define(*streams: DataStream) -> DataStream:
             env = streams[0].get_execution_environment()
@@ -165,51 +196,56 @@ class OperatorHarness:
                 for side, stream in enumerate(streams)
             )
             key_type = keys[0].key_type if keys else None
-            kind = output_type or Types.PICKLED_BYTE_ARRAY()
-            return env._stream(env._program.add(type(spec).__name__, spec, kind, inputs, key_type=key_type))
+            emitted_type = output_type or Types.PICKLED_BYTE_ARRAY()
+            return env._stream(env._program.add(type(spec).__name__, spec, emitted_type, inputs, key_type=key_type))
 
         return cls(define, input_types=input_types, **options)
 
     # ---------------------------------------------------------------------------------------------------- steps
 
     def process(self, value: Any, timestamp: int | None = None, side: int = 0) -> None:
-        """One record into input `side`."""
+        """Process one record of the input `side`, in an epoch of its own."""
         self.process_all([value], [timestamp], side)
 
     def process_all(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None, side: int = 0) -> None:
-        """Several records into input `side`, in one epoch."""
-        given = tuple(values)
-        times = (None,) * len(given) if timestamps is None else tuple(timestamps)
-        if len(times) != len(given):
-            msg = f"there are {len(given)} values and {len(times)} timestamps"
-            raise HarnessMisused(msg)
-        self.step({side: [Rows(given, times)]})
+        """Process several records of the input `side` in one epoch.
+
+        Raises:
+            HarnessMisused: The numbers of values and timestamps differ.
+
+        """
+        rows = tuple(values)
+        times = (None,) * len(rows) if timestamps is None else tuple(timestamps)
+        if len(times) != len(rows):
+            msg = f"there are {len(rows)} values and {len(times)} timestamps"
+            raise HarnessMisused(msg, hint="pass one timestamp for each value; None for a value without one")
+        self.step({side: [Rows(rows, times)]})
 
     def watermark(self, watermark: int, side: int | None = None) -> None:
-        """Event time moves on, on one input or on all."""
-        self.step({each: [Mark(watermark)] for each in self._sides(side)})
+        """Send a watermark on the input `side`, or on all inputs."""
+        self.step({index: [Watermark(watermark)] for index in self._sides(side)})
 
     def idle(self, side: int | None = None) -> None:
-        """An input, or all, have nothing to say for now."""
-        self.step({each: [Mark(None)] for each in self._sides(side)})
+        """Mark the input `side`, or all inputs, as idle."""
+        self.step({index: [Watermark(None)] for index in self._sides(side)})
 
     def processing_time(self, now: int) -> None:
-        """Processing time moves on; timers that are due fire."""
+        """Move processing time to `now`, in milliseconds; timers that are due fire."""
         self.clock.set(now)
         self.step({})
 
     def end_of_input(self, side: int | None = None) -> None:
-        """The last watermark, on one input or on all; when all have ended, functions are closed."""
+        """End the input `side`, or all inputs: send the last watermark. Functions are closed when all inputs ended."""
         sides = self._sides(side)
-        for each in sides:
-            self._ended[each] = True
-        self.step({each: [Mark(MAX_WATERMARK)] for each in sides}, last=all(self._ended))
+        for index in sides:
+            self._ended[index] = True
+        self.step({index: [Watermark(MAX_WATERMARK)] for index in sides}, last=all(self._ended))
 
     def _sides(self, side: int | None) -> list[int]:
-        return list(range(len(self._kinds))) if side is None else [side]
+        return list(range(len(self._input_types))) if side is None else [side]
 
-    def step(self, work: Mapping[int, Sequence[Rows | Mark]], *, last: bool = False) -> None:
-        """One epoch over pieces of work by input. When it fails, nothing has happened."""
+    def step(self, work: Mapping[int, Sequence[Rows | Watermark]], *, last: bool = False) -> None:
+        """Run one epoch over the given records and watermarks of each input. A failed epoch changes nothing."""
         request = EpochRequest(
             epoch=self._epoch + 1,
             now=self.clock.now(),
@@ -250,10 +286,10 @@ class OperatorHarness:
                     if isinstance(count, int):
                         self._metrics[name] = self._metrics.get(name, 0) + count
             self.printed += report.printed
-            caught, marks = report.results.get(self._catch, ((), ()))
-            for side, value, time in caught:
+            collected, watermarks = report.results.get(self._collector, ((), ()))
+            for side, value, time in collected:
                 self._outputs[side].append(Record(value, time))
-            self.marks.extend(marks)
+            self.watermarks.extend(watermarks)
         self._state = Restored(
             {name: tuple(parts) for name, parts in lineages.items()},
             {name: tuple(parts) for name, parts in memory.items()},
@@ -265,36 +301,44 @@ class OperatorHarness:
 
     @property
     def output(self) -> list[Record]:
-        """The results since the last `take_output`."""
+        """The emitted records since the last `take_output`."""
         return list(self._outputs[0])
 
     def take_output(self) -> list[Record]:
-        """The results since the last call."""
-        taken, self._outputs[0] = self._outputs[0], []
-        return taken
+        """Return and forget the emitted records."""
+        records, self._outputs[0] = self._outputs[0], []
+        return records
 
     def values(self) -> list[Any]:
-        """The results since the last call, without their timestamps."""
+        """Return and forget the emitted records, without their timestamps."""
         return [record.value for record in self.take_output()]
 
     def side_output(self, tag: OutputTag | str) -> list[Record]:
-        """What went to a side output since the last call for it."""
+        """Return and forget the records of a side output.
+
+        Raises:
+            HarnessMisused: The harness was created without this side output.
+
+        """
         name = tag if isinstance(tag, str) else tag.tag_id
         if name not in self._tags:
-            msg = f"side output '{name}' is not caught"
-            raise HarnessMisused(msg, hint="name it in side_outputs")
+            msg = f"side output '{name}' is not collected"
+            raise HarnessMisused(msg, hint="pass its tag in side_outputs")
         index = 1 + self._tags.index(name)
-        taken, self._outputs[index] = self._outputs[index], []
-        return taken
+        records, self._outputs[index] = self._outputs[index], []
+        return records
 
     def counter(self, name: str) -> int:
-        """A counter, over all operators and subtasks: `user.` and its groups before the names of your own."""
+        """Return a counter, summed over all operators and subtasks.
+
+        The name of a counter of your own begins with `user.` and its groups.
+        """
         return self._metrics.get(name, 0)
 
     # ---------------------------------------------------------------------------------------- snapshots and state
 
     def snapshot(self) -> Snapshot:
-        """The pipeline as it is between two steps."""
+        """Take a snapshot of the pipeline."""
         if self._restored_from is not None:
             return self._restored_from
         operators = tuple(
@@ -325,7 +369,13 @@ class OperatorHarness:
         return Snapshot(metadata.to_bytes(), files)
 
     def restore(self, snapshot: Snapshot, parallelism: int | None = None) -> None:
-        """Go on from a snapshot, of this harness or of another one of the same pipeline, with new function objects."""
+        """Restore a snapshot of this harness or of another one of the same pipeline, with new function objects.
+
+        Args:
+            snapshot: The snapshot.
+            parallelism: The number of subtasks; the current one by default.
+
+        """
         metadata = CheckpointMetadata.from_bytes(snapshot.metadata)
         _files[self._job].update(snapshot.files)
         self._deploy(parallelism or self._parallelism)
@@ -333,37 +383,38 @@ class OperatorHarness:
         self._epoch = metadata.epoch
         self.clock.set(max(self.clock.now(), metadata.now))
         self._restored_from = snapshot
-        self._ended = [False] * len(self._kinds)
+        self._ended = [False] * len(self._input_types)
 
     def rescale(self, parallelism: int) -> None:
-        """Go on with another number of subtasks, through a snapshot."""
+        """Change the number of subtasks, by a snapshot and a restore."""
         self.restore(self.snapshot(), parallelism)
 
     def state(self, name: str) -> dict[Any, Any]:
-        """The state of that name by key, over all subtasks; state of windows by (key, window).
+        """Return the values of a state by key, over all subtasks; state of windows by (key, window).
 
-        A list or a map is one value; with a time to live, each value comes with the time it was last written."""
-        found: dict[Any, Any] = {}
-        places = ("user", "user/window", "user/global", "user/trigger", "broadcast", "operator")
-        names = {name, *(f"{place}/{name}" for place in places)}
+        A list or a map is one value. With a time to live, each value comes with the time of its last write.
+        """
+        values: dict[Any, Any] = {}
+        prefixes = ("user", "user/window", "user/global", "user/trigger", "broadcast", "operator")
+        names = {name, *(f"{prefix}/{name}" for prefix in prefixes)}
         for table, namespace, key, value in self._entries():
             if table in names:
-                found[key if namespace is None else (key, namespace)] = value
-        return found
+                values[key if namespace is None else (key, namespace)] = value
+        return values
 
     def timers(self) -> list[Timer]:
-        """The timers that wait, in the order of their times."""
+        """Return the registered timers, in the order of their times."""
         domains = {"timers/event": TimeDomain.EVENT_TIME, "timers/processing": TimeDomain.PROCESSING_TIME}
-        waiting = [
+        registered = [
             Timer(domains[table], time, key, namespace)
             for table, namespace, key, times in self._entries()
             if table in domains
             for time in times
         ]
-        return sorted(waiting, key=lambda timer: (timer.time, str(timer.key), str(timer.namespace)))
+        return sorted(registered, key=lambda timer: (timer.time, str(timer.key), str(timer.namespace)))
 
     def _entries(self) -> Iterable[tuple[str, Any, Any, Any]]:
-        """Every entry of every table, as a worker that starts now would read it."""
+        """Yield every entry of every state table, read from the state files as a new worker reads them."""
         files = MemoryFiles(self._job)
         for shape in self._shapes():
             for subtask, lineage in enumerate(self._state.lineages[shape.operator]):
@@ -386,8 +437,8 @@ class OperatorHarness:
         self._generation += 1
         self._plan = self._compile(parallelism)
         by_name = {node.name: node.id for planned in self._plan.vertices for node in planned.task.operators}
-        self._feeds = [by_name[f"Input {side}"] for side in range(len(self._kinds))]
-        self._catch = by_name["Output"]
+        self._feeds = [by_name[f"Input {side}"] for side in range(len(self._input_types))]
+        self._collector = by_name["Output"]
         self._engine.deploy(
             Deployment(
                 id=f"{self._job}/{self._generation}",
@@ -407,17 +458,17 @@ class OperatorHarness:
         program = env._program
         alone: dict[str, Any] = {"parallelism": 1, "chaining": Chaining.NEVER}
         feeds = [
-            env._stream(program.add(f"Input {side}", FeedSpec(kind), kind, uid=f"input-{side}", **alone))
-            for side, kind in enumerate(self._kinds)
+            env._stream(program.add(f"Input {side}", FeedSpec(input_type), input_type, uid=f"input-{side}", **alone))
+            for side, input_type in enumerate(self._input_types)
         ]
         result = self._define(*feeds)
         streams = [result, *(result.get_side_output(tag) for tag in self._side_outputs)]
         inputs = tuple(
-            Input(each.upstream, side, each.tag, each.partitioner)
+            Input(edge.upstream, side, edge.tag, edge.partitioner)
             for side, stream in enumerate(streams)
-            for each in stream._inputs
+            for edge in stream._inputs
         )
-        program.add("Output", CatchSpec(), result.get_type(), inputs, uid="output", **alone)
+        program.add("Output", CollectSpec(), result.get_type(), inputs, uid="output", **alone)
         return execution_plan(job_graph(env._graph(), "harness"))
 
     def _shapes(self) -> list[OperatorShape]:
@@ -428,7 +479,7 @@ class OperatorHarness:
         ]
 
     def close(self) -> None:
-        """Let go of state files."""
+        """Delete the state files."""
         self._release()
 
     def __enter__(self) -> OperatorHarness:

@@ -1,6 +1,6 @@
-"""The engine contract in one process, without Spark: for tests and notebooks' unit tests only.
+"""The engine contract in one process, without Spark; for tests only.
 
-Promises: the same levels, slots and blocks as on Spark; every block goes through bytes.
+Promises: the same levels, slots and blocks as on Spark; every block is serialized to bytes.
 Does not know: parallel work; slots run one after another."""
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from millstream.runtime.report import unpack_failure, unpack_report
 
 
 class InlineEngine:
-    """Runs epochs in the calling thread."""
+    """An engine that runs epochs in the calling thread."""
 
     def __init__(self) -> None:
         self._deployment: Deployment | None = None
         self._attempts = itertools.count()
 
     def prepare(self) -> None:
-        """There is nothing to prepare."""
+        """Do nothing: there is no process to start."""
 
     def deploy(self, deployment: Deployment) -> None:
-        """Take a program over, through pickle as a worker would."""
+        """Load a program, pickled and unpickled as for a worker."""
         data = pickle_deployment(deployment)
         if deployment.dependencies is not None:
             activate(deployment.dependencies, deployment.dependencies.read)
@@ -65,7 +65,7 @@ class InlineEngine:
         for asked in epoch_level.level_requests(deployment, request):
             outboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
             for index in range(slots):
-                inboxes[index].sort(key=lambda piece: piece[0])
+                inboxes[index].sort(key=lambda block: block[0])
                 for target, sort_key, data in self._attempt_batch(deployment, index, inboxes[index], asked):
                     outboxes[target].append((sort_key, data))
             inboxes = outboxes
@@ -74,12 +74,12 @@ class InlineEngine:
     def _attempt(
         self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: epoch_level.LevelRequest
     ) -> Iterable[tuple[int, bytes]]:
-        """One attempt of one slot; what it was asked is its own copy, as a worker's is."""
+        """Run one attempt of one slot, with its own copy of the request, as in a worker."""
         own = pickle.loads(pickle.dumps(asked, 5))
         return epoch_level.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run tasks one after the other, each through pickle as a worker would."""
+        """Run tasks one after the other, each pickled and unpickled as for a worker."""
         assert self._deployment is not None, "deploy first"
         copies: list[SlotTask] = [pickle.loads(cloudpickle.dumps(task, 5)) for task in tasks]
         return collect_results([run_task(index, task) for index, task in enumerate(copies)], len(tasks))
@@ -87,33 +87,33 @@ class InlineEngine:
     def _attempt_batch(
         self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], asked: epoch_level.LevelRequest
     ) -> Iterable[SortableBlock]:
-        """One attempt of one slot of a batch job."""
+        """Run one attempt of one slot of a batch job."""
         own = pickle.loads(pickle.dumps(asked, 5))
         return run_batch_level(deployment, index, inbox, own, f"i{next(self._attempts)}")
 
     def slots(self) -> int | None:
-        """Whatever is asked for."""
+        """Return None: there are as many slots as a job needs."""
         return None
 
     def cancel(self) -> None:
-        """Nothing runs while someone else could call this."""
+        """Do nothing: the calling thread runs the epoch, so nothing runs when this is called."""
 
     def abandon(self, reason: str) -> None:
-        """There is nothing behind this engine that could hang."""
+        """Do nothing: there is no other process that could hang."""
 
     def close(self) -> None:
-        """Forget the program and its tasks."""
+        """Dispose the program and its tasks."""
         self._deployment = None
         epoch_level.dispose_tasks()
         activate(None, bytes)
 
     def clean_hosts(self, scratch: str) -> None:
-        """There is no other host."""
+        """Do nothing: there is no other host."""
 
 
-def _result(found: Iterable[bytes]) -> EpochResult:
-    kinds = [(blocks.header(data).kind, data) for data in found]
+def _result(messages: Iterable[bytes]) -> EpochResult:
+    blocks_by_kind = [(blocks.header(data).kind, data) for data in messages]
     return EpochResult(
-        tuple(unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
-        tuple(unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+        tuple(unpack_report(data) for kind, data in blocks_by_kind if kind is BlockKind.REPORT),
+        tuple(unpack_failure(data) for kind, data in blocks_by_kind if kind is BlockKind.FAILURE),
     )

@@ -1,11 +1,11 @@
-"""A real Apache Kafka broker for tests: a KRaft node on loopback by default, which can be stopped, killed and started.
+"""A real Apache Kafka broker for tests: one KRaft node, on loopback by default.
 
     with KafkaBroker() as broker:
         broker.create_topic("orders", partitions=2)
         broker.produce("orders", ["a", "b"])
 
-Promises: ports are free ones of its host, files are in a temporary directory that goes with the broker;
-`start` returns when the broker answers; after `kill` and `start` it has its topics and its address again.
+Promises: the broker listens on free ports and keeps its files in a temporary directory, which `close` deletes;
+`start` returns when the broker answers; after `kill` and `start` it has the same topics and the same address.
 Does not know: millstream's connector."""
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from typing import TYPE_CHECKING, Any
 from millstream.connectors.kafka.client import admin_library, library
 from millstream.errors import ExternalError
 from millstream.testing.guarded import guarded
-from millstream.testing.kafka_jars import VERSION, jars, java
+from millstream.testing.host import LOCALHOST, Host
+from millstream.testing.kafka_jars import VERSION, jars
 from millstream.testing.kafka_security import PROTOCOLS, SecureListeners
-from millstream.testing.network import LOCALHOST, Host
+from millstream.testing.maven import java
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 _UP_SECONDS = 60.0
-_UNSENT = 50_000  # records that a producer may hold, of the 100,000 that it can
+_UNSENT = 50_000  # records that may be in the producer's queue, which takes 100,000
 _CLUSTER = "bWlsbHN0cmVhbS10ZXN0cw"  # any 16 bytes
 _SETTINGS = """\
 process.roles=broker,controller
@@ -62,19 +63,30 @@ broker.heartbeat.interval.ms=500
 
 
 class BrokerFailed(ExternalError):
-    """The broker did not start."""
+    """The broker did not start, or did not do what it was asked."""
 
     def __init__(self, why: str, log: Path) -> None:
         lines = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else []
-        super().__init__(f"the Kafka broker {why}: {' / '.join(lines) or 'it said nothing'}", hint=f"see {log}")
+        super().__init__(f"the Kafka broker {why}: {' / '.join(lines) or 'its log is empty'}", hint=f"see {log}")
 
 
 class KafkaBroker:
-    """A broker of its own process. `settings` are added to its server.properties.
+    """A Kafka broker in a process of its own, which ends with this process.
 
-    With `users`, names and passwords, it also listens for clients that log in, encrypt, or both: see `connection`.
-    `quick_start` compiles less of the broker's code: it is up sooner, and slower in the long run. A broker of a cluster
-    has a `node` number, and knows the addresses of all controllers as `voters`; see `kafka_cluster`."""
+    Use it in a `with` statement, or call `start` and `close`.
+
+    Args:
+        settings: Lines of server.properties beside the usual ones.
+        users: Names and passwords. With users, the broker also has listeners with SASL and TLS; see `connection`.
+        version: The version of Kafka. Its jars are downloaded once.
+        heap: The size of the JVM's heap.
+        quick_start: Whether the JVM compiles less code: the broker starts sooner, and is slower in the long run.
+        directory: Where the broker keeps its files; without it, a temporary directory.
+        host: Where the broker runs.
+        node: The number of the broker in a cluster; see `KafkaCluster`.
+        voters: The addresses of all controllers of a cluster, by node.
+
+    """
 
     def __init__(
         self,
@@ -107,7 +119,7 @@ class KafkaBroker:
             listeners += f",{self._secure.listeners()}"
         text = _SETTINGS.format(
             listeners=listeners,
-            protocols=",".join(f"{each}:{each}" for each in protocols),
+            protocols=",".join(f"{protocol}:{protocol}" for protocol in protocols),
             node=node,
             address=host.address,
             voters=",".join(f"{n}@{at}" for n, at in (voters or {node: f"{host.address}:{controller}"}).items()),
@@ -118,16 +130,21 @@ class KafkaBroker:
         text += "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
         (self.directory / "server.properties").write_text(text)
 
-    # ------------------------------------------------------------------------------------------------- its life
+    # ------------------------------------------------------------------------------------------- start and stop
 
     def start(self) -> KafkaBroker:
-        """Start the process; returns when the broker answers."""
+        """Start the process and wait until the broker answers.
+
+        Raises:
+            BrokerFailed: The process ended, or does not answer.
+
+        """
         self.launch()
         self.await_up()
         return self
 
     def launch(self) -> None:
-        """Start the process and do not wait for it."""
+        """Start the process without waiting for it."""
         if not (self.directory / "data").exists():
             self._format()
         with self.log.open("ab") as log:
@@ -141,20 +158,20 @@ class KafkaBroker:
             )
 
     def stop(self) -> None:
-        """End the broker in good order."""
+        """Stop the broker with SIGTERM; it writes its state first."""
         self._end(kill=False)
 
     def kill(self) -> None:
-        """End the broker as a power cut would."""
+        """Kill the broker with SIGKILL."""
         self._end(kill=True)
 
     def restart(self) -> None:
-        """Stop and start."""
+        """Stop the broker and start it again."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """End the broker for good and remove its files."""
+        """Kill the broker and delete its files."""
         self.kill()
         if self._own:
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -167,13 +184,13 @@ class KafkaBroker:
             raise
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
     @property
     def pid(self) -> int | None:
-        """The broker's process, while there is one."""
+        """The process id of the broker; None if it is stopped."""
         return None if self._process is None else int((self.directory / "broker.pid").read_text())
 
     def _command(self, main: str, *arguments: str) -> list[str]:
@@ -183,8 +200,8 @@ class KafkaBroker:
 
     def _format(self) -> None:
         settings = str(self.directory / "server.properties")
-        known = self._secure.format_arguments() if self._secure is not None else []
-        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings, *known)
+        credentials = self._secure.format_arguments() if self._secure is not None else []
+        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings, *credentials)
         done = subprocess.run(command, capture_output=True, timeout=_UP_SECONDS, check=False, cwd=self.directory)
         if done.returncode != 0:
             self.log.write_bytes(done.stdout + done.stderr)
@@ -214,7 +231,7 @@ class KafkaBroker:
         if process is None:
             return
         assert process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # it has ended already
+        with contextlib.suppress(OSError, ValueError):  # the process has ended already
             os.kill(self.pid or 0, signal.SIGKILL if kill else signal.SIGTERM)
         try:
             process.wait(30)
@@ -227,7 +244,7 @@ class KafkaBroker:
     # ------------------------------------------------------------------------------------------- topics and records
 
     def admin(self) -> Any:
-        """A `confluent_kafka.admin.AdminClient` of this broker."""
+        """Return a `confluent_kafka.admin.AdminClient` of this broker."""
         if self._admin is None:
             self._admin = admin_library().AdminClient(self._client())
         return self._admin
@@ -236,45 +253,51 @@ class KafkaBroker:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **more}
 
     def connection(self, protocol: str, mechanism: str = "SCRAM-SHA-512", user: str | None = None) -> dict[str, str]:
-        """The properties of a client that comes over SSL, SASL_PLAINTEXT or SASL_SSL, as Java's client names them; the
-        first user's, if none is named."""
-        assert self._secure is not None, "a broker with users"
+        """Return the properties of a client that connects with TLS or SASL, with the names of the Java client.
+
+        Args:
+            protocol: SSL, SASL_PLAINTEXT or SASL_SSL.
+            mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+            user: The name of the user; the first one by default.
+
+        """
+        assert self._secure is not None, "the broker has no users"
         return self._secure.connection(protocol, mechanism, user)
 
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None, *, replicas: int = 1
     ) -> str:
-        """Make a topic; gives its name when the broker knows it and leads its partitions."""
+        """Create a topic, wait until each of its partitions has a leader, and return its name."""
         topic = admin_library().NewTopic(
             name, num_partitions=partitions, replication_factor=replicas, config=dict(config or {})
         )
-        for done in self.admin().create_topics([topic]).values():
-            done.result(30)
+        for future in self.admin().create_topics([topic]).values():
+            future.result(30)
         self._await_partitions(name, partitions)
         return name
 
     def add_partitions(self, topic: str, total: int) -> None:
-        """Give a topic more partitions: `total` in all."""
-        more = admin_library().NewPartitions(topic, total)
-        for done in self.admin().create_partitions([more]).values():
-            done.result(30)
+        """Increase the number of partitions of a topic to `total`."""
+        partitions = admin_library().NewPartitions(topic, total)
+        for future in self.admin().create_partitions([partitions]).values():
+            future.result(30)
         self._await_partitions(topic, total)
 
     def _await_partitions(self, topic: str, count: int) -> None:
-        """Made is not yet known: the broker hears of it from its controller, late when the machine is busy."""
+        """Wait until each partition has a leader; the broker learns of a topic from its controller, with a delay."""
         deadline = time.monotonic() + _UP_SECONDS
         while time.monotonic() < deadline:
-            found = self.admin().list_topics(topic, timeout=30).topics[topic].partitions
-            if len(found) == count and all(each.leader >= 0 for each in found.values()):
+            partitions = self.admin().list_topics(topic, timeout=30).topics[topic].partitions
+            if len(partitions) == count and all(partition.leader >= 0 for partition in partitions.values()):
                 return
             time.sleep(0.02)
-        raise BrokerFailed(why=f"did not make topic {topic} within {_UP_SECONDS:g} s", log=self.log)
+        raise BrokerFailed(why=f"did not create topic {topic} within {_UP_SECONDS:g} s", log=self.log)
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
-        """Truncate a partition: records before that offset are gone."""
-        where = library().TopicPartition(topic, partition, before)
-        for done in self.admin().delete_records([where]).values():
-            done.result(30)
+        """Delete the records of a partition that are before an offset."""
+        offset = library().TopicPartition(topic, partition, before)
+        for future in self.admin().delete_records([offset]).values():
+            future.result(30)
 
     def produce(
         self,
@@ -288,7 +311,19 @@ class KafkaBroker:
         transaction: str | None = None,
         commit: bool = True,
     ) -> None:
-        """Write records; in a transaction of that id, which is committed or aborted."""
+        """Write records.
+
+        Args:
+            topic: The topic.
+            values: The values of the records; None is a tombstone.
+            key: The key of all records.
+            partition: The partition; -1 lets the producer choose.
+            timestamps: The timestamp of each record, in milliseconds.
+            headers: The headers of all records.
+            transaction: A transactional id: all records are written in one transaction.
+            commit: Whether the transaction is committed; otherwise it is aborted.
+
+        """
         producer = library().Producer(self._client(**({"transactional.id": transaction} if transaction else {})))
         if transaction:
             producer.init_transactions(30)
@@ -297,22 +332,22 @@ class KafkaBroker:
             at = timestamps[index] if timestamps is not None else 0
             producer.produce(topic, value, key, partition, timestamp=at, headers=list(headers) if headers else None)
             producer.poll(0 if len(producer) < _UNSENT else 0.1)
-        left = producer.flush(30)
-        if left:
-            raise BrokerFailed(why=f"did not take {left} records", log=self.log)
+        unsent = producer.flush(30)
+        if unsent:
+            raise BrokerFailed(why=f"did not accept {unsent} records", log=self.log)
         if transaction and commit:
             producer.commit_transaction(30)
         elif transaction:
             producer.abort_transaction(30)
 
     def read(self, topic: str, isolation: str = "read_committed", timeout: float = 30.0) -> list[Message]:
-        """All records of a topic up to its end, partition by partition."""
+        """Return all records of a topic, partition by partition, as `confluent_kafka.Message`."""
         kafka = library()
         settings = {"group.id": "reading", "enable.partition.eof": True, "isolation.level": isolation}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
-        settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}  # the end is waited for
+        settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}  # the reader waits for the end
         consumer = kafka.Consumer(self._client(**settings))
-        found: list[Message] = []
+        messages: list[Message] = []
         try:
             partitions = sorted(consumer.list_topics(topic, timeout=timeout).topics[topic].partitions)
             consumer.assign([kafka.TopicPartition(topic, partition, 0) for partition in partitions])
@@ -320,32 +355,32 @@ class KafkaBroker:
             deadline = time.monotonic() + timeout
             while len(ended) < len(partitions):
                 if time.monotonic() > deadline:
-                    raise BrokerFailed(why=f"did not give all of {topic} within {timeout:g} s", log=self.log)
+                    raise BrokerFailed(why=f"did not return all records of {topic} within {timeout:g} s", log=self.log)
                 for message in consumer.consume(1000, timeout=0.05):
                     problem = message.error()
                     if problem is None:
-                        found.append(message)
+                        messages.append(message)
                     elif problem.code() == kafka.KafkaError._PARTITION_EOF:
                         ended.add(message.partition() or 0)
         finally:
             consumer.close()
-        return sorted(found, key=lambda message: message.partition() or 0)
+        return sorted(messages, key=lambda message: message.partition() or 0)
 
     def values(self, topic: str, isolation: str = "read_committed") -> list[str]:
-        """The values of a topic as text."""
+        """Return the values of all records of a topic as text."""
         return [(message.value() or b"").decode() for message in self.read(topic, isolation)]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that are free now."""
+    """Return ports that are free now."""
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
+        for bound in sockets:
+            bound.bind(("127.0.0.1", 0))
+        return [int(bound.getsockname()[1]) for bound in sockets]
     finally:
-        for each in sockets:
-            each.close()
+        for bound in sockets:
+            bound.close()
 
 
 def _listens(address: str, port: int) -> bool:

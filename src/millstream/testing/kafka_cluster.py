@@ -1,12 +1,12 @@
-"""A Kafka cluster of several brokers for tests, each of which can be killed and started again.
+"""A Kafka cluster of several brokers for tests.
 
     with KafkaCluster() as cluster:
         cluster.create_topic("orders", partitions=2)
         cluster.brokers[0].kill()                # partitions that it led get another leader
         cluster.brokers[0].start()
 
-Promises: every topic that is made here, and those of the brokers themselves, have a replica on each broker, and a write
-is acknowledged by at least two; one broker may be down at any time.
+Promises: each topic, internal ones included, has a replica on each broker, and at least two acknowledge a write, so one
+broker may be down at any time.
 Does not know: millstream's connector."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEADER_SECONDS = _ANSWER_SECONDS = 60.0
 
 
 class KafkaCluster:
-    """Brokers that are controllers too, as many as `count`."""
+    """A cluster of `count` brokers, each of which is also a controller; use it in a `with` statement."""
 
     def __init__(self, count: int = 3, settings: Mapping[str, str] | None = None) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="millstream-kafka-cluster-"))
@@ -72,26 +72,26 @@ class KafkaCluster:
         self.close()
 
     def close(self) -> None:
-        """End all brokers and remove their files."""
+        """Kill all brokers and delete their files."""
         for broker in self.brokers:
             with contextlib.suppress(BrokerFailed):
                 broker.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        """Make a topic with a replica on each broker."""
+        """Create a topic with a replica on each broker and return its name."""
         return self.brokers[0].create_topic(name, partitions, config, replicas=self.count)
 
     def produce(self, topic: str, values: Iterable[str | bytes | None], *, partition: int = -1) -> None:
-        """Write records, while all brokers are up."""
+        """Write records; all brokers must be up."""
         self.brokers[0].produce(topic, values, partition=partition)
 
     def read(self, topic: str) -> list[Message]:
-        """Read all committed records of a topic, partition by partition."""
+        """Return all committed records of a topic, partition by partition."""
         return self.brokers[0].read(topic)
 
     def leader(self, topic: str, partition: int) -> KafkaBroker:
-        """Return the broker that leads a partition, once one does."""
+        """Wait until a partition has a leader and return that broker."""
         deadline = time.monotonic() + _LEADER_SECONDS
         while time.monotonic() < deadline:
             node: int = self._partition(topic, partition).leader
@@ -105,7 +105,7 @@ class KafkaCluster:
         return len(self._partition(topic, partition).isrs)
 
     def _partition(self, topic: str, partition: int) -> Any:
-        """Ask whichever broker answers; one that hangs is passed over."""
+        """Return the metadata of a partition from the first broker that answers."""
         settings = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, "socket.timeout.ms": 1000}
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:

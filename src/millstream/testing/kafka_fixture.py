@@ -1,8 +1,7 @@
 """A Kafka broker as a pytest fixture: `from millstream.testing.kafka_fixture import kafka_broker` in a conftest.py.
 
-Promises: one broker for the whole session, gone after the last test; with another fixture `kafka_users`, one that these
-may log in to.
-Does not know: topics; each test makes its own."""
+Promises: one broker for the whole session; if a conftest.py overrides the fixture `kafka_users`, they can log in.
+Does not know: topics; each test creates its own."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ __all__ = ["kafka_broker", "kafka_users"]
 
 @pytest.fixture(scope="session")
 def kafka_users() -> Mapping[str, str]:
-    """Names and passwords: none, and no listener that asks for them."""
+    """Names and passwords of users; none by default, so the broker has no listener with a log-in."""
     return {}
 
 

@@ -1,8 +1,8 @@
-"""Listeners of a test broker that want a log-in, encrypt, or both.
+"""Listeners of a test broker with SASL, TLS, or both.
 
-Promises: the certificates are made for this broker, name 127.0.0.1 and end with its directory; `connection` gives what
-a client needs, in the words of Kafka's Java client, except that certificates are PEM files.
-Does not know: brokers' processes; millstream's connector."""
+Promises: the certificates are created for this broker, are valid for 127.0.0.1 and are in its directory; `connection`
+returns the properties of a client with the names of Kafka's Java client, with certificates as PEM files.
+Does not know: the broker's process; millstream's connector."""
 
 from __future__ import annotations
 
@@ -19,34 +19,36 @@ _MODULES = "org.apache.kafka.common.security"
 
 
 class NoCertificates(UserError):
-    """Certificates could not be made."""
+    """Certificates could not be created."""
 
     hint = "install openssl"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"the certificates of a test broker could not be made: {why}")
+        super().__init__(f"the certificates of a test broker could not be created: {why}")
 
 
 class SecureListeners:
-    """One listener for each of `PROTOCOLS`, on these ports. `users` are names and passwords; the listener SSL wants the
-    client's own certificate too."""
+    """One listener for each of `PROTOCOLS`, on these ports, for users with their passwords.
+
+    The listener SSL requires a certificate of the client."""
 
     def __init__(self, directory: Path, ports: Sequence[int], users: Mapping[str, str]) -> None:
         self._directory, self._users = directory, dict(users)
         self._ports = dict(zip(PROTOCOLS, ports, strict=True))
 
     def make_certificates(self) -> None:
-        """One pair for the broker, one for a client: `server.pem` and `client.pem` hold key and certificate, files
-        `.key` and `.crt` one of them."""
+        """Create a key and a certificate for the broker and for a client.
+
+        `server.pem` and `client.pem` hold both; files `.key` and `.crt` hold one of them."""
         for name in ("server", "client"):
             key, certificate = self._file(f"{name}.key"), self._file(f"{name}.crt")
             names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
-            kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "36500"]
-            _openssl("req", "-x509", *kind, *names, "-keyout", str(key), "-out", str(certificate))
+            key_options = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "36500"]
+            _openssl("req", "-x509", *key_options, *names, "-keyout", str(key), "-out", str(certificate))
             self._file(f"{name}.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
 
     def server_properties(self) -> str:
-        """More lines of the broker's server.properties; its listeners are named apart."""
+        """Return the lines of server.properties beside the list of listeners."""
         lines: list[str] = []
         plain = " ".join(f'user_{name}="{password}"' for name, password in self._users.items())
         for listener in ("listener.name.sasl_plaintext", "listener.name.sasl_ssl"):
@@ -60,27 +62,27 @@ class SecureListeners:
         return "\n".join(lines) + "\n"
 
     def listeners(self) -> str:
-        """The listeners, as server.properties names them."""
+        """Return the list of listeners for server.properties."""
         return ",".join(f"{protocol}://127.0.0.1:{port}" for protocol, port in self._ports.items())
 
     def format_arguments(self) -> list[str]:
-        """What makes the users known to SCRAM when the broker's storage is formatted."""
-        said: list[str] = []
+        """Return the arguments that store the users for SCRAM when the broker's storage is formatted."""
+        arguments: list[str] = []
         for name, password in self._users.items():
             for mechanism in _MECHANISMS[1:]:
-                said += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
-        return said
+                arguments += ["--add-scram", f"{mechanism}=[name={name},password={password}]"]
+        return arguments
 
     def connection(self, protocol: str, mechanism: str, user: str | None) -> dict[str, str]:
-        """The properties of a client; of the first user if none is named."""
-        made = {"bootstrap.servers": f"127.0.0.1:{self._ports[protocol]}", "security.protocol": protocol}
+        """Return the properties of a client; of the first user by default."""
+        properties = {"bootstrap.servers": f"127.0.0.1:{self._ports[protocol]}", "security.protocol": protocol}
         if protocol.endswith("SSL"):
-            made |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._file("server.crt"))}
+            properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._file("server.crt"))}
         if protocol == "SSL":
-            return made | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._file("client.pem"))}
+            return properties | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._file("client.pem"))}
         name = user or next(iter(self._users))
         login = f'{_module(mechanism)} required username="{name}" password="{self._users[name]}";'
-        return made | {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
+        return properties | {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
 
     def _file(self, name: str) -> Path:
         return self._directory / name
@@ -93,7 +95,7 @@ def _module(mechanism: str) -> str:
 def _openssl(*arguments: str) -> None:
     program = shutil.which("openssl")
     if program is None:
-        raise NoCertificates(why="there is no program openssl")
+        raise NoCertificates(why="openssl is not on PATH")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise NoCertificates(why=" / ".join(done.stderr.splitlines()[-3:]))

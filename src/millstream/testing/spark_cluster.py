@@ -1,7 +1,7 @@
-"""A Spark standalone cluster on this machine, from the pip package, whose machines can be killed.
+"""A Spark standalone cluster on this machine for tests, from the pip package of Spark.
 
-Promises: a master and workers on loopback addresses and free ports, each worker a machine of its own to Spark where the
-system has more than one such address; nothing is left running when the `with` block ends, however it ends.
+Promises: a master and workers on loopback addresses and free ports. On Linux each worker has an address of its own, so
+that Spark sees several machines. No process is left when the `with` block ends.
 Does not know: jobs.
 
     with SparkCluster(workers=2) as cluster:
@@ -26,14 +26,14 @@ from pathlib import Path
 from millstream.engine.spark.java import find_java
 from millstream.errors import ExternalError, UserError
 from millstream.files.access import opener
-from millstream.testing.network import LOCALHOST, Host
+from millstream.testing.host import LOCALHOST, Host
 
 _START_SECONDS = 60
 _STOP_SECONDS = 10
-_OVERHEAD = 512  # MB beside the heap of an executor, as Spark counts it
+_OVERHEAD = 512  # MB that Spark reserves beside the heap of an executor
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _LOOPBACK = "127.0.0.1"
-_LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # several Javas share few cores
+_LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # several JVMs share few cores
 _OPENED = (
     "java.lang",
     "java.lang.invoke",
@@ -44,7 +44,7 @@ _OPENED = (
     "java.util",
     "sun.nio.ch",
 )
-_JAVA = (  # what spark-class would say, without the second Java that it starts to find out
+_JAVA = (  # the options of spark-class, without the second JVM that it starts to compute them
     *_LEAN.split(),
     "-Dspark.deploy.maxExecutorRetries=-1",
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
@@ -52,16 +52,16 @@ _JAVA = (  # what spark-class would say, without the second Java that it starts 
 
 
 class ClusterNotStarted(ExternalError):
-    """A master or worker did not come up; its log says why."""
+    """A master or worker did not start; its log has the reason."""
 
-    def __init__(self, what: str, log: Path) -> None:
+    def __init__(self, daemon: str, log: Path) -> None:
         last = " | ".join(log.read_text(errors="replace").splitlines()[-3:]) if log.exists() else "no log"
-        super().__init__(f"the {what} did not start: {last}", hint=f"see {log}")
+        super().__init__(f"the {daemon} did not start: {last}", hint=f"see {log}")
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process as the system shows it."""
+    """A process in the list of the system."""
 
     pid: int
     parent: int
@@ -69,7 +69,19 @@ class Process:
 
 
 class SparkCluster:
-    """A master and some workers. Every executor has one core and `memory` MB."""
+    """A master and workers; use it in a `with` statement.
+
+    Args:
+        workers: The number of workers.
+        cores: The number of cores of each worker; each executor has one.
+        memory: The heap of each executor, in MB.
+        python_path: Folders in which executors look for modules, beside that of millstream.
+        environment: Environment variables of the processes.
+        hosts: Where the master and each worker run, in this order; on loopback by default.
+        configuration: Spark's settings of the master and the workers. A driver reads them with
+            SPARK_CONF_DIR=`conf_dir`.
+
+    """
 
     def __init__(
         self,
@@ -82,11 +94,9 @@ class SparkCluster:
         hosts: Sequence[Host] = (),
         configuration: Mapping[str, str] | None = None,
     ) -> None:
-        """`hosts`: where the master and each worker run, in this order, if not all on loopback. `configuration` are
-        Spark's settings of the master and the workers; a driver finds them with SPARK_CONF_DIR=`conf_dir`."""
         self._count, self._cores, self._memory = workers, cores, memory
         self._python_path = [*python_path, *_own_path()]
-        self._given = dict(environment or {})
+        self._environment = dict(environment or {})
         self._configuration = dict(configuration or {})
         self._hosts = tuple(hosts)
         self._directory = Path(tempfile.mkdtemp(prefix="millstream-cluster-"))
@@ -102,9 +112,9 @@ class SparkCluster:
                 lines = "".join(f"{key} {value}\n" for key, value in self._configuration.items())
                 with open(self.conf_dir / "spark-defaults.conf", "w", opener=opener) as file:
                     file.write(lines)
-                self._given["SPARK_CONF_DIR"] = str(self.conf_dir)
+                self._environment["SPARK_CONF_DIR"] = str(self.conf_dir)
             self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"])
-            self.url = self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
+            self.url = self._wait_for_log("master", self._master, r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):
                 self._launch_worker(number)
             for number in range(self._count):
@@ -118,7 +128,7 @@ class SparkCluster:
         self.stop()
 
     def settings(self) -> dict[str, str]:
-        """What a driver on this machine needs to say to use the cluster."""
+        """Return the options with which a driver on this machine uses the cluster."""
         return {
             "millstream.spark.master": self.url,
             "spark.driver.host": _LOOPBACK,
@@ -130,27 +140,27 @@ class SparkCluster:
             "spark.executor.memory": f"{self._memory}m",
         }
 
-    # ------------------------------------------------------------------------------------------------- its machines
+    # -------------------------------------------------------------------------------------------- master and workers
 
     def kill_master(self) -> None:
-        """The master dies, and with it what it knew of applications; workers and executors live on."""
+        """Kill the master. It forgets its applications; workers and executors go on."""
         assert self._master is not None
         kill(self._master.pid)
         self._master.wait()
 
     def start_master(self) -> None:
-        """Start a master at the address of one that was killed."""
-        more = ["--port", self.url.rpartition(":")[2]]  # the last one counts
+        """Start a master at the address of the one that was killed."""
+        more = ["--port", self.url.rpartition(":")[2]]  # overrides the option before it
         self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"], more)
-        self._told("master", self._master, r"Starting Spark master at (spark://\S+)")
+        self._wait_for_log("master", self._master, r"Starting Spark master at (spark://\S+)")
 
     def start_worker(self, number: int) -> None:
-        """Start a worker, or one in place of a worker that was killed."""
+        """Start a worker, also in place of one that was killed."""
         self._launch_worker(number)
         self._await_worker(number)
 
     def _host(self, index: int) -> Host:
-        """Where the master (0) or a worker runs. On loopback each worker has an address of its own where it can."""
+        """Return the host of the master (0) or of a worker. On Linux each worker has a loopback address of its own."""
         if self._hosts:
             return self._hosts[index]
         return Host(f"127.0.0.{index}") if index > 0 and sys.platform == "linux" else LOCALHOST
@@ -159,47 +169,52 @@ class SparkCluster:
         host = self._host(number + 1)
         name = f"worker-{number}"
         command = ["org.apache.spark.deploy.worker.Worker"]
-        room = (self._memory + _OVERHEAD) * self._cores
-        limits = ["-c", str(self._cores), "-m", f"{room}m", "-d", str(self._directory / name)]
+        memory = (self._memory + _OVERHEAD) * self._cores
+        limits = ["-c", str(self._cores), "-m", f"{memory}m", "-d", str(self._directory / name)]
         self._workers[number] = self._start(name, host, command, [*limits, self.url])
 
     def _await_worker(self, number: int) -> None:
-        self._told(f"worker-{number}", self._workers[number], r"Successfully registered with master (\S+)")
+        self._wait_for_log(f"worker-{number}", self._workers[number], r"Successfully registered with master (\S+)")
 
     def machines(self) -> list[int]:
-        """The process ids of the workers, by number."""
+        """Return the process ids of the workers, by number."""
         return [self._workers[number].pid for number in sorted(self._workers)]
 
     def executors(self, worker: int | None = None) -> list[int]:
-        """The process ids of the executors, of one worker or of all."""
+        """Return the process ids of the executors of one worker, or of all."""
         parents = {process.pid for number, process in self._workers.items() if worker in (None, number)}
-        return [each.pid for each in processes() if each.parent in parents and _EXECUTOR in each.command]
+        return [child.pid for child in processes() if child.parent in parents and _EXECUTOR in child.command]
 
     def python_workers(self) -> list[int]:
-        """The process ids of the Python workers of all executors."""
+        """Return the process ids of the Python workers of all executors."""
         return [pid for executor in self.executors() for pid in python_workers(executor)]
 
     def wait_for_executors(self, count: int, seconds: float = 30.0) -> list[int]:
-        """The executors, once there are so many."""
+        """Wait until there are `count` executors and return their process ids.
+
+        Raises:
+            ExternalError: There are fewer after `seconds`.
+
+        """
         deadline = time.monotonic() + seconds
-        while len(found := self.executors()) < count:
+        while len(running := self.executors()) < count:
             if time.monotonic() > deadline:
-                msg = f"{len(found)} executors run, {count} were waited for"
+                msg = f"{len(running)} of {count} executors were started within {seconds:g} s"
                 raise ExternalError(msg, hint=f"see the logs in {self._directory}")
             time.sleep(0.05)
-        return found
+        return running
 
     def kill_worker(self, number: int) -> None:
-        """The machine dies: the worker, its executors and their Python workers, all at once."""
+        """Kill a worker with its executors and their Python workers, as if the machine had failed."""
         worker = self._workers[number]
         for pid in [worker.pid, *descendants(worker.pid)]:
             kill(pid)
         worker.wait()
 
     def stop(self) -> None:
-        """End everything; twice is once."""
+        """Stop all processes; a second call does nothing."""
         started = [*self._workers.values(), *([self._master] if self._master is not None else [])]
-        below = [pid for process in started for pid in descendants(process.pid)]
+        children = [pid for process in started for pid in descendants(process.pid)]
         for process in started:
             process.terminate()
         for process in started:
@@ -208,7 +223,7 @@ class SparkCluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for pid in below:
+        for pid in children:
             kill(pid)
         self._workers, self._master = {}, None
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -227,7 +242,7 @@ class SparkCluster:
             "SPARK_LOCAL_IP": host.address,
             "PYTHONPATH": os.pathsep.join(self._python_path),
             "PYSPARK_PYTHON": sys.executable,
-            **self._given,
+            **self._environment,
         }
         java = [f"{environment['JAVA_HOME']}/bin/java", "-cp", f"{home}/jars/*", "-Xmx192m", *_JAVA]
         address = ["--host", host.address, "--port", "0", "--webui-port", "0"]
@@ -241,34 +256,34 @@ class SparkCluster:
                 cwd=self._directory,
             )
 
-    def _told(self, name: str, process: subprocess.Popen[bytes], pattern: str) -> str:
+    def _wait_for_log(self, name: str, process: subprocess.Popen[bytes], pattern: str) -> str:
         log = self._directory / f"{name}.log"
         deadline = time.monotonic() + _START_SECONDS
         while process.poll() is None and time.monotonic() < deadline:
-            found = re.search(pattern, log.read_text(errors="replace"))
-            if found is not None:
-                return found[1]
+            match = re.search(pattern, log.read_text(errors="replace"))
+            if match is not None:
+                return match[1]
             time.sleep(0.1)
         raise ClusterNotStarted(name, log)
 
 
 def spark_home() -> Path:
-    """Where the pip package keeps Spark."""
+    """Return the home directory of the Spark in the pip package."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         msg = "pyspark is not installed"
-        raise UserError(msg)
+        raise UserError(msg, hint="pip install pyspark")
     return Path(spec.origin).parent
 
 
 def _scala_version(home: Path) -> str:
-    """The Scala that Spark was built with, without which a worker cannot say how to start an executor."""
+    """Return the Scala version of Spark, which a worker needs to start an executor."""
     core = next((home / "jars").glob("spark-core_*.jar")).name
     return core.removeprefix("spark-core_").partition("-")[0]
 
 
 def _own_path() -> list[str]:
-    """Where this process found millstream: executors must find it too."""
+    """Return the folder from which this process imported millstream, for the executors."""
     return [str(Path(__file__).resolve().parent.parent.parent)]
 
 
@@ -276,33 +291,33 @@ def _own_path() -> list[str]:
 
 
 def processes() -> Iterator[Process]:
-    """Every process of this machine."""
-    told = subprocess.run(["ps", "-Awwo", "pid=,ppid=,command="], capture_output=True, text=True, check=True)
-    for line in told.stdout.splitlines():
+    """Yield every process of this machine."""
+    listing = subprocess.run(["ps", "-Awwo", "pid=,ppid=,command="], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
         pid, parent, *command = line.split(None, 2)
         yield Process(int(pid), int(parent), command[0] if command else "")
 
 
 def descendants(pid: int, *, where: Callable[[Process], bool] = lambda _: True) -> list[int]:
-    """The processes below one, nearest first, of those that `where` picks."""
-    everything = list(processes())
-    found: list[Process] = []
-    layer = [pid]
-    while layer:
-        below = [each for each in everything if each.parent in layer]
-        found += below
-        layer = [each.pid for each in below]
-    return [each.pid for each in found if where(each)]
+    """Return the process ids of all descendants of a process that `where` accepts, children first."""
+    all_processes = list(processes())
+    descending: list[Process] = []
+    generation = [pid]
+    while generation:
+        children = [process for process in all_processes if process.parent in generation]
+        descending += children
+        generation = [process.pid for process in children]
+    return [process.pid for process in descending if where(process)]
 
 
 def python_workers(pid: int) -> list[int]:
-    """The Python workers below a JVM or a driver: children of the daemon that forks them."""
-    daemons = set(descendants(pid, where=lambda each: "-m millstream.engine.spark.daemon" in each.command))
-    return [each.pid for each in processes() if each.pid in daemons and each.parent in daemons]
+    """Return the process ids of the Python workers of a JVM or driver: the daemon forks them from itself."""
+    daemons = set(descendants(pid, where=lambda process: "-m millstream.engine.spark.daemon" in process.command))
+    return [process.pid for process in processes() if process.pid in daemons and process.parent in daemons]
 
 
 def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> bool:
-    """Send a signal, `kill -9` unless told otherwise; False when the process is gone already."""
+    """Send a signal to a process, SIGKILL by default; return False if there is no such process."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, how)
         return True

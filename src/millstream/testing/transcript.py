@@ -1,13 +1,13 @@
-"""Operator behaviour as a transcript: what goes in, step by step, and what must come out.
+"""Transcripts: tests of operators as YAML files with the input of each step and the expected output.
 
-Promises: a transcript is replayed in several ways that must not show (`WAYS`): as written, one row at a time, with a
-snapshot and restore between steps, rescaled from 1 to 3 to 2 subtasks, on disk, in blocks of one row, with compacted
-state. Each step's output must be the same in all of them; the order counts within a key only.
-Does not know: what operators mean; `vocabulary` does.
+Promises: a transcript is replayed in several ways (`WAYS`): as written, one row at a time, with a snapshot and restore
+between steps, rescaled from 1 to 3 to 2 subtasks, on disk, in blocks of one row, with compacted state. The output of
+each step must be the same in all of them; the order matters only within a key.
+Does not know: which operators exist; `vocabulary` does.
 
-A step may have rows ([key, timestamp, value] each), `side` (the input they go to), `watermark` (also `idle`), `end`,
-`processing_time`; and what is expected: `emits`, `late`, `dropped` (how many more were late), `forwards` (a watermark).
-Needs PyYAML."""
+A step may have `rows` ([key, timestamp, value] each), `side` (the input of the rows), `watermark` (or `idle`), `end`
+and `processing_time`. The expected results are `emits`, `late`, `dropped` (the number of late records so far) and
+`forwards` (a watermark). Needs PyYAML."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from millstream.errors import UserError
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.state.compaction import Compaction, Rewrite
 from millstream.state.handles import Lineage
-from millstream.testing.ends import Mark, Rows
+from millstream.testing.ends import Rows, Watermark
 from millstream.testing.harness import OperatorHarness, Record
 from millstream.testing.vocabulary import LATE, NAMED_PAIR, UnderTest, Word, operator
 from millstream.types.row import Row
@@ -32,16 +32,16 @@ _KEYS = {"rows", "side", "watermark", "processing_time", "end", "emits", "late",
 
 
 class MalformedTranscript(UserError):
-    """A transcript that cannot be read."""
+    """A file is not a transcript."""
 
 
 class Disagreement(AssertionError):
-    """A step did not give what the transcript says."""
+    """The output of a step differs from the transcript."""
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """One operator, or several that must agree, and the steps."""
+    """The steps of a test, and the operators that must behave alike in it."""
 
     name: str
     operators: tuple[str, ...]
@@ -51,7 +51,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Way:
-    """How a transcript is replayed."""
+    """How a transcript is replayed: cut into epochs, restored, rescaled, and on which backend."""
 
     by_row: bool = False
     restore: bool = False
@@ -63,7 +63,7 @@ class Way:
 
 
 def _often(lineage: Lineage) -> Compaction | None:
-    """Compact at most chances: the changes into one file, a small part of the base, or everything."""
+    """Compact often: deltas into one file, a small part of the base, or everything."""
     count = len(lineage.own)
     if count < 2:
         return None
@@ -84,8 +84,13 @@ WAYS: Mapping[str, Way] = {
 
 
 def load(path: Path) -> list[Transcript]:
-    """The transcripts of a file, one per YAML document."""
-    return [_transcript(path.stem, each) for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    """Load the transcripts of a file, one for each YAML document.
+
+    Raises:
+        MalformedTranscript: A document is not a transcript.
+
+    """
+    return [_transcript(path.stem, document) for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
 
 
 def _transcript(stem: str, data: Any) -> Transcript:
@@ -95,14 +100,14 @@ def _transcript(stem: str, data: Any) -> Transcript:
     operators = data["operators"] if "operators" in data else [data["operator"]]
     for step in data["steps"]:
         if unknown := set(step) - _KEYS:
-            msg = f"a step of '{stem}' has {sorted(unknown)}"
-            raise MalformedTranscript(msg, hint=f"there are {sorted(_KEYS)}")
+            msg = f"a step of '{stem}' has unknown keys {sorted(unknown)}"
+            raise MalformedTranscript(msg, hint=f"the keys of a step are {sorted(_KEYS)}")
     name = f"{stem}: {data.get('name', operators[0])}"
     return Transcript(name, tuple(operators), tuple(data["steps"]), data.get("rescales", True))
 
 
 def parse(text: str) -> Word:
-    """A call such as `window(tumbling=10, trigger=purging(count(3)))` as a value; nothing of it is executed."""
+    """Parse a call such as `window(tumbling=10, trigger=purging(count(3)))`; nothing is executed."""
     try:
         tree = ast.parse(text, mode="eval").body
         word = _read(tree)
@@ -115,12 +120,12 @@ def parse(text: str) -> Word:
 def _read(node: ast.expr) -> Any:
     match node:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=named):
-            pairs = tuple((str(each.arg), _read(each.value)) for each in named)
+            pairs = tuple((str(keyword.arg), _read(keyword.value)) for keyword in named)
             return Word(name, tuple(map(_read, arguments)), pairs)
         case ast.Name(id=name):
             return name
         case ast.List(elts=elements):
-            return [_read(each) for each in elements]
+            return [_read(element) for element in elements]
         case ast.Constant(value=value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))):
@@ -129,7 +134,12 @@ def _read(node: ast.expr) -> Any:
 
 
 def replay(transcript: Transcript, ways: Mapping[str, Way] = WAYS) -> None:
-    """Replay in every way; raises `Disagreement` at the first step that differs from what is written."""
+    """Replay a transcript in every way.
+
+    Raises:
+        Disagreement: The output of a step differs from the transcript.
+
+    """
     for text in transcript.operators:
         for name, way in ways.items():
             if way.rescale and not transcript.rescales:
@@ -165,32 +175,32 @@ def _replay(transcript: Transcript, text: str, name: str, way: Way) -> None:
 
 
 def _parts(step: Mapping[str, Any], tested: UnderTest, *, by_row: bool) -> Iterator[Callable[[OperatorHarness], None]]:
-    """A step as the epochs it is run in."""
+    """Yield the epochs of a step, as functions of the harness."""
     side = step.get("side", 0)
     rows = [(_record(row, tested), row[1]) for row in step.get("rows", ())]
-    pieces: list[Rows | Mark] = [Rows((value,), (time,)) for value, time in rows] if by_row else []
+    work: list[Rows | Watermark] = [Rows((value,), (time,)) for value, time in rows] if by_row else []
     if rows and not by_row:
-        pieces = [Rows(tuple(value for value, _ in rows), tuple(time for _, time in rows))]
+        work = [Rows(tuple(value for value, _ in rows), tuple(time for _, time in rows))]
     if "processing_time" in step:
         yield lambda harness: harness.processing_time(step["processing_time"])
     if "watermark" in step:
-        mark = Mark(None if step["watermark"] == "idle" else step["watermark"])
+        watermark = Watermark(None if step["watermark"] == "idle" else step["watermark"])
         if "side" not in step and tested.inputs > 1:
-            yield lambda harness: harness.step({0: [mark], 1: [mark]})
+            yield lambda harness: harness.step({0: [watermark], 1: [watermark]})
         else:
-            pieces.append(mark)
+            work.append(watermark)
     if by_row:
-        for piece in pieces:
-            yield lambda harness, each=piece: harness.step({side: [each]})  # type: ignore[misc]
-    elif pieces:
-        yield lambda harness: harness.step({side: pieces})
+        for item in work:
+            yield lambda harness, item=item: harness.step({side: [item]})  # type: ignore[misc]
+    elif work:
+        yield lambda harness: harness.step({side: work})
     if step.get("end"):
         yield lambda harness: harness.end_of_input(step.get("side"))
 
 
 def _record(row: Sequence[Any], tested: UnderTest) -> Any:
     key, _, value = row
-    if tested.kind is NAMED_PAIR:
+    if tested.input_type is NAMED_PAIR:
         return Row(key=key, value=value)
     return key, value
 
@@ -205,9 +215,9 @@ def _check(step: Mapping[str, Any], tested: UnderTest, harness: OperatorHarness)
         msg = f"dropped so far: {harness.counter(LATE_COUNT)}, not {step['dropped']}"
         raise Disagreement(msg)
     if "forwards" in step:
-        last = harness.marks[-1] if harness.marks else "nothing"
+        last = harness.watermarks[-1] if harness.watermarks else "nothing"
         if ("idle" if last is None else last) != step["forwards"]:
-            msg = f"forwards {last}, not {step['forwards']}; all so far: {harness.marks}"
+            msg = f"forwards {last}, not {step['forwards']}; all so far: {harness.watermarks}"
             raise Disagreement(msg)
 
 
@@ -215,14 +225,14 @@ def _pair(record: Record) -> tuple[Any, Any]:
     return record.value[0], record.value[1]
 
 
-def _compare(what: str, expected: Sequence[Any], found: Sequence[Any]) -> None:
-    if _by_key(expected) != _by_key(found):
-        msg = f"{what} {found}\n not {list(expected)}"
+def _compare(what: str, expected: Sequence[Any], actual: Sequence[Any]) -> None:
+    if _by_key(expected) != _by_key(actual):
+        msg = f"{what} {actual}\n not {list(expected)}"
         raise Disagreement(msg)
 
 
 def _by_key(rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """Rows by key, in order; the order between keys is open."""
+    """Return the rows by key, in order; the order between keys is not defined."""
     grouped: dict[str, list[Any]] = {}
     for key, *rest in rows:
         grouped.setdefault(repr(key), []).append(rest)

@@ -1,7 +1,7 @@
-"""The operators that transcripts name: `window(tumbling=10, reduce=sum)` and its kin.
+"""The operators that transcripts can name, such as `window(tumbling=10, reduce=sum)`.
 
-Promises: every word is one function of this module; a record is the pair (key, value), a result is [key, timestamp or
-window, value], whatever operator made it.
+Promises: each name is a function of this module; a record is a pair (key, value), and a result is [key, timestamp or
+window, value] for every operator.
 Does not know: steps, YAML, harnesses."""
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ NAMED_PAIR = Types.ROW_NAMED(["key", "value"], [Types.STRING(), Types.LONG()])
 
 
 class UnknownWord(UserError):
-    """A transcript names something that this vocabulary does not have."""
+    """A transcript names something that does not exist."""
 
     def __init__(self, word: object, known: Iterable[str]) -> None:
-        super().__init__(f"there is no '{word}' in transcripts", hint=f"there are {', '.join(sorted(known))}")
+        super().__init__(f"transcripts have no '{word}'", hint=f"use one of {', '.join(sorted(known))}")
 
 
 @dataclass(frozen=True)
 class Word:
-    """A call in a transcript, as written: name, arguments, named arguments."""
+    """A call in a transcript: name, arguments, named arguments."""
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -75,26 +75,31 @@ class Word:
 
 @dataclass(frozen=True)
 class UnderTest:
-    """A pipeline and how its records are written down."""
+    """A pipeline under test, and how its results are written in a transcript."""
 
     define: Callable[..., DataStream]
     inputs: int = 1
-    kind: TypeInformation | None = None
+    input_type: TypeInformation | None = None
     side_outputs: tuple[OutputTag, ...] = ()
     result: Callable[[Any, int | None], list[Any]] = lambda value, time: [value[0], time, value[1]]
 
     @property
     def input_types(self) -> tuple[TypeInformation | None, ...]:
-        """The type of every input."""
-        return (self.kind,) * self.inputs
+        """The types of all inputs."""
+        return (self.input_type,) * self.inputs
 
 
 def operator(word: Word) -> UnderTest:
-    """The operator that a word stands for."""
-    made = OPERATORS.get(word.name)
-    if made is None:
+    """Return the operator that a call names.
+
+    Raises:
+        UnknownWord: There is no such operator.
+
+    """
+    create = OPERATORS.get(word.name)
+    if create is None:
         raise UnknownWord(word.name, OPERATORS)
-    return made(*word.arguments, **dict(word.named))
+    return create(*word.arguments, **dict(word.named))
 
 
 def _key(record: Any) -> Any:
@@ -120,7 +125,7 @@ _REDUCES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def elementwise(*steps: Word, keyed: bool = False) -> UnderTest:
-    """map, filter and flat_map in a row, on a keyed stream or not."""
+    """Chain map, filter and flat_map, on a keyed stream or not."""
 
     def define(stream: Any) -> DataStream:
         for step in steps:
@@ -129,7 +134,7 @@ def elementwise(*steps: Word, keyed: bool = False) -> UnderTest:
             stream = getattr(stream, step.name)(_one_of(words[step.name], *step.arguments))
         return stream  # type: ignore[no-any-return]
 
-    return UnderTest(define, kind=None)
+    return UnderTest(define)
 
 
 def reduce(function: str) -> UnderTest:
@@ -138,7 +143,7 @@ def reduce(function: str) -> UnderTest:
 
 
 def timestamps(bound: int, idle: int | None = None) -> UnderTest:
-    """Timestamps are the values; the watermark follows them at a distance."""
+    """Take the values as timestamps, with watermarks for bounded out-of-orderness."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     strategy = strategy.with_timestamp_assigner(lambda record, _: record[1])
     if idle is not None:
@@ -163,7 +168,7 @@ def window(
 ) -> UnderTest:
     """Windows by key: tumbling=, sliding=[size, slide], session= (or by_value), count= (or [size, slide]), everything=.
 
-    By event or processing time; what they hold is reduced, aggregated, or processed as a whole."""
+    They use event or processing time, with a reduce, an aggregate or a process function."""
 
     def define(stream: Any) -> DataStream:
         windowed = stream.key_by(_key).window(_assigner(time, offset, **assigner))
@@ -182,10 +187,17 @@ def window(
 
 
 def aggregates(*, columns: bool, by: str = "value", offset: int = 0, **words: Any) -> UnderTest:
-    """Built-in aggregates over fixed windows, on columns or by the general operator: the results are the same."""
-    kinds: dict[str, Any] = {"sum": Sum, "min": Min, "max": Max, "avg": Avg, "count": Count, "rows": lambda _: Count()}
+    """Built-in aggregates over fixed windows, on columns or with the general operator; the results are the same."""
+    functions: dict[str, Any] = {
+        "sum": Sum,
+        "min": Min,
+        "max": Max,
+        "avg": Avg,
+        "count": Count,
+        "rows": lambda _: Count(),
+    }
     shapes = {name: words.pop(name) for name in ("tumbling", "sliding") if name in words}
-    chosen: dict[str, Aggregate] = {name: _one_of(kinds, word)(by) for name, word in words.items()}
+    chosen: dict[str, Aggregate] = {name: _one_of(functions, word)(by) for name, word in words.items()}
 
     def define(stream: Any) -> DataStream:
         keyed = stream.key_by("key") if columns else stream.key_by(lambda row: row["key"], Types.STRING())
@@ -196,7 +208,7 @@ def aggregates(*, columns: bool, by: str = "value", offset: int = 0, **words: An
         values = list(row)
         return [values[0], f"{values[1]}..{values[2]}", values[3:] if len(values) > 4 else values[3]]
 
-    return UnderTest(define, kind=NAMED_PAIR, side_outputs=(LATE,), result=result)
+    return UnderTest(define, input_type=NAMED_PAIR, side_outputs=(LATE,), result=result)
 
 
 def _assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
@@ -204,16 +216,16 @@ def _assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
     event = _one_of({"event": True, "processing": False}, time)
     shift = Time.milliseconds(offset)
     if name == "tumbling":
-        kind: Any = TumblingEventTimeWindows if event else TumblingProcessingTimeWindows
-        return kind.of(Time.milliseconds(size), shift)  # type: ignore[no-any-return]
+        assigner: Any = TumblingEventTimeWindows if event else TumblingProcessingTimeWindows
+        return assigner.of(Time.milliseconds(size), shift)  # type: ignore[no-any-return]
     if name == "sliding":
-        kind = SlidingEventTimeWindows if event else SlidingProcessingTimeWindows
-        return kind.of(*map(Time.milliseconds, size), shift)  # type: ignore[no-any-return]
+        assigner = SlidingEventTimeWindows if event else SlidingProcessingTimeWindows
+        return assigner.of(*map(Time.milliseconds, size), shift)  # type: ignore[no-any-return]
     if name == "session":
-        kind = EventTimeSessionWindows if event else ProcessingTimeSessionWindows
+        assigner = EventTimeSessionWindows if event else ProcessingTimeSessionWindows
         if size == "by_value":
-            return kind.with_dynamic_gap(lambda record: record[1])  # type: ignore[no-any-return]
-        return kind.with_gap(Time.milliseconds(size))  # type: ignore[no-any-return]
+            return assigner.with_dynamic_gap(lambda record: record[1])  # type: ignore[no-any-return]
+        return assigner.with_gap(Time.milliseconds(size))  # type: ignore[no-any-return]
     if name == "count":
         return CountTumblingWindowAssigner.of(size) if isinstance(size, int) else CountSlidingWindowAssigner.of(*size)
     everything = {
@@ -245,7 +257,7 @@ EVICTORS: dict[str, Callable[..., Evictor[Any, Any]]] = {
 
 @dataclass(frozen=True)
 class Threshold(Trigger[Any, Any]):
-    """Fires and purges when the values of a window add up to `limit`; a trigger as users write them."""
+    """A user-defined trigger: fires and purges when the sum of the values of a window reaches `limit`."""
 
     limit: int
 
@@ -294,7 +306,7 @@ class Values(ProcessWindowFunction[Any, Any, Any, Any]):
 
 
 class Single(ProcessWindowFunction[Any, Any, Any, Any]):
-    """The one value of a window that was folded."""
+    """The single value of a window with a reduce or an aggregate."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         for value in elements:
@@ -302,7 +314,7 @@ class Single(ProcessWindowFunction[Any, Any, Any, Any]):
 
 
 class Visits(ProcessWindowFunction[Any, Any, Any, Any]):
-    """How often this window fired, and how often windows of this key did; the first is forgotten with the window."""
+    """How often this window fired, in window state, and how often windows of this key fired, in global state."""
 
     _firings = ValueStateDescriptor("firings", Types.LONG())
 
@@ -341,14 +353,15 @@ _METHODS = {"replace": "update"}
 
 
 class Commands:
-    """Does what a record says: `event 10` sets a timer, `delete event 10` takes it back, `put 3` and `get` use state.
+    """Executes the commands in a record: `event 10` registers a timer, `delete event 10` deletes it, `put 3` and `get`
+    use state.
 
-    Several commands in a record are separated by a semicolon."""
+    A semicolon separates several commands."""
 
     state: Any
 
     def run(self, text: str, ctx: Any) -> Iterable[Any]:
-        """The results of the commands of one record."""
+        """Yield the results of the commands of one record."""
         for command in text.split(";"):
             name, *arguments = command.split()
             key, timers = ctx.get_current_key(), ctx.timer_service()
@@ -361,10 +374,10 @@ class Commands:
             elif name == "say":
                 yield key, " ".join(arguments)
             else:
-                yield from ((key, result) for result in self.use(name, [_number(each) for each in arguments]))
+                yield from ((key, result) for result in self.use(name, [_number(argument) for argument in arguments]))
 
     def use(self, name: str, arguments: list[Any]) -> Iterable[Any]:
-        """The result of one use of the state, if it has one."""
+        """Yield the result of a method of the state, if it has one."""
         method, arguments = _METHODS.get(name, name), [arguments] if name == "replace" else arguments
         result = getattr(self.state, method)(*arguments)
         if name in ("get", "value", "contains", "is_empty"):
@@ -373,7 +386,7 @@ class Commands:
             yield sorted(list(item) if isinstance(item, tuple) else item for item in result)
 
     def fired(self, timestamp: int, ctx: Any) -> Iterable[Any]:
-        """The results of a timer; it shows that it sees the state of its key."""
+        """Yield the results of a timer: its key, time domain and time."""
         name = "event" if ctx.time_domain() is TimeDomain.EVENT_TIME else "processing"
         yield ctx.get_current_key(), f"{name} {timestamp}"
 
@@ -418,7 +431,7 @@ MINE = ValueStateDescriptor("mine", Types.LONG())
 
 
 class BroadcastCommands(Commands, KeyedBroadcastProcessFunction[Any, Any, Any, Any]):
-    """Commands on a keyed stream that reads rules; the other side changes them, or adds to the state of every key."""
+    """Commands on a keyed stream that reads rules; the broadcast stream changes rules or the state of every key."""
 
     def open(self, runtime_context: Any) -> None:
         self.mine = runtime_context.get_state(MINE)
@@ -455,13 +468,17 @@ class BroadcastCommands(Commands, KeyedBroadcastProcessFunction[Any, Any, Any, A
         yield from self.fired(timestamp, ctx)
 
 
-def state(kind: str = "value", *, ttl: int | None = None, update: str = "write", show: str = "living") -> UnderTest:
-    """A keyed process function that does what records say, with timers and one state, which may have a time to live."""
-    descriptor: Any = _one_of(_STATES, kind)()
+def state(
+    state_type: str = "value", *, ttl: int | None = None, update: str = "write", show: str = "living"
+) -> UnderTest:
+    """A keyed process function that executes the commands in records, with timers and one state with or without TTL."""
+    descriptor: Any = _one_of(_STATES, state_type)()
     if ttl is not None:
         config = StateTtlConfig.new_builder(Time.milliseconds(ttl))
-        kinds, visible = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
-        config.set_update_type(_one_of({"write": kinds.OnCreateAndWrite, "read": kinds.OnReadAndWrite}, update))
+        update_types, visible = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
+        config.set_update_type(
+            _one_of({"write": update_types.OnCreateAndWrite, "read": update_types.OnReadAndWrite}, update)
+        )
         shown = {"living": visible.NeverReturnExpired, "expired": visible.ReturnExpiredIfNotCleanedUp}
         config.set_state_visibility(_one_of(shown, show))
         descriptor.enable_time_to_live(config.build())
@@ -514,7 +531,7 @@ class JoinedValues(ProcessJoinFunction):
 
 
 def interval_join(*, between: list[int]) -> UnderTest:
-    """Two keyed streams whose records meet when their times are near."""
+    """An interval join of two keyed streams."""
 
     def define(first: Any, second: Any) -> DataStream:
         join = first.key_by(_key).interval_join(second.key_by(_key)).between(*between)
@@ -533,7 +550,7 @@ class GroupedValues(CoGroupFunction):
 
 
 def co_group(*, time: str = "event", allowed_lateness: int = 0, **assigner: Any) -> UnderTest:
-    """Windows over two keyed streams."""
+    """A co-group of two keyed streams in windows."""
 
     def define(first: Any, second: Any) -> DataStream:
         grouped = first.co_group(second).where(_key).equal_to(_key).window(_assigner(time, 0, **assigner))
@@ -543,8 +560,8 @@ def co_group(*, time: str = "event", allowed_lateness: int = 0, **assigner: Any)
 
 
 OPERATORS: dict[str, Callable[..., UnderTest]] = {
-    made.__name__: made
-    for made in (
+    create.__name__: create
+    for create in (
         elementwise,
         reduce,
         timestamps,

@@ -1,7 +1,7 @@
-"""A record batch as the bytes of an Arrow stream.
+"""Record batches as bytes of an Arrow IPC stream.
 
-Promises: of many records, each is copied once, into the bytes that are given back.
-Does not know: what the batch holds, or where the bytes go."""
+Promises: large batches are copied once, into the returned bytes.
+Does not know: what a batch contains, and where the bytes go."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from typing import Any
 
 import pyarrow as pa
 
-_FEW = 128  # records, which are copied sooner than their buffers are handed over one by one
+_SMALL_BATCH = 128  # up to so many records, copying is faster than collecting the buffers one by one
 
 
-class _Pieces:
-    """A file that remembers what it is told to write."""
+class _BufferCollector:
+    """A file object that collects the written buffers without copying them."""
 
     closed = False
 
     def __init__(self) -> None:
-        self.found: list[Any] = []
+        self.buffers: list[Any] = []
 
     def write(self, data: Any) -> int:
-        """Nothing is copied: Arrow hands over its own buffers."""
-        self.found.append(data)
+        """Collect a buffer of Arrow."""
+        self.buffers.append(data)
         return len(data)
 
     def flush(self) -> None:
-        """There is nothing to flush."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 def stream_pieces(batch: pa.RecordBatch, *, compression: str | None = None) -> list[Any]:
-    """The parts of a stream of one batch, in order: bytes, and buffers that belong to the batch."""
-    pieces = _Pieces()
-    how = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(pa.PythonFile(pieces, "w"), batch.schema, options=how) as writer:
+    """Return the parts of an IPC stream with one batch, in order: bytes, and buffers that belong to the batch."""
+    collector = _BufferCollector()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(pa.PythonFile(collector, "w"), batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return pieces.found
+    return collector.buffers
 
 
 def stream_bytes(batch: pa.RecordBatch, *, before: bytes = b"") -> bytes:
-    """A stream of one batch, behind some other bytes; Arrow wants their number to be a multiple of eight."""
-    if batch.num_rows < _FEW:
+    """Return an IPC stream with one batch, after the bytes `before`, whose length must be a multiple of eight."""
+    if batch.num_rows < _SMALL_BATCH:
         sink = pa.BufferOutputStream()
         sink.write(before)
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        small: bytes = sink.getvalue().to_pybytes()
-        return small
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
     return b"".join((before, *stream_pieces(batch)))

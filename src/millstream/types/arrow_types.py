@@ -1,8 +1,9 @@
-"""Columns of single values: how Python values and Arrow arrays of one leaf type become one another.
+"""Columns of leaf types: conversion of Python values to Arrow arrays and back.
 
-Promises: checks run at the speed of C and a column that fits is returned as it came; a value that PyFlink's coders
-would convert is converted, any other raises TypeMismatch with its index; a value comes out of Arrow as it went in.
-Does not know: composites, or the names users give to types."""
+Promises: checks run in C, and a list whose values fit is returned unchanged. A value that PyFlink's coders would
+convert is converted; any other value raises TypeMismatch with its index. A value is the same after a conversion to
+Arrow and back.
+Does not know: composite types, and the names of types."""
 
 from __future__ import annotations
 
@@ -19,13 +20,22 @@ from millstream.errors import UserError
 from millstream.serialization import codec
 from millstream.times import Instant
 
-_REFUSALS = (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError, OverflowError, AttributeError, InvalidOperation)
+_CONVERSION_ERRORS = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    AttributeError,
+    InvalidOperation,
+)
 _NONE = type(None)
-_FEW, _LARGE = 1 << 12, 1 << 20  # values, and their bytes, that are worth laying out by hand
+# The buffers of a byte array are built directly for at most so many values with at least so many bytes.
+_MAX_VALUES, _MIN_BYTES = 1 << 12, 1 << 20
 
 
-class TypeMismatch(UserError):
-    """A value that does not fit the type declared for it. `path` leads to it inside the record at `index`."""
+class TypeMismatch(UserError, TypeError):
+    """A value does not fit its declared type. `path` is the path to the value inside the record at `index`."""
 
     hint = "return a value of the declared type, or declare the type of what is returned (output_type)"
 
@@ -36,30 +46,30 @@ class TypeMismatch(UserError):
         self.path = path
         where = f" in field {'.'.join(path)}" if path else ""
         text = repr(value)
-        shown = text if len(text) <= 200 else f"{text[:200]}..."
-        super().__init__(f"expected {expected}{where}, got {shown} ({type(value).__name__}) at index {index}")
+        shortened = text if len(text) <= 200 else f"{text[:200]}..."
+        super().__init__(f"expected {expected}{where}, got {shortened} ({type(value).__name__}) at index {index}")
 
     def inside(self, field: str, index: int | None = None) -> TypeMismatch:
-        """The same mismatch as seen from the composite whose `field` holds the value."""
+        """Return the mismatch with the path from the composite value whose `field` contains the value."""
         return TypeMismatch(self.index if index is None else index, self.value, self.expected, (field, *self.path))
 
 
 def python_values(array: pa.Array) -> list[Any]:
-    """The values of a leaf array as Python objects, None for null."""
-    kind = array.type
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    # NumPy's NaT becomes None; its NaN would not, so numbers with nulls go the slower way
-    if (numeric and not array.null_count) or pa.types.is_date32(kind) or _is_plain_timestamp(kind):
+    """Return the values of a leaf array as Python objects, None for null."""
+    arrow_type = array.type
+    is_numeric = pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)
+    # tolist() converts NaT to None but not NaN, so numbers with nulls are converted by the slower to_pylist()
+    if (is_numeric and not array.null_count) or pa.types.is_date32(arrow_type) or _is_plain_timestamp(arrow_type):
         return list(array.to_numpy(zero_copy_only=False).tolist())
     return list(array.to_pylist())
 
 
-def _is_plain_timestamp(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.tz is None and kind.unit in ("ms", "us")
+def _is_plain_timestamp(arrow_type: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(arrow_type)) and arrow_type.tz is None and arrow_type.unit in ("ms", "us")
 
 
 class Column(ABC):
-    """How one leaf type is checked, converted and laid out in Arrow."""
+    """The conversion of one leaf type: its Arrow type, its checks and its conversions."""
 
     arrow_type: ClassVar[pa.DataType]
     exact: ClassVar[frozenset[type]]
@@ -68,42 +78,47 @@ class Column(ABC):
         self.name = name
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """The same list when every value fits, else a converted one; TypeMismatch for a value that cannot be."""
-        return values if set(map(type, values)) <= self.exact else self._converted(values)
+        """Return the same list if all values fit, else a converted list.
+
+        Raises:
+            TypeMismatch: If a value cannot be converted.
+
+        """
+        return values if set(map(type, values)) <= self.exact else self._convert_all(values)
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """The values as an Arrow array."""
+        """Convert values to an Arrow array."""
         conformed = self.conform(values if isinstance(values, list) else list(values))
         try:
             return pa.array(conformed, self.arrow_type)
-        except _REFUSALS:
-            raise self._first_refused(conformed) from None
+        except _CONVERSION_ERRORS:
+            raise self._find_mismatch(conformed) from None
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
-        """The Python values of an array made by `to_arrow`."""
+        """Convert an array that `to_arrow` has created to Python values."""
         return python_values(array)
 
     @abstractmethod
     def convert(self, value: Any) -> Any:
-        """The value as this type holds it; raises TypeError or ValueError where there is none."""
+        """Convert a value; raise TypeError or ValueError if it cannot be converted."""
 
-    def _converted(self, values: list[Any]) -> list[Any]:
+    def _convert_all(self, values: list[Any]) -> list[Any]:
         converted = []
-        same = True
+        is_unchanged = True
         for index, value in enumerate(values):
             try:
                 new = None if value is None else self.convert(value)
-            except _REFUSALS:
+            except _CONVERSION_ERRORS:
                 raise TypeMismatch(index, value, self.name) from None
-            same = same and new is value
+            is_unchanged = is_unchanged and new is value
             converted.append(new)
-        return values if same else converted
+        return values if is_unchanged else converted
 
-    def _first_refused(self, values: list[Any]) -> TypeMismatch:
+    def _find_mismatch(self, values: list[Any]) -> TypeMismatch:
         for index, value in enumerate(values):
             try:
                 pa.array([value], self.arrow_type)
-            except _REFUSALS:
+            except _CONVERSION_ERRORS:
                 return TypeMismatch(index, value, self.name)
         return TypeMismatch(0, values, self.name)
 
@@ -116,39 +131,39 @@ class NumberColumn(Column):
         self.arrow_type = arrow_type  # type: ignore[misc]
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column, without a separate look at the types: Arrow refuses what is no number."""
+        """Convert values to an Arrow array; types are checked only if Arrow refuses a value."""
         try:
             return pa.array(values, self.arrow_type)
-        except _REFUSALS:
+        except _CONVERSION_ERRORS:
             return super().to_arrow(values)
 
 
 class IntegerColumn(NumberColumn):
-    """Whole numbers; other numbers lose their fraction, as in PyFlink's coders."""
+    """Integers; other numbers are truncated, as PyFlink's coders do."""
 
     exact = frozenset((int, _NONE))
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As promised by Column; the range is checked too, so that an overflow does not depend on chaining."""
+        """Check types and the range, so that an overflow is found whether or not operators are chained."""
         conformed = super().conform(values)
         try:
             pa.array(conformed, self.arrow_type)
-        except _REFUSALS:
-            raise self._first_refused(conformed) from None
+        except _CONVERSION_ERRORS:
+            raise self._find_mismatch(conformed) from None
         return conformed
 
     def convert(self, value: Any) -> int:
-        """Its whole part."""
-        return int(_number(value))
+        """Return the integer part of a number."""
+        return int(_require_number(value))
 
 
 class FloatColumn(NumberColumn):
-    """Floating point numbers; the narrow kind rounds to what 32 bits can hold."""
+    """Floating-point numbers; a 32-bit column rounds values to 32 bits."""
 
     exact = frozenset((float, _NONE))
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As promised by Column; a 32-bit column gives the rounded values, as they will come out of Arrow."""
+        """Check and convert values; a 32-bit column returns the rounded values, as Arrow would."""
         conformed = super().conform(values)
         if self.arrow_type == pa.float32():
             rounded = python_values(pa.array(conformed, self.arrow_type))
@@ -156,21 +171,21 @@ class FloatColumn(NumberColumn):
         return conformed
 
     def convert(self, value: Any) -> float:
-        """The nearest float."""
+        """Return the number as a float."""
         if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
             raise TypeError(value)
         return float(value)
 
 
 class BooleanColumn(Column):
-    """True and False; numbers count as true unless zero."""
+    """Booleans; a number is true unless it is zero."""
 
     arrow_type = pa.bool_()
     exact = frozenset((bool, _NONE))
 
     def convert(self, value: Any) -> bool:
-        """Whether the number is not zero."""
-        return int(_number(value)) != 0
+        """Return whether a number is not zero."""
+        return int(_require_number(value)) != 0
 
 
 class TextColumn(Column):
@@ -180,7 +195,7 @@ class TextColumn(Column):
     exact = frozenset((str, _NONE))
 
     def convert(self, value: Any) -> str:
-        """The characters of an instance of a subclass of str."""
+        """Return an instance of a subclass of str as a str."""
         return str.__str__(value)
 
 
@@ -191,32 +206,32 @@ class BytesColumn(Column):
     exact = frozenset((bytes, _NONE))
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column; few large values are copied at most once, one is not copied."""
-        if len(values) <= _FEW and set(map(type, values)) <= self.exact:
+        """Convert values to an Arrow array; few large values are copied once, a single one is not copied."""
+        if len(values) <= _MAX_VALUES and set(map(type, values)) <= self.exact:
             sizes = [0 if value is None else len(value) for value in values]
-            if _LARGE <= sum(sizes) < 1 << 31:
+            if _MIN_BYTES <= sum(sizes) < 1 << 31:
                 offsets = pa.array(accumulate(sizes, initial=0), pa.int32())
-                data = b"".join(value for value in values if value is not None)  # of one, itself
-                there = pa.array([value is not None for value in values])
-                parts = [there.buffers()[1], offsets.buffers()[1], pa.py_buffer(data)]
-                return pa.Array.from_buffers(self.arrow_type, len(values), parts)
+                data = b"".join(value for value in values if value is not None)  # a single value is not copied
+                validity = pa.array([value is not None for value in values])
+                buffers = [validity.buffers()[1], offsets.buffers()[1], pa.py_buffer(data)]
+                return pa.Array.from_buffers(self.arrow_type, len(values), buffers)
         return super().to_arrow(values)
 
     def convert(self, value: Any) -> bytes:
-        """The bytes of any other holder of bytes."""
+        """Return a bytearray or memoryview as bytes."""
         if not isinstance(value, (bytes, bytearray, memoryview)):
             raise TypeError(value)
         return bytes(value)
 
 
 class BigIntegerColumn(Column):
-    """Whole numbers of any size, as signed big-endian bytes."""
+    """Integers of any size, stored as signed big-endian bytes."""
 
     arrow_type = pa.binary()
     exact = frozenset((int, _NONE))
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column."""
+        """Convert values to an Arrow array."""
         conformed = self.conform(list(values))
         return pa.array(
             [v if v is None else v.to_bytes(v.bit_length() // 8 + 1, "big", signed=True) for v in conformed],
@@ -224,41 +239,41 @@ class BigIntegerColumn(Column):
         )
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
-        """As promised by Column."""
+        """Convert an array to Python values."""
         return [v if v is None else int.from_bytes(v, "big", signed=True) for v in python_values(array)]
 
     def convert(self, value: Any) -> int:
-        """Its whole part."""
-        return int(_number(value))
+        """Return the integer part of a number."""
+        return int(_require_number(value))
 
 
 class BigDecimalColumn(Column):
-    """Decimals of any precision, as text, so that 1.10 stays 1.10."""
+    """Decimals of any precision, stored as text, so that trailing zeros are kept."""
 
     arrow_type = pa.string()
     exact = frozenset((Decimal, _NONE))
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column."""
+        """Convert values to an Arrow array."""
         return pa.array([v if v is None else str(v) for v in self.conform(list(values))], self.arrow_type)
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
-        """As promised by Column."""
+        """Convert an array to Python values."""
         return [v if v is None else Decimal(v) for v in python_values(array)]
 
     def convert(self, value: Any) -> Decimal:
-        """The decimal that a number or text spells."""
+        """Return the decimal of a number or text."""
         return Decimal(str(value))
 
 
 class InstantColumn(Column):
-    """Instants to the nanosecond over their whole range, which no Arrow timestamp covers."""
+    """Instants with a precision of nanoseconds; no Arrow timestamp covers their whole range."""
 
     arrow_type = pa.struct([("seconds", pa.int64()), ("nanos", pa.int32())])
     exact = frozenset((Instant, _NONE))
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column."""
+        """Convert values to an Arrow array."""
         conformed = self.conform(list(values))
         seconds = pa.array([0 if v is None else v.seconds for v in conformed], pa.int64())
         nanos = pa.array([0 if v is None else v.nanos for v in conformed], pa.int32())
@@ -266,7 +281,7 @@ class InstantColumn(Column):
         return pa.StructArray.from_arrays([seconds, nanos], fields=list(self.arrow_type), mask=mask)
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
-        """As promised by Column."""
+        """Convert an array to Python values."""
         pairs = zip(python_values(array.field(0)), python_values(array.field(1)), strict=True)
         instants: list[Any] = [Instant(seconds, nanos) for seconds, nanos in pairs]
         for index in null_indexes(array):
@@ -274,33 +289,33 @@ class InstantColumn(Column):
         return instants
 
     def convert(self, value: Any) -> Instant:
-        """An instance of a subclass as a plain Instant."""
+        """Return an instance of a subclass of Instant as an Instant."""
         if not isinstance(value, Instant):
             raise TypeError(value)
         return Instant(value.seconds, value.nanos)
 
 
 class DateColumn(Column):
-    """Dates; of a datetime only the date is kept."""
+    """Dates; a datetime is truncated to its date."""
 
     arrow_type = pa.date32()
     exact = frozenset((datetime.date, _NONE))
 
     def convert(self, value: Any) -> datetime.date:
-        """The date of a datetime."""
+        """Return the date of a datetime."""
         if not isinstance(value, datetime.date):
             raise TypeError(value)
         return datetime.date(value.year, value.month, value.day)
 
 
 class TimeColumn(Column):
-    """Times of day to the millisecond, without zone."""
+    """Times of day with a precision of milliseconds, without time zone."""
 
     arrow_type = pa.time32("ms")
     exact = frozenset((_NONE,))
 
     def convert(self, value: Any) -> datetime.time:
-        """The time cut to milliseconds, its zone dropped."""
+        """Truncate a time to milliseconds and remove its time zone."""
         if not isinstance(value, datetime.time):
             raise TypeError(value)
         if type(value) is datetime.time and value.tzinfo is None and not value.microsecond % 1_000:
@@ -309,13 +324,13 @@ class TimeColumn(Column):
 
 
 class TimestampColumn(Column):
-    """Dates with time to the millisecond, without zone."""
+    """Dates with time with a precision of milliseconds, without time zone."""
 
     arrow_type = pa.timestamp("ms")
     exact = frozenset((_NONE,))
 
     def convert(self, value: Any) -> datetime.datetime:
-        """The timestamp cut to milliseconds, its zone dropped."""
+        """Truncate a datetime to milliseconds and remove its time zone."""
         if not isinstance(value, datetime.datetime):
             raise TypeError(value)
         if type(value) is datetime.datetime and value.tzinfo is None and not value.microsecond % 1_000:
@@ -324,8 +339,21 @@ class TimestampColumn(Column):
         return datetime.datetime.combine(value.date(), value.time().replace(microsecond=micros))
 
 
+class NanosecondColumn(Column):
+    """Dates with time with a precision of nanoseconds, without time zone: `pandas.Timestamp`, or datetimes."""
+
+    arrow_type = pa.timestamp("ns")
+    exact = frozenset((datetime.datetime, _NONE))
+
+    def convert(self, value: Any) -> datetime.datetime:
+        """Remove the time zone."""
+        if not isinstance(value, datetime.datetime):
+            raise TypeError(value)
+        return value.replace(tzinfo=None)
+
+
 class LocalColumn(Column):
-    """Dates, times and datetimes exactly as Python holds them; one with a zone is refused, not shifted."""
+    """Dates, times or datetimes of Python; a value with a time zone is refused."""
 
     exact = frozenset((_NONE,))
 
@@ -335,48 +363,48 @@ class LocalColumn(Column):
         self._python_type = python_type
 
     def convert(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value; raise TypeError if it has another type or a time zone."""
         if type(value) is not self._python_type or getattr(value, "tzinfo", None) is not None:
             raise TypeError(value)
         return value
 
 
 class ObjectColumn(Column):
-    """Python objects of any kind, each as the codec's bytes."""
+    """Python objects of any class, encoded by the codec."""
 
     arrow_type = pa.binary()
     exact = frozenset()
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """The same list: everything fits."""
+        """Return the same list: every value fits."""
         return values
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As promised by Column."""
+        """Convert values to an Arrow array."""
         if _NONE not in set(map(type, values)):
             return pa.array(codec.encode_many(values), self.arrow_type)
         encoded = iter(codec.encode_many(value for value in values if value is not None))
         return pa.array([None if value is None else next(encoded) for value in values], self.arrow_type)
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
-        """As promised by Column."""
+        """Convert an array to Python values."""
         if not array.null_count:
             return codec.decode_many(python_values(array))
         return [None if value is None else codec.decode(value) for value in python_values(array)]
 
     def convert(self, value: Any) -> Any:
-        """The value itself."""
+        """Return the value."""
         return value
 
 
 def null_indexes(array: pa.Array) -> list[int]:
-    """Where an array is null."""
+    """Return the indexes of nulls."""
     if not array.null_count:
         return []
     return list(array.is_null().to_numpy(zero_copy_only=False).nonzero()[0].tolist())
 
 
-def _number(value: Any) -> Any:
+def _require_number(value: Any) -> Any:
     if not hasattr(value, "__int__") and not hasattr(value, "__index__"):
         raise TypeError(value)
     return value

@@ -1,7 +1,8 @@
-"""Leaf types: numbers, text, times and untyped Python objects.
+"""Leaf types: numbers, strings, times and pickled Python objects.
 
-Promises: Flink's basic types under their names; what PyFlink's coders convert or cut, these convert or cut.
-Does not know: composites."""
+Promises: Flink's basic types under their names. Values that PyFlink's coders convert or truncate are converted or
+truncated here too.
+Does not know: composite types."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ from millstream.types.arrow_types import (
     InstantColumn,
     IntegerColumn,
     LocalColumn,
+    NanosecondColumn,
     ObjectColumn,
     TextColumn,
     TimeColumn,
@@ -65,17 +67,17 @@ _COLUMNS: dict[BasicType, Callable[[str], Column]] = {
 
 
 class BasicTypeInfo(LeafTypeInfo):
-    """One of Flink's basic types."""
+    """The type information of a basic type."""
 
-    json_tags = tuple(kind.name for kind in BasicType)
+    json_tags = tuple(member.name for member in BasicType)
 
     def __init__(self, basic_type: BasicType) -> None:
-        self._basic_type = basic_type
+        self.basic_type = basic_type
         super().__init__(_COLUMNS[basic_type](basic_type.value), basic_type.value)
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
-        return {"type": self._basic_type.name}
+        """Return the name of the basic type."""
+        return {"type": self.basic_type.name}
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> BasicTypeInfo:
@@ -84,14 +86,14 @@ class BasicTypeInfo(LeafTypeInfo):
 
 class _TaggedLeaf(LeafTypeInfo):
     def __init__(self) -> None:
-        super().__init__(self._make_column(), type(self).__name__)
+        super().__init__(self._create_column(), type(self).__name__)
 
     @abstractmethod
-    def _make_column(self) -> Column:
-        """The column that values of this type are kept in."""
+    def _create_column(self) -> Column:
+        """Return the column that converts values of this type."""
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return the tag of the type."""
         return {"type": self.json_tags[0]}
 
     @classmethod
@@ -100,43 +102,52 @@ class _TaggedLeaf(LeafTypeInfo):
 
 
 class DateTypeInfo(_TaggedLeaf):
-    """A SQL date."""
+    """The type of SQL dates."""
 
     json_tags = ("SQL_DATE",)
 
-    def _make_column(self) -> Column:
+    def _create_column(self) -> Column:
         return DateColumn("DateTypeInfo")
 
 
 class TimeTypeInfo(_TaggedLeaf):
-    """A SQL time of day, to the millisecond."""
+    """The type of SQL times of day with a precision of milliseconds."""
 
     json_tags = ("SQL_TIME",)
 
-    def _make_column(self) -> Column:
+    def _create_column(self) -> Column:
         return TimeColumn("TimeTypeInfo")
 
 
 class TimestampTypeInfo(_TaggedLeaf):
-    """A SQL timestamp, to the millisecond."""
+    """The type of SQL timestamps with a precision of milliseconds."""
 
     json_tags = ("SQL_TIMESTAMP",)
 
-    def _make_column(self) -> Column:
+    def _create_column(self) -> Column:
         return TimestampColumn("TimestampTypeInfo")
 
 
+class NanosecondTimestampTypeInfo(_TaggedLeaf):
+    """The type of timestamps without time zone, with a precision of nanoseconds."""
+
+    json_tags = ("NANOSECOND_TIMESTAMP",)
+
+    def _create_column(self) -> Column:
+        return NanosecondColumn("NanosecondTimestampTypeInfo")
+
+
 class PickledBytesTypeInfo(_TaggedLeaf):
-    """Python objects of any kind."""
+    """The type of any Python objects, which are pickled."""
 
     json_tags = ("PICKLED_BYTE_ARRAY",)
 
-    def _make_column(self) -> Column:
+    def _create_column(self) -> Column:
         return ObjectColumn("PickledByteArrayTypeInfo")
 
     @property
     def is_columnar(self) -> bool:
-        """False: an object is one run of bytes."""
+        """Return False: an object is stored as one byte string."""
         return False
 
     def __repr__(self) -> str:
@@ -144,33 +155,33 @@ class PickledBytesTypeInfo(_TaggedLeaf):
 
 
 class LocalTimeTypeInfo(LeafTypeInfo):
-    """A date, time or datetime without zone, kept exactly (to the microsecond)."""
+    """The type of dates, times or datetimes without time zone, with a precision of microseconds."""
 
     class TimeType(Enum):
-        """Which of the three."""
+        """Whether values are dates, times or datetimes."""
 
         LOCAL_DATE = 0
         LOCAL_TIME = 1
         LOCAL_DATE_TIME = 2
 
-    json_tags = tuple(kind.name for kind in TimeType)
+    json_tags = tuple(member.name for member in TimeType)
 
     def __init__(self, time_type: TimeType) -> None:
-        self._time_type = time_type
+        self.time_type = time_type
         text = f"LocalTimeTypeInfo<{time_type.name}>"
-        arrow_type, python_type = _LOCAL[time_type.name]
+        arrow_type, python_type = _LOCAL_TYPES[time_type.name]
         super().__init__(LocalColumn(text, arrow_type, python_type), text)
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
-        return {"type": self._time_type.name}
+        """Return the name of the time type."""
+        return {"type": self.time_type.name}
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> LocalTimeTypeInfo:
         return LocalTimeTypeInfo(cls.TimeType[description["type"]])
 
 
-_LOCAL: dict[str, tuple[pa.DataType, type]] = {
+_LOCAL_TYPES: dict[str, tuple[pa.DataType, type]] = {
     "LOCAL_DATE": (pa.date32(), datetime.date),
     "LOCAL_TIME": (pa.time64("us"), datetime.time),
     "LOCAL_DATE_TIME": (pa.timestamp("us"), datetime.datetime),

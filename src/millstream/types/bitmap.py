@@ -1,7 +1,7 @@
-"""The values of SQL's BITMAP: frozen sets of unsigned 32-bit numbers.
+"""Bitmap: the values of the SQL type BITMAP, which are frozen sets of unsigned 32-bit integers.
 
-Promises: a Bitmap is a set as Python's sets are, hashable, and small where numbers follow each other; its bytes are
-those of the portable Roaring form, so that other programs read them.
+Promises: a Bitmap behaves like a Python set, is hashable, and is small if integers are consecutive. Its bytes are in
+the portable Roaring format, which other programs can read.
 Does not know: SQL."""
 
 from __future__ import annotations
@@ -11,43 +11,56 @@ from typing import Any
 
 import numpy as np
 
-from millstream.types.roaring import Runs, combined, decode, encode, runs_of
+from millstream.types.roaring import Runs, combine, decode, encode, runs_of
 
-_LONGEST_TEXT = 0x80000
+_MAX_TEXT_LENGTH = 0x80000
 
 
 class Bitmap(Set[int]):
-    """A frozen set of unsigned 32-bit numbers. Negative numbers stand for their 32 bits, as in SQL: -1 is
-    4294967295."""
+    """A frozen set of unsigned 32-bit integers.
+
+    A negative integer stands for the unsigned integer with the same 32 bits, as in SQL: -1 is 4294967295.
+
+    Example:
+        >>> Bitmap([1, 2]) | Bitmap([2, 3])
+        Bitmap({1,2,3})
+
+    """
 
     __slots__ = ("_runs",)
 
     def __init__(self, numbers: Iterable[int] = ()) -> None:
-        listed = [int(each) for each in numbers]
-        if any(not -(1 << 31) <= each < 1 << 32 for each in listed):
-            message = "the numbers of a bitmap have 32 bits"
-            raise ValueError(message)
-        self._runs = runs_of(listed)
+        integers = list(map(int, numbers))
+        for integer in integers:
+            if not -(1 << 31) <= integer < 1 << 32:
+                message = f"a bitmap holds integers of 32 bits, not {integer}"
+                raise ValueError(message)
+        self._runs = runs_of(integers)
 
     @classmethod
     def _of(cls, runs: Runs) -> Bitmap:
-        made = cls.__new__(cls)
-        made._runs = runs
-        return made
+        bitmap = cls.__new__(cls)
+        bitmap._runs = runs
+        return bitmap
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Bitmap:
-        """The bitmap of its portable form; `CorruptBitmap`, a ValueError, where the bytes are none."""
+        """Read a bitmap in the portable Roaring format.
+
+        Raises:
+            CorruptBitmap: If the bytes are not a bitmap; it is a ValueError.
+
+        """
         return cls._of(decode(bytes(data)))
 
     def to_bytes(self) -> bytes:
-        """The portable form; equal bitmaps have the same."""
+        """Write the bitmap in the portable Roaring format; equal bitmaps have equal bytes."""
         return encode(self._runs)
 
     def to_array(self) -> list[int]:
-        """The numbers in ascending order, each as SQL's INT with the same 32 bits."""
-        found: list[int] = self._runs.values().astype(np.uint32).astype(np.int32).tolist()
-        return found
+        """Return the integers in ascending unsigned order, each as a signed INT with the same 32 bits."""
+        integers: list[int] = self._runs.values().astype(np.uint32).astype(np.int32).tolist()
+        return integers
 
     def __len__(self) -> int:
         return self._runs.cardinality()
@@ -66,20 +79,20 @@ class Bitmap(Set[int]):
     def __hash__(self) -> int:
         return self._hash()
 
-    def _with(self, other: Any, keep: Callable[[Any, Any], Any], plain: Callable[[Any], Any]) -> Any:
-        return Bitmap._of(combined(self._runs, other._runs, keep)) if isinstance(other, Bitmap) else plain(other)
+    def _combine(self, other: Any, keep: Callable[[Any, Any], Any], combine_sets: Callable[[Any], Any]) -> Any:
+        return Bitmap._of(combine(self._runs, other._runs, keep)) if isinstance(other, Bitmap) else combine_sets(other)
 
     def __and__(self, other: Any) -> Any:
-        return self._with(other, np.logical_and, super().__and__)
+        return self._combine(other, np.logical_and, super().__and__)
 
     def __or__(self, other: Any) -> Any:
-        return self._with(other, np.logical_or, super().__or__)
+        return self._combine(other, np.logical_or, super().__or__)
 
     def __xor__(self, other: Any) -> Any:
-        return self._with(other, np.logical_xor, super().__xor__)
+        return self._combine(other, np.logical_xor, super().__xor__)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda one, two: one & ~two, super().__sub__)
+        return self._combine(other, lambda left, right: left & ~right, super().__sub__)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Bitmap, (), (self.to_bytes(),)
@@ -88,12 +101,12 @@ class Bitmap(Set[int]):
         self._runs = decode(state[0])
 
     def __str__(self) -> str:
-        """As Flink writes it: {1,2,4294967295}, of a long one the beginning."""
-        made = ",".join(map(str, self._runs.first(_LONGEST_TEXT).values().tolist()))
-        if len(made) < _LONGEST_TEXT:
-            return f"{{{made}}}"
-        end = made.find(",", _LONGEST_TEXT - 1)
-        return f"{{{made}}}" if end < 0 else f"{{{made[:end]},...}}"
+        """Return the integers as Flink writes them: {1,2,4294967295}; a long text is truncated."""
+        text = ",".join(map(str, self._runs.first(_MAX_TEXT_LENGTH).values().tolist()))
+        if len(text) < _MAX_TEXT_LENGTH:
+            return f"{{{text}}}"
+        end = text.find(",", _MAX_TEXT_LENGTH - 1)
+        return f"{{{text}}}" if end < 0 else f"{{{text[:end]},...}}"
 
     def __repr__(self) -> str:
         return f"Bitmap({self})"

@@ -1,6 +1,6 @@
 """Types of arrays, lists and maps.
 
-Promises: a column of collections is checked and converted as one flat column of its elements.
+Promises: a column of collections is checked and converted as one flat column of all elements.
 Does not know: what the elements are."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from millstream.types.arrow_types import BytesColumn, TypeMismatch, null_indexes
 from millstream.types.basic_types import BasicType, BasicTypeInfo
-from millstream.types.type_information import InvalidTypeArgument, LeafTypeInfo, TypeInformation, checked
+from millstream.types.type_information import InvalidTypeArgument, LeafTypeInfo, TypeInformation, check_types
 
 _BYTE = BasicTypeInfo(BasicType.BYTE)
 _ELEMENT = "element"
@@ -24,43 +24,43 @@ _PRIMITIVES = ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CH
 
 
 def _offsets(collections: Sequence[Any]) -> list[int]:
-    return list(accumulate(map(len, _filled(collections)), initial=0))
+    return list(accumulate(map(len, _replace_none(collections)), initial=0))
 
 
-def _filled(collections: Sequence[Any]) -> Sequence[Any]:
-    """The collections, an empty one where there is none."""
+def _replace_none(collections: Sequence[Any]) -> Sequence[Any]:
+    """Replace None by an empty collection."""
     if type(None) not in set(map(type, collections)):
         return collections
-    return [() if each is None else each for each in collections]
+    return [() if collection is None else collection for collection in collections]
 
 
-def _conform_flat(kind: TypeInformation, flat: list[Any], offsets: list[int], field: str) -> list[Any]:
+def _conform_flat(type_info: TypeInformation, flat: list[Any], offsets: list[int], field: str) -> list[Any]:
     try:
-        return kind.conform(flat)
+        return type_info.conform(flat)
     except TypeMismatch as mismatch:
         raise mismatch.inside(field, bisect_right(offsets, mismatch.index) - 1) from None
 
 
 class SequenceTypeInfo(TypeInformation):
-    """Lists of elements of one type; a tuple is taken as a list."""
+    """The type of lists of elements of one type; tuples are converted to lists."""
 
     def __init__(self, element_type: TypeInformation) -> None:
         super().__init__()
-        (self.elem_type,) = checked([element_type], type(self).__name__)
+        (self.elem_type,) = check_types([element_type], type(self).__name__)
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """A list of the element's Arrow type."""
+        """Return the type of Arrow lists of the elements."""
         return pa.list_(self.elem_type.arrow_type)
 
     @property
     def is_columnar(self) -> bool:
-        """Whether the elements are."""
+        """Return whether the elements are columnar."""
         return self.elem_type.is_columnar
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises."""
-        lists = self._lists(values)
+        """Check and convert values; see `TypeInformation.conform`."""
+        lists = self._to_lists(values)
         flat = list(chain.from_iterable(v for v in lists if v is not None))
         offsets = _offsets(lists)
         conformed = _conform_flat(self.elem_type, flat, offsets, _ELEMENT)
@@ -70,18 +70,18 @@ class SequenceTypeInfo(TypeInformation):
         return [None if v is None else conformed[start:end] for v, start, end in spans]
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As TypeInformation promises."""
-        lists = self._lists(list(values))
-        filled = _filled(lists)
+        """Convert values to an array of `arrow_type`."""
+        lists = self._to_lists(list(values))
+        collections = _replace_none(lists)
         offsets = np.zeros(len(lists) + 1, np.int32)
-        np.cumsum(np.fromiter(map(len, filled), np.int32, len(lists)), out=offsets[1:])
-        flat = list(chain.from_iterable(filled))
+        np.cumsum(np.fromiter(map(len, collections), np.int32, len(lists)), out=offsets[1:])
+        flat = list(chain.from_iterable(collections))
         try:
             elements = self.elem_type.to_arrow(flat)
         except TypeMismatch as mismatch:
-            outer = bisect_right(offsets, mismatch.index) - 1
-            raise mismatch.inside(_ELEMENT, outer) from None
-        return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_mask(lists))
+            list_index = bisect_right(offsets, mismatch.index) - 1
+            raise mismatch.inside(_ELEMENT, list_index) from None
+        return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_null_mask(lists))
 
     def _from_array(self, array: pa.Array) -> list[Any]:
         offsets = array.offsets.to_pylist()
@@ -92,9 +92,8 @@ class SequenceTypeInfo(TypeInformation):
             lists[index] = None
         return lists
 
-    def _lists(self, values: list[Any]) -> list[Any]:
-        kinds = set(map(type, values))
-        if kinds <= {list, type(None)}:
+    def _to_lists(self, values: list[Any]) -> list[Any]:
+        if set(map(type, values)) <= {list, type(None)}:
             return values
         for index, value in enumerate(values):
             if value is not None and not isinstance(value, (list, tuple)):
@@ -102,7 +101,7 @@ class SequenceTypeInfo(TypeInformation):
         return [value if value is None else list(value) for value in values]
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return a description of the type."""
         return {"type": self.json_tags[0], "element": self.elem_type.to_json()}
 
     @classmethod
@@ -114,39 +113,39 @@ class SequenceTypeInfo(TypeInformation):
 
 
 class ListTypeInfo(SequenceTypeInfo):
-    """Lists."""
+    """The type of lists."""
 
     json_tags = ("LIST",)
 
 
 class ObjectArrayTypeInfo(SequenceTypeInfo):
-    """Arrays of elements of any type."""
+    """The type of arrays of elements of any type."""
 
     json_tags = ("OBJECT_ARRAY",)
 
 
 class BasicArrayTypeInfo(SequenceTypeInfo):
-    """Arrays of boxed primitives or strings."""
+    """The type of arrays of boxed primitives or strings."""
 
     json_tags = ("BASIC_ARRAY",)
 
     def __init__(self, element_type: TypeInformation) -> None:
         super().__init__(element_type)
-        _require_basic(self, element_type, (*_PRIMITIVES, "STRING"))
+        _check_element_type(self, element_type, (*_PRIMITIVES, "STRING"))
 
 
 class PrimitiveArrayTypeInfo(SequenceTypeInfo):
-    """Arrays of primitives."""
+    """The type of arrays of primitives."""
 
     json_tags = ("PRIMITIVE_ARRAY",)
 
     def __init__(self, element_type: TypeInformation) -> None:
         super().__init__(element_type)
-        _require_basic(self, element_type, _PRIMITIVES)
+        _check_element_type(self, element_type, _PRIMITIVES)
 
 
 class ByteArrayTypeInfo(LeafTypeInfo):
-    """Arrays of primitive bytes, which Python holds as `bytes`."""
+    """The type of arrays of primitive bytes, whose values are `bytes`."""
 
     json_tags = ("BYTES",)
 
@@ -155,7 +154,7 @@ class ByteArrayTypeInfo(LeafTypeInfo):
         super().__init__(BytesColumn(text), text)
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return a description of the type."""
         return {"type": "BYTES"}
 
     @classmethod
@@ -164,41 +163,41 @@ class ByteArrayTypeInfo(LeafTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """Dicts with keys of one type and values of another; keys are never None."""
+    """The type of dicts with keys and values of one type each; keys are never None."""
 
     json_tags = ("MAP",)
 
     def __init__(self, key_type_info: TypeInformation, value_type_info: TypeInformation) -> None:
         super().__init__()
-        self.key_type, self.value_type = checked([key_type_info, value_type_info], "MapTypeInfo")
+        self.key_type, self.value_type = check_types([key_type_info, value_type_info], "MapTypeInfo")
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """A map of the two Arrow types."""
+        """Return the type of Arrow maps."""
         return pa.map_(self.key_type.arrow_type, self.value_type.arrow_type)
 
     @property
     def is_columnar(self) -> bool:
-        """Whether keys and values are."""
+        """Return whether keys and values are columnar."""
         return self.key_type.is_columnar and self.value_type.is_columnar
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises."""
-        offsets, keys, items = self._flat(values)
+        """Check and convert values; see `TypeInformation.conform`."""
+        offsets, keys, items = self._flatten(values)
         new_keys = _conform_flat(self.key_type, keys, offsets, "key")
         new_items = _conform_flat(self.value_type, items, offsets, "value")
         if new_keys is keys and new_items is items and set(map(type, values)) <= {dict, type(None)}:
             return values
-        return _dicts(values, offsets, new_keys, new_items)
+        return _build_dicts(values, offsets, new_keys, new_items)
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As TypeInformation promises."""
+        """Convert values to an array of `arrow_type`."""
         values = list(values)
-        offsets, keys, items = self._flat(values)
+        offsets, keys, items = self._flatten(values)
         arrays = []
-        for kind, flat, field in ((self.key_type, keys, "key"), (self.value_type, items, "value")):
+        for type_info, flat, field in ((self.key_type, keys, "key"), (self.value_type, items, "value")):
             try:
-                arrays.append(kind.to_arrow(flat))
+                arrays.append(type_info.to_arrow(flat))
             except TypeMismatch as mismatch:
                 raise mismatch.inside(field, bisect_right(offsets, mismatch.index) - 1) from None
         starts: list[int | None] = list(offsets)
@@ -215,9 +214,9 @@ class MapTypeInfo(TypeInformation):
         present: list[Any] = [True] * len(array)
         for index in null_indexes(array):
             present[index] = None
-        return _dicts(present, [offset - first for offset in offsets], keys, items)
+        return _build_dicts(present, [offset - first for offset in offsets], keys, items)
 
-    def _flat(self, values: list[Any]) -> tuple[list[int], list[Any], list[Any]]:
+    def _flatten(self, values: list[Any]) -> tuple[list[int], list[Any], list[Any]]:
         if not set(map(type, values)) <= {dict, type(None)}:
             for index, value in enumerate(values):
                 if value is not None and not isinstance(value, dict):
@@ -230,7 +229,7 @@ class MapTypeInfo(TypeInformation):
         return offsets, keys, items
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return a description of the type."""
         return {"type": "MAP", "key": self.key_type.to_json(), "value": self.value_type.to_json()}
 
     @classmethod
@@ -243,21 +242,21 @@ class MapTypeInfo(TypeInformation):
 
 
 def primitive_array(element_type: TypeInformation) -> TypeInformation:
-    """The type of arrays of a primitive; that of bytes is held as `bytes`, the others as lists."""
+    """Return the type of arrays of a primitive type; arrays of BYTE are `bytes`, others are lists."""
     return ByteArrayTypeInfo() if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
 
 
-def _dicts(values: Sequence[Any], offsets: list[int], keys: list[Any], items: list[Any]) -> list[Any]:
+def _build_dicts(values: Sequence[Any], offsets: list[int], keys: list[Any], items: list[Any]) -> list[Any]:
     spans = zip(values, offsets, offsets[1:], strict=False)
     return [None if v is None else dict(zip(keys[start:end], items[start:end], strict=True)) for v, start, end in spans]
 
 
-def _mask(values: Sequence[Any]) -> pa.Array | None:
-    missing = list(map(is_, values, repeat(None)))
-    return pa.array(missing, pa.bool_()) if True in missing else None
+def _null_mask(values: Sequence[Any]) -> pa.Array | None:
+    is_null = list(map(is_, values, repeat(None)))
+    return pa.array(is_null, pa.bool_()) if True in is_null else None
 
 
-def _require_basic(owner: TypeInformation, element_type: TypeInformation, names: tuple[str, ...]) -> None:
+def _check_element_type(owner: TypeInformation, element_type: TypeInformation, names: tuple[str, ...]) -> None:
     if element_type.to_json()["type"] not in names:
         message = f"{type(owner).__name__} cannot hold {element_type}"
         raise InvalidTypeArgument(message, element_type, hint="use Types.OBJECT_ARRAY or Types.LIST")

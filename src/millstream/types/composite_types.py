@@ -1,8 +1,8 @@
 """Types with fields: rows, tuples, named tuples and dataclasses.
 
-Promises: a column of records is checked and converted field by field, as columns; a record comes out of Arrow equal
-to the one that went in, row kind included.
-Does not know: what the fields hold."""
+Promises: a column of records is checked and converted field by field, as columns. A record that is converted to Arrow
+and back is equal to the original, including its row kind.
+Does not know: what the fields contain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from millstream.types.arrow_types import TypeMismatch, null_indexes
 from millstream.types.row import KINDS, Row, RowKind, rows_of
-from millstream.types.type_information import InvalidTypeArgument, TypeInformation, checked
+from millstream.types.type_information import InvalidTypeArgument, TypeInformation, check_types
 
 KIND_FIELD = "$kind"
 _INSERT = RowKind.INSERT
@@ -28,69 +28,69 @@ _NONE = type(None)
 
 
 class StructTypeInfo(TypeInformation):
-    """A type with named fields of types of their own."""
+    """The base class of types with named fields."""
 
     def __init__(self, field_types: Sequence[TypeInformation], field_names: Sequence[str]) -> None:
         super().__init__()
-        self.field_types = checked(field_types, type(self).__name__)
+        self.field_types = check_types(field_types, type(self).__name__)
         self.field_names = list(field_names)
         if len(self.field_names) != len(self.field_types):
-            message = f"{len(self.field_names)} field names for {len(self.field_types)} field types"
+            message = f"got {len(self.field_names)} field names, but {len(self.field_types)} field types"
             raise InvalidTypeArgument(message, field_names)
         if len(set(self.field_names)) != len(self.field_names):
             message = f"field names {self.field_names} are not unique"
             raise InvalidTypeArgument(message, field_names)
         self._arrow_type = pa.struct(self._arrow_fields())
-        self._columnar = all(kind.is_columnar for kind in self.field_types)
+        self._columnar = all(field_type.is_columnar for field_type in self.field_types)
 
     def _arrow_fields(self) -> list[tuple[str, pa.DataType]]:
         return [(n, t.arrow_type) for n, t in zip(self.field_names, self.field_types, strict=True)]
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """A struct of the fields."""
+        """Return the type of Arrow structs of the fields."""
         return self._arrow_type
 
     @property
     def is_columnar(self) -> bool:
-        """Whether all fields are."""
+        """Return whether all fields are columnar."""
         return self._columnar
 
     @abstractmethod
     def _split(self, values: list[Any]) -> tuple[list[list[Any]], bool]:
-        """The column of each field of values none of which is None, and whether they are exactly of this type."""
+        """Return the column of each field, and whether all values are exactly of this type; no value is None."""
 
     @abstractmethod
     def _join(self, columns: list[list[Any]], count: int) -> list[Any]:
-        """The `count` values of this type with these columns of fields."""
+        """Create `count` values of this type from the columns of their fields."""
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises."""
+        """Check and convert values; see `TypeInformation.conform`."""
         missing, columns, exact = self._columns(values)
         conformed: list[list[Any]] = [
-            self._inside(name, kind.conform, column)
-            for name, kind, column in zip(self.field_names, self.field_types, columns, strict=True)
+            self._convert_field(name, field_type.conform, column)
+            for name, field_type, column in zip(self.field_names, self.field_types, columns, strict=True)
         ]
         if exact and all(new is old for new, old in zip(conformed, columns, strict=True)):
             return values
         objects = self._join(conformed, len(values))
         for index in missing:
             objects[index] = None
-        self._keep(values, objects)
+        self._copy_row_kinds(values, objects)
         return objects
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As TypeInformation promises."""
+        """Convert values to an array of `arrow_type`."""
         values = values if isinstance(values, list) else list(values)
         missing, columns, _ = self._columns(values)
         arrays = [
-            self._inside(name, kind.to_arrow, column)
-            for name, kind, column in zip(self.field_names, self.field_types, columns, strict=True)
+            self._convert_field(name, field_type.to_arrow, column)
+            for name, field_type, column in zip(self.field_names, self.field_types, columns, strict=True)
         ]
         return self._struct(arrays + self._extra_arrays(values), len(values), missing)
 
     def _from_array(self, array: pa.Array) -> list[Any]:
-        columns = [kind.from_arrow(array.field(i)) for i, kind in enumerate(self.field_types)]
+        columns = [field_type.from_arrow(array.field(i)) for i, field_type in enumerate(self.field_types)]
         objects = self._join(columns, len(array))
         for index in null_indexes(array):
             objects[index] = None
@@ -99,73 +99,75 @@ class StructTypeInfo(TypeInformation):
     def _extra_arrays(self, values: list[Any]) -> list[pa.Array]:
         return []
 
-    def _keep(self, values: list[Any], objects: list[Any]) -> None:
-        """Carry over what a value holds beside its fields."""
+    def _copy_row_kinds(self, values: list[Any], objects: list[Any]) -> None:
+        """Copy the row kinds of the values to the converted objects."""
 
     def _struct(self, arrays: list[pa.Array], length: int, missing: list[int]) -> pa.Array:
         if not arrays:
-            holes = set(missing)
-            return pa.array([None if i in holes else {} for i in range(length)], self._arrow_type)
+            null_rows = set(missing)
+            return pa.array([None if i in null_rows else {} for i in range(length)], self._arrow_type)
         mask = None
         if missing:
-            flags = [False] * length
+            is_null = [False] * length
             for index in missing:
-                flags[index] = True
-            mask = pa.array(flags, pa.bool_())
+                is_null[index] = True
+            mask = pa.array(is_null, pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=list(self._arrow_type), mask=mask)
 
     def _columns(self, values: list[Any]) -> tuple[list[int], list[list[Any]], bool]:
-        """Where values are missing, the column of each field over all values, and whether they need no change."""
+        """Return the indexes of None, the column of each field, and whether all values are exactly of this type."""
         if _NONE not in set(map(type, values)):
             return [], *self._split(values)
         missing = [index for index, value in enumerate(values) if value is None]
         try:
             columns, exact = self._split([value for value in values if value is not None])
         except TypeMismatch as mismatch:
-            raise TypeMismatch(_position(missing, mismatch.index), mismatch.value, mismatch.expected) from None
+            raise TypeMismatch(_index_among_all(missing, mismatch.index), mismatch.value, mismatch.expected) from None
         present = [value is not None for value in values]
-        return missing, [_spread(column, present) for column in columns], exact
+        return missing, [_insert_none(column, present) for column in columns], exact
 
-    def _transposed(self, values: list[Any], records: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """The columns of the records of these values, each of which must have as many fields as the type."""
-        arity = len(self.field_types)
+    def _transpose(self, values: list[Any], records: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Return the columns of records, which must have as many fields as the type."""
+        field_count = len(self.field_types)
         if not records:
-            return [[] for _ in range(arity)]
-        if set(map(len, records)) != {arity}:
-            wrong = next(index for index, record in enumerate(records) if len(record) != arity)
-            raise TypeMismatch(wrong, values[wrong], repr(self))
-        return [list(map(itemgetter(index), records)) for index in range(arity)]  # four times as fast as zip(*records)
+            return [[] for _ in range(field_count)]
+        if set(map(len, records)) != {field_count}:
+            mismatch = next(index for index, record in enumerate(records) if len(record) != field_count)
+            raise TypeMismatch(mismatch, values[mismatch], repr(self))
+        return [
+            list(map(itemgetter(index), records)) for index in range(field_count)
+        ]  # four times as fast as zip(*records)
 
     @staticmethod
-    def _inside(name: str, convert: Callable[[list[Any]], Any], column: list[Any]) -> Any:
+    def _convert_field(name: str, convert: Callable[[list[Any]], Any], column: list[Any]) -> Any:
         try:
             return convert(column)
         except TypeMismatch as mismatch:
             raise mismatch.inside(name) from None
 
     def get_field_names(self) -> list[str]:
-        """The names of the fields, in order."""
+        """Return the names of the fields, in order."""
         return self.field_names
 
     def get_field_types(self) -> list[TypeInformation]:
-        """The types of the fields, in order."""
+        """Return the types of the fields, in order."""
         return self.field_types
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return a description of the type."""
         return {
             "type": self.json_tags[0],
             "names": list(self.field_names),
-            "fields": [kind.to_json() for kind in self.field_types],
+            "fields": [field_type.to_json() for field_type in self.field_types],
         }
 
     def schema_equals(self, other: object) -> bool:
-        """Whether the other type is this one down to the names of its fields."""
+        """Return whether the types are equal including the names of their fields."""
         return type(self) is type(other) and self.to_json() == other.to_json()
 
 
 class TupleTypeInfo(StructTypeInfo):
-    """Tuples; a list, a row or a subclass of tuple becomes a plain one."""
+    """The type of tuples; lists, rows and instances of subclasses of tuple are converted to tuples."""
 
     json_tags = ("TUPLE",)
 
@@ -174,28 +176,29 @@ class TupleTypeInfo(StructTypeInfo):
 
     def _split(self, values: list[Any]) -> tuple[list[list[Any]], bool]:
         if set(map(type, values)) <= {tuple}:
-            return self._transposed(values, values), True
+            return self._transpose(values, values), True
         for index, value in enumerate(values):
             if not isinstance(value, (tuple, list, Row)):
                 raise TypeMismatch(index, value, repr(self))
-        return self._transposed(values, [tuple(value) for value in values]), False
+        return self._transpose(values, [tuple(value) for value in values]), False
 
     def _join(self, columns: list[list[Any]], count: int) -> list[Any]:
         return list(zip(*columns, strict=True)) if columns else [()] * count
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> TupleTypeInfo:
-        return TupleTypeInfo(_types_from(description))
+        return TupleTypeInfo(_read_field_types(description))
 
     def __repr__(self) -> str:
         return f"TupleTypeInfo({', '.join(map(str, self.field_types))})"
 
 
 class RowTypeInfo(StructTypeInfo):
-    """Rows. Tuples, lists, dicts and objects with the fields as attributes become rows.
+    """The type of rows; tuples, lists, dicts and objects with the fields as attributes are converted to rows.
 
-    Two row types are equal when their field types are, as in Flink; `schema_equals` looks at the names too.
-    In Arrow the fields are followed by the row's kind, null for an inserted row."""
+    As in Flink, two row types are equal if their field types are equal; `schema_equals` also compares the names. In
+    Arrow, the row kind is an additional field, which is null for inserted rows.
+    """
 
     json_tags = ("ROW",)
 
@@ -208,34 +211,34 @@ class RowTypeInfo(StructTypeInfo):
         return [*super()._arrow_fields(), (KIND_FIELD, pa.int8())]
 
     def get_field_index(self, field_name: str) -> int:
-        """Where the named field is; -1 in a type without names."""
+        """Return the index of a field by its name; -1 in a type without names."""
         return self.field_names.index(field_name) if self._named else -1
 
     def _split(self, values: list[Any]) -> tuple[list[list[Any]], bool]:
         names = self.field_names
         if set(map(type, values)) <= {Row}:
-            named = sum(map(hasattr, values, repeat("_fields")))
-            if not named or (named == len(values) and all([row._fields == names for row in values])):
-                return self._transposed(values, [row._values for row in values]), True
-        return self._transposed(values, [self._record(i, value) for i, value in enumerate(values)]), False
+            named_count = sum(map(hasattr, values, repeat("_fields")))
+            if not named_count or (named_count == len(values) and all([row._fields == names for row in values])):
+                return self._transpose(values, [row._values for row in values]), True
+        return self._transpose(values, [self._to_record(i, value) for i, value in enumerate(values)]), False
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises; rows that fit but have no names are given them."""
+        """Check and convert values; rows without field names get those of the type."""
         rows = super().conform(values)
         first = next((row for row in rows if row is not None), None)
         if first is not None and not hasattr(first, "_fields"):
-            found = [row for row in rows if row is not None]
-            deque(map(Row.set_field_names, found, repeat(self.field_names)), 0)
+            present_rows = [row for row in rows if row is not None]
+            deque(map(Row.set_field_names, present_rows, repeat(self.field_names)), 0)
         return rows
 
-    def _record(self, index: int, value: Any) -> Sequence[Any]:
+    def _to_record(self, index: int, value: Any) -> Sequence[Any]:
         names = self.field_names
         if isinstance(value, Row):
-            own: list[str] | None = getattr(value, "_fields", None)
-            if own is None or own == names:
+            row_names: list[str] | None = getattr(value, "_fields", None)
+            if row_names is None or row_names == names:
                 return value._values
-            if set(names) <= set(own):
-                return [value._values[own.index(name)] for name in names]
+            if set(names) <= set(row_names):
+                return [value._values[row_names.index(name)] for name in names]
         elif isinstance(value, (tuple, list)):
             return value
         elif isinstance(value, dict):
@@ -247,7 +250,7 @@ class RowTypeInfo(StructTypeInfo):
     def _join(self, columns: list[list[Any]], count: int) -> list[Any]:
         return rows_of(self.field_names, zip(*columns, strict=True) if columns else repeat((), count), count)
 
-    def _keep(self, values: list[Any], objects: list[Any]) -> None:
+    def _copy_row_kinds(self, values: list[Any], objects: list[Any]) -> None:
         for value, row in zip(values, objects, strict=True):
             if isinstance(value, Row):
                 row.set_row_kind(value._row_kind)
@@ -269,7 +272,7 @@ class RowTypeInfo(StructTypeInfo):
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return a description of the type."""
         description = super().to_json()
         if not self._named:
             del description["names"]
@@ -277,7 +280,7 @@ class RowTypeInfo(StructTypeInfo):
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> RowTypeInfo:
-        return RowTypeInfo(_types_from(description), description.get("names"))
+        return RowTypeInfo(_read_field_types(description), description.get("names"))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RowTypeInfo) and self.field_types == other.field_types
@@ -289,11 +292,11 @@ class RowTypeInfo(StructTypeInfo):
         if not self._named:
             return f"RowTypeInfo({', '.join(map(str, self.field_types))})"
         pairs = zip(self.field_names, self.field_types, strict=True)
-        return f"RowTypeInfo({', '.join(f'{name}: {kind}' for name, kind in pairs)})"
+        return f"RowTypeInfo({', '.join(f'{name}: {field_type}' for name, field_type in pairs)})"
 
 
 class _ClassTypeInfo(StructTypeInfo):
-    """Instances of exactly one class, field by field."""
+    """The base class of types of instances of exactly one class, which are stored field by field."""
 
     def __init__(self, cls: type, field_types: Sequence[TypeInformation], field_names: Sequence[str]) -> None:
         self.cls = cls
@@ -306,24 +309,24 @@ class _ClassTypeInfo(StructTypeInfo):
         return [list(map(attrgetter(name), values)) for name in self.field_names], True
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises; the class goes by its module and qualified name."""
+        """Return a description of the type; it names the class by module and qualified name."""
         return {**super().to_json(), "class": f"{self.cls.__module__}:{self.cls.__qualname__}"}
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> TypeInformation:
-        types, names = _types_from(description), description["names"]
-        found = _loaded_class(description["class"])
-        # a class this program does not have is read as rows with its fields
-        return RowTypeInfo(types, names) if found is None else cls(found, types, names)
+        types, names = _read_field_types(description), description["names"]
+        record_class = _find_loaded_class(description["class"])
+        # Instances of a class that this program has not imported are read as rows.
+        return RowTypeInfo(types, names) if record_class is None else cls(record_class, types, names)
 
     def __repr__(self) -> str:
         pairs = zip(self.field_names, self.field_types, strict=True)
-        fields = ", ".join(f"{name}: {kind}" for name, kind in pairs)
+        fields = ", ".join(f"{name}: {field_type}" for name, field_type in pairs)
         return f"{type(self).__name__}<{self.cls.__qualname__}>({fields})"
 
 
 class NamedTupleTypeInfo(_ClassTypeInfo):
-    """Instances of one NamedTuple class."""
+    """The type of instances of one NamedTuple class."""
 
     json_tags = ("NAMED_TUPLE",)
 
@@ -333,7 +336,10 @@ class NamedTupleTypeInfo(_ClassTypeInfo):
 
 
 class DataclassTypeInfo(_ClassTypeInfo):
-    """Instances of one dataclass. They are rebuilt as unpickling does: neither __init__ nor __post_init__ runs."""
+    """The type of instances of one dataclass.
+
+    Like unpickling, reading creates instances without calling `__init__` and `__post_init__`.
+    """
 
     json_tags = ("DATACLASS",)
 
@@ -345,44 +351,47 @@ class DataclassTypeInfo(_ClassTypeInfo):
 
 
 def is_named_tuple(cls: Any) -> bool:
-    """Whether a class was made by NamedTuple."""
+    """Return whether a class was created by NamedTuple."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make")
 
 
 def hints_of_fields(cls: type) -> list[tuple[str, Any]]:
-    """The fields of a dataclass or NamedTuple class with their type hints; Any where a hint cannot be resolved."""
+    """Return the fields of a dataclass or NamedTuple class with their type hints.
+
+    The hint is Any if it cannot be resolved.
+    """
     try:
         hints = typing.get_type_hints(cls)
-    except Exception:  # a hint may name anything, and evaluating it may raise anything
+    except Exception:  # evaluating a hint can raise any error
         hints = {}
     names = [f.name for f in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else cls._fields  # type: ignore[attr-defined]
     return [(name, hints.get(name, Any)) for name in names]
 
 
-def _types_from(description: dict[str, Any]) -> list[TypeInformation]:
+def _read_field_types(description: dict[str, Any]) -> list[TypeInformation]:
     return [TypeInformation.type_from_json(field) for field in description["fields"]]
 
 
-def _loaded_class(path: str) -> type | None:
-    """The class of that module and qualified name if the program has loaded it; nothing is imported."""
+def _find_loaded_class(path: str) -> type | None:
+    """Return a class by module and qualified name if the program has imported it; nothing is imported."""
     module, _, qualname = path.partition(":")
-    found: Any = sys.modules.get(module)
+    target: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        found = getattr(found, part, None)
-    return found if dataclasses.is_dataclass(found) or is_named_tuple(found) else None
+        target = getattr(target, part, None)
+    return target if dataclasses.is_dataclass(target) or is_named_tuple(target) else None
 
 
-def _spread(column: list[Any], present: list[bool]) -> list[Any]:
-    """The column of the values that are present, with None at the places of the others."""
-    following = iter(column)
-    return [next(following) if there else None for there in present]
+def _insert_none(column: list[Any], present: list[bool]) -> list[Any]:
+    """Insert None into a column of the present values at the indexes of missing values."""
+    values = iter(column)
+    return [next(values) if is_present else None for is_present in present]
 
 
-def _position(missing: list[int], present: int) -> int:
-    """The index among all values of the value at `present` among those that are not missing."""
+def _index_among_all(missing: list[int], present: int) -> int:
+    """Convert an index among the present values to an index among all values."""
     index = present
-    for hole in missing:
-        if hole > index:
+    for missing_index in missing:
+        if missing_index > index:
             break
         index += 1
     return index

@@ -1,7 +1,7 @@
-"""A field of a record, whatever the record is.
+"""Access to a field of a record, independent of the class of the record.
 
-Promises: one rule for rows, dicts, tuples, named tuples, dataclasses and objects: by name or by position.
-Does not know: column batches; vectorised operators read the name themselves."""
+Promises: one rule for rows, dicts, tuples, named tuples, dataclasses and other objects: by name or by index.
+Does not know: column batches. Vectorized operators read columns by name themselves."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from millstream.types.row import Row
 
 
 class NoSuchField(UserError, KeyError):
-    """A record was asked for a field that it does not have."""
+    """A record does not have the requested field."""
 
     def __init__(self, field: str | int, record: object) -> None:
         self.field, self.record = field, record
-        super().__init__(f"no field {field!r} in the record {record!r}")
+        super().__init__(f"the record {record!r} has no field {field!r}")
 
     __str__ = UserError.__str__
 
 
 def field_of(record: Any, field: str | int) -> Any:
-    """The value of a field, by name or by position."""
+    """Return the value of a field, by name or by index.
+
+    Raises:
+        NoSuchField: If the record has no such field.
+
+    """
     try:
         if isinstance(field, int) or isinstance(record, (Row, Mapping)):
             return record[field]

@@ -1,8 +1,8 @@
-"""Row: values in a fixed order, perhaps with field names, and the kind of change the row stands for.
+"""Row: values in a fixed order with optional field names and a row kind.
 
-Promises: behaves as PyFlink's Row (access by position, name and attribute, equality including the kind, text), can
-be pickled, and is cheap to build in bulk from columns.
-Does not know: types; a RowTypeInfo says what the fields hold."""
+Promises: a Row behaves like PyFlink's (access by index, name and attribute; equality includes the row kind; text). It
+can be pickled, and many rows are created quickly from columns.
+Does not know: types. A RowTypeInfo declares the types of the fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.errors import UserError
 
 
 class RowKind(Enum):
-    """What a row says about the result it belongs to."""
+    """The change that a row makes to the table it belongs to."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -33,7 +33,7 @@ _INSERT = RowKind.INSERT
 
 
 class UnknownRowField(UserError):
-    """A row was asked for fields that it does not have."""
+    """A row does not have the requested fields."""
 
     def __init__(self, missing: Sequence[str], names: Sequence[str]) -> None:
         self.missing = tuple(missing)
@@ -42,10 +42,17 @@ class UnknownRowField(UserError):
 
 
 class Row:
-    """Values in order, with names or without.
+    """A record of values in a fixed order, with or without field names.
 
-    `Row(name="Ann", age=11)` has named fields, `Row("Ann", 11)` has none, and a row of names is called to make rows
-    with those names: `Row("name", "age")("Ann", 11)`. Attributes other than the fields cannot be set."""
+    `Row(name="Ann", age=11)` has named fields and `Row("Ann", 11)` has none. A row of names creates rows with these
+    names when it is called: `Row("name", "age")("Ann", 11)`. Only attributes of the fields can be set.
+
+    Example:
+        >>> row = Row(name="Ann", age=11)
+        >>> row.name, row[1], row["age"]
+        ('Ann', 11, 11)
+
+    """
 
     __slots__ = ("_fields", "_row_kind", "_values")
 
@@ -66,7 +73,7 @@ class Row:
 
     @staticmethod
     def _from(names: list[str] | None, values: list[Any], kind: RowKind = _INSERT) -> Row:
-        """A row that takes `names` and `values` over without copying them."""
+        """Return a row that uses the given lists without copying them."""
         row = _new(Row)
         if names is not None:
             _SET_FIELDS(row, names)
@@ -76,33 +83,53 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """A row of the given kind; the other arguments are those of `Row`."""
+        """Create a row with a row kind.
+
+        Args:
+            row_kind: The row kind.
+            *args: The values, as for `Row`.
+            **kwargs: The values by name, as for `Row`.
+
+        """
         row = Row(*args, **kwargs)
         _SET_KIND(row, row_kind)
         return row
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields by name; with `recursive`, rows inside lists, dicts and fields become dicts too."""
+        """Return the fields by name.
+
+        Args:
+            recursive: Whether rows in fields, lists and dicts are converted too.
+
+        Raises:
+            TypeError: If the row has no field names.
+
+        """
         if not hasattr(self, "_fields"):
             msg = "Cannot convert a Row class into dict"
             raise TypeError(msg)
-        values = map(_plain, self._values) if recursive else self._values
+        values = map(_to_plain_value, self._values) if recursive else self._values
         return dict(zip(self._fields, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
-        """The kind of change this row stands for."""
+        """Return the row kind."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Change the kind of change this row stands for."""
+        """Set the row kind."""
         _SET_KIND(self, row_kind)
 
     def set_field_names(self, field_names: list[str]) -> None:
-        """Name the fields, in order."""
+        """Set the names of the fields, in order."""
         _SET_FIELDS(self, field_names)
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
-        """The values in the order of `names`; a row without names gives its values as they are."""
+        """Return the values in the order of `names`; a row without names returns its values in their order.
+
+        Raises:
+            UnknownRowField: If the row does not have one of the fields.
+
+        """
         if not hasattr(self, "_fields") or names == self._fields:
             return self._values
         missing = [name for name in names if name not in self._fields]
@@ -121,7 +148,7 @@ class Row:
         return item in (self._values if names is None else names)
 
     def __call__(self, *args: Any) -> Row:
-        """A new row whose field names are this row's values."""
+        """Create a row whose field names are the values of this row."""
         if len(args) > len(self):
             msg = f"Can not create Row with fields {self}, expected {len(self)} values but got {args}"
             raise ValueError(msg)
@@ -162,10 +189,10 @@ class Row:
         object.__setattr__(self, key, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        beside: dict[str, Any] = {} if self._row_kind is _INSERT else {"_row_kind": self._row_kind}
+        slots: dict[str, Any] = {} if self._row_kind is _INSERT else {"_row_kind": self._row_kind}
         if hasattr(self, "_fields"):
-            beside["_fields"] = self._fields
-        return (Row, tuple(self._values), (None, beside)) if beside else (Row, tuple(self._values))
+            slots["_fields"] = self._fields
+        return (Row, tuple(self._values), (None, slots)) if slots else (Row, tuple(self._values))
 
     def __repr__(self) -> str:
         if hasattr(self, "_fields"):
@@ -175,13 +202,13 @@ class Row:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Row) or type(self) is not type(other) or self._row_kind is not other._row_kind:
             return False
-        mine: list[str] | None = getattr(self, "_fields", None)
-        theirs: list[str] | None = getattr(other, "_fields", None)
-        if mine == theirs:
+        names: list[str] | None = getattr(self, "_fields", None)
+        other_names: list[str] | None = getattr(other, "_fields", None)
+        if names == other_names:
             return self._values == other._values
-        if mine is None or theirs is None or sorted(mine) != sorted(theirs):
+        if names is None or other_names is None or sorted(names) != sorted(other_names):
             return False
-        return all(self._values[mine.index(name)] == other._values[theirs.index(name)] for name in mine)
+        return all(self._values[names.index(name)] == other._values[other_names.index(name)] for name in names)
 
     def __hash__(self) -> int:
         return hash(tuple(self._values))
@@ -193,27 +220,27 @@ class Row:
         return len(self._values)
 
 
-# what fills the slots, quicker than by way of __setattr__
+# The setters of the slots, which are faster than __setattr__.
 _new: Callable[[type[Row]], Row] = Row.__new__
 _SET_FIELDS: Callable[[Row, Any], None] = Row.__dict__["_fields"].__set__
 _SET_VALUES: Callable[[Row, Any], None] = Row.__dict__["_values"].__set__
 _SET_KIND: Callable[[Row, Any], None] = Row.__dict__["_row_kind"].__set__
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if isinstance(value, Row):
         return value.as_dict(True)
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_to_plain_value(item) for item in value]
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _to_plain_value(item) for key, item in value.items()}
     return value
 
 
 def rows_of(names: list[str], records: Iterable[Iterable[Any]], count: int) -> list[Row]:
-    """One inserted row with these names for each of `count` records of values: the quick way to many rows."""
+    """Create `count` inserted rows with the same field names, one for each record of values."""
     rows = list(map(_new, repeat(Row, count)))
-    # slots are filled by their descriptors, column by column: no bytecode runs per row
+    # The slots are set by their descriptors, slot by slot, so that no bytecode is executed for each row.
     deque(map(_SET_FIELDS, rows, repeat(names)), 0)
     deque(map(_SET_VALUES, rows, map(list, records)), 0)
     deque(map(_SET_KIND, rows, repeat(_INSERT)), 0)

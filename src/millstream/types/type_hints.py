@@ -1,8 +1,8 @@
-"""Types from Python's own type hints.
+"""Type information from Python type hints.
 
-Promises: a hint gives a type only if every value it allows survives the trip unchanged, apart from ints where floats
-are promised; whatever is not understood gives None and is never evaluated twice or allowed to raise.
-Does not know: which functions are asked about, or what happens without a type."""
+Promises: a hint gives a type only if every value that it allows is preserved, except that ints are accepted as floats.
+A hint that is not understood gives None and raises no error.
+Does not know: which functions are inspected, and what is done without a type."""
 
 from __future__ import annotations
 
@@ -54,12 +54,18 @@ _ITERABLES = (
 
 
 def type_of_hint(hint: Any) -> TypeInformation | None:
-    """The type of the values a hint allows, or None if it allows others than one type can hold."""
+    """Return the type of the values that a hint allows; None if no type can hold all of them."""
     return _type_of(hint, ())
 
 
 def return_type_of(function: Any, element: bool = False) -> TypeInformation | None:
-    """The type of what a function returns by its annotation; with `element`, of the items it returns or yields."""
+    """Return the type of a function's result according to its annotation.
+
+    Args:
+        function: The function.
+        element: Whether to return the type of the items of the returned iterable.
+
+    """
     hint = _return_hint(function)
     if element:
         arguments = typing.get_args(hint)
@@ -71,43 +77,43 @@ def return_type_of(function: Any, element: bool = False) -> TypeInformation | No
     return type_of_hint(hint)
 
 
-def _type_of(hint: Any, within: tuple[Any, ...]) -> TypeInformation | None:
+def _type_of(hint: Any, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
     if isinstance(hint, typing.Hashable) and hint in _LEAVES:
         return _LEAVES[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _type_of(arguments[0], within)
+        return _type_of(arguments[0], enclosing_classes)
     if origin in (typing.Union, types.UnionType):
-        kinds = [argument for argument in arguments if argument is not type(None)]
-        return _type_of(kinds[0], within) if len(kinds) == 1 else None
+        alternatives = [argument for argument in arguments if argument is not type(None)]
+        return _type_of(alternatives[0], enclosing_classes) if len(alternatives) == 1 else None
     if origin is tuple:
-        parts = [_type_of(argument, within) for argument in arguments if argument is not ...]
-        known = [part for part in parts if part is not None]
-        return TupleTypeInfo(known) if known and len(known) == len(arguments) else None
+        item_types = [_type_of(argument, enclosing_classes) for argument in arguments if argument is not ...]
+        known_types = [item_type for item_type in item_types if item_type is not None]
+        return TupleTypeInfo(known_types) if known_types and len(known_types) == len(arguments) else None
     if origin is list:
-        item = _type_of(arguments[0], within)
+        item = _type_of(arguments[0], enclosing_classes)
         return None if item is None else ListTypeInfo(item)
     if origin is dict:
-        key, value = (_type_of(argument, within) for argument in arguments)
+        key, value = (_type_of(argument, enclosing_classes) for argument in arguments)
         return None if key is None or value is None else MapTypeInfo(key, value)
-    return _type_of_class(hint, within) if isinstance(hint, type) and hint not in within else None
+    return _type_of_class(hint, enclosing_classes) if isinstance(hint, type) and hint not in enclosing_classes else None
 
 
-def _type_of_class(cls: type, within: tuple[Any, ...]) -> TypeInformation | None:
+def _type_of_class(cls: type, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
     if not is_named_tuple(cls) and not _is_plain_dataclass(cls):
         return None
-    kinds, names = [], []
+    types, names = [], []
     for name, hint in hints_of_fields(cls):
-        kind = _type_of(hint, (*within, cls))
-        if kind is None:
+        field_type = _type_of(hint, (*enclosing_classes, cls))
+        if field_type is None:
             return None
-        kinds.append(kind)
+        types.append(field_type)
         names.append(name)
-    return NamedTupleTypeInfo(cls, kinds, names) if is_named_tuple(cls) else DataclassTypeInfo(cls, kinds, names)
+    return NamedTupleTypeInfo(cls, types, names) if is_named_tuple(cls) else DataclassTypeInfo(cls, types, names)
 
 
 def _is_plain_dataclass(cls: type) -> bool:
-    # what __post_init__ or a base class of another kind keeps outside the fields would be lost
+    # Attributes that __post_init__ or another base class sets outside of the fields would be lost.
     return (
         dataclasses.is_dataclass(cls)
         and not hasattr(cls, "__post_init__")
@@ -129,5 +135,5 @@ def _return_hint(function: Any) -> Any:
         holder = types.SimpleNamespace(__annotations__={"return": hint})
         closure = inspect.getclosurevars(function).nonlocals if function.__closure__ else {}
         return typing.get_type_hints(holder, function.__globals__, dict(closure))["return"]
-    except Exception:  # annotations are arbitrary code and only a hint here
+    except Exception:  # evaluating annotations can raise any error, and without a hint the type is declared
         return None

@@ -1,8 +1,8 @@
-"""TypeInformation: what every type promises, and leaf types made of one column.
+"""TypeInformation: the base class of all types, and leaf types, which consist of one column.
 
-Promises: a type knows its Arrow type, converts whole columns both ways, compares by value, and survives a trip
-through JSON without anything named there being imported or executed.
-Does not know: which types exist; each registers its own JSON tags."""
+Promises: a type knows its Arrow type, converts whole columns in both directions, compares by value, and can be written
+as JSON and read again. Reading JSON imports and executes nothing.
+Does not know: which types exist. Each type registers its JSON tags."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BY_TAG: dict[str, type[TypeInformation]] = {}
 
 
 class UnknownType(UserError):
-    """A type description names a type that does not exist here."""
+    """JSON describes a type that does not exist."""
 
-    hint = "the description was written by another version, or is damaged"
+    hint = "the description was written by another version of millstream, or is damaged"
 
     def __init__(self, description: object) -> None:
         self.description = description
-        super().__init__(f"no type is described by {description!r}")
+        super().__init__(f"unknown type {description!r}")
 
 
-class InvalidTypeArgument(UserError):
-    """A type was built from something that cannot be part of it."""
+class InvalidTypeArgument(UserError, TypeError):
+    """An argument of a type is not valid."""
 
     def __init__(self, message: str, value: object, *, hint: str | None = None) -> None:
         self.value = value
@@ -37,9 +37,7 @@ class InvalidTypeArgument(UserError):
 
 
 class TypeInformation(ABC):
-    """The type of the elements of a stream or a state: checks, converts and describes whole columns of them.
-
-    None is allowed wherever a value is."""
+    """The type of the elements of a stream or a state; converts whole columns of them. Every value can be None."""
 
     json_tags: ClassVar[tuple[str, ...]] = ()
 
@@ -51,25 +49,32 @@ class TypeInformation(ABC):
     @property
     @abstractmethod
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of a column of this type."""
+        """Return the Arrow type of a column of this type."""
 
     @property
     def is_columnar(self) -> bool:
-        """Whether every part of a value has an Arrow type of its own; False where Python objects are encoded."""
+        """Return whether each part of a value has its own Arrow type; False if Python objects are pickled."""
         return True
 
     @abstractmethod
     def conform(self, values: list[Any]) -> list[Any]:
-        """The same list when every value is exactly of this type, a converted one where Flink would convert.
+        """Check and convert values.
 
-        Raises TypeMismatch naming the first value of a column that is neither."""
+        Returns:
+            The same list if each value is exactly of this type, else a new list with values converted as Flink converts
+            them.
+
+        Raises:
+            TypeMismatch: For the first value that cannot be converted.
+
+        """
 
     @abstractmethod
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """The values as an array of `arrow_type`; converts and refuses as `conform` does."""
+        """Convert values to an array of `arrow_type`, with the conversions and errors of `conform`."""
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """The values of an array that `to_arrow` made."""
+        """Convert an array that `to_arrow` has created to Python values."""
         if isinstance(array, pa.ChunkedArray):
             return [value for chunk in array.chunks for value in self._from_array(chunk)]
         return self._from_array(array)
@@ -79,7 +84,7 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """A description that `type_from_json` reads."""
+        """Return a description of the type that `type_from_json` reads."""
 
     @classmethod
     @abstractmethod
@@ -87,7 +92,14 @@ class TypeInformation(ABC):
 
     @staticmethod
     def type_from_json(description: dict[str, Any]) -> TypeInformation:
-        """The type that `to_json` described. A class named in it is found only if the program has loaded it."""
+        """Return the type that `to_json` has described.
+
+        A class in the description is used only if the program has already imported it.
+
+        Raises:
+            UnknownType: If the description is not that of a type.
+
+        """
         try:
             return _BY_TAG[description["type"]]._from_json(description)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -101,7 +113,7 @@ class TypeInformation(ABC):
 
 
 class LeafTypeInfo(TypeInformation):
-    """A type whose values are one column."""
+    """A type whose values are stored in one column."""
 
     def __init__(self, column: Column, text: str) -> None:
         super().__init__()
@@ -110,15 +122,15 @@ class LeafTypeInfo(TypeInformation):
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The Arrow type of the column."""
+        """Return the Arrow type of the column."""
         return self._column.arrow_type
 
     def conform(self, values: list[Any]) -> list[Any]:
-        """As TypeInformation promises."""
+        """Check and convert values; see `TypeInformation.conform`."""
         return self._column.conform(values)
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """As TypeInformation promises."""
+        """Convert values to an array of `arrow_type`."""
         return self._column.to_arrow(values)
 
     def _from_array(self, array: pa.Array) -> list[Any]:
@@ -128,10 +140,15 @@ class LeafTypeInfo(TypeInformation):
         return self._text
 
 
-def checked(types: Sequence[Any], owner: str) -> list[TypeInformation]:
-    """The types as a list, each of them proven to be one."""
-    for kind in types:
-        if not isinstance(kind, TypeInformation):
-            message = f"{owner} is made of types, got {kind!r}"
-            raise InvalidTypeArgument(message, kind, hint="call the factory, as in Types.STRING()")
+def check_types(types: Sequence[Any], owner: str) -> list[TypeInformation]:
+    """Return the types as a list.
+
+    Raises:
+        InvalidTypeArgument: If one of them is not a type.
+
+    """
+    for type_info in types:
+        if not isinstance(type_info, TypeInformation):
+            message = f"{owner} needs types as arguments, got {type_info!r}"
+            raise InvalidTypeArgument(message, type_info, hint="call the factory, as in Types.STRING()")
     return list(types)

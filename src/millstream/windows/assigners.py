@@ -1,8 +1,8 @@
 """Window assigners: which windows a record belongs to.
 
-Promises: an assigner is frozen, comparable and picklable; its fields (in milliseconds) are what vectorised
-operators read, its `assign_windows` is what the general one calls, for built-in and user-written ones alike.
-Does not know: when a window fires or where its content is kept."""
+Promises: an assigner is frozen, comparable and picklable. Vectorized operators read the fields of built-in assigners
+(in milliseconds); the general window operator calls `assign_windows`, of built-in and of user-defined assigners.
+Does not know: when a window fires or where its content is stored."""
 
 from __future__ import annotations
 
@@ -35,121 +35,136 @@ W = TypeVar("W")
 
 
 class InvalidWindowAssigner(UserError, ValueError):
-    """A window assigner was given lengths that do not fit."""
+    """A window assigner has lengths that are not valid."""
 
-    def __init__(self, assigner: type, rule: str, **given: int) -> None:
-        self.assigner, self.rule, self.given = assigner, rule, given
-        values = ", ".join(f"{name}={value}" for name, value in given.items())
+    def __init__(self, assigner: type, rule: str, **lengths: int) -> None:
+        self.assigner, self.rule, self.lengths = assigner, rule, lengths
+        values = ", ".join(f"{name}={value}" for name, value in lengths.items())
         super().__init__(f"{assigner.__name__} must satisfy {rule}, not {values}")
 
 
 class NoTimestamp(UserError):
-    """An event-time window was asked for by a record that has no event time."""
+    """A record without a timestamp reached an event-time window."""
 
     hint = "call assign_timestamps_and_watermarks before the window, or use processing-time windows"
 
     def __init__(self, assigner: object) -> None:
         self.assigner = assigner
-        super().__init__(f"a record without a timestamp reached {assigner}")
+        super().__init__(f"a record without a timestamp reached the event-time window {assigner}")
 
 
 class WindowAssignerContext(ABC):
-    """What an assigner may ask."""
+    """What an assigner can read beside the record."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Processing time, in milliseconds."""
+        """Return the processing time in milliseconds."""
 
     @abstractmethod
     def get_runtime_context(self) -> RuntimeContext:
-        """The runtime context, for state of the current key."""
+        """Return the runtime context, which gives access to state of the current key."""
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Gives each record its windows."""
+    """Assigns each record to zero, one or more windows."""
 
     WindowAssignerContext: TypeAlias = WindowAssignerContext
 
     @abstractmethod
     def assign_windows(self, element: T, timestamp: int, context: WindowAssignerContext) -> Collection[W]:
-        """The windows of a record."""
+        """Return the windows of a record.
+
+        Args:
+            element: The record.
+            timestamp: Its timestamp in milliseconds.
+            context: The processing time and the runtime context.
+
+        """
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """The trigger where none is set."""
+        """Return the trigger that is used if none is set."""
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
-        """How a window becomes bytes."""
+        """Return the serializer of the windows."""
 
     @abstractmethod
     def is_event_time(self) -> bool:
-        """Whether windows end by the watermark; else by processing time, or never."""
+        """Return whether windows end by event time, so that the watermark determines which records are late."""
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may become one, such as sessions."""
+    """An assigner whose windows can be merged, such as session windows."""
 
     MergeCallback: TypeAlias = MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
-        """Tell `callback` which windows become one."""
+        """Determine which windows are merged, and call `callback` for each group of them."""
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Takes the gap of a session out of a record."""
+    """Extracts the gap of a session from a record."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """The gap after this record, in milliseconds; positive."""
+        """Return the gap after this record in milliseconds; it must be positive."""
 
 
 class EventTimeAssigner(WindowAssigner[T, TimeWindow]):
-    """Time windows that end by the watermark."""
+    """The base class of assigners of event-time windows."""
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        """Fires at the end of the window."""
+        """Return a trigger that fires when the watermark passes the end of the window."""
         return EventTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """That of `TimeWindow`."""
+        """Return the serializer of `TimeWindow`."""
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """They do."""
+        """Return True."""
         return True
 
-    def time_of(self, timestamp: int | None, context: WindowAssignerContext) -> int:
-        """The record's timestamp, which must be there."""
+    def require_time(self, timestamp: int | None, context: WindowAssignerContext) -> int:
+        """Return the timestamp of the record.
+
+        Raises:
+            NoTimestamp: If the record has none.
+
+        """
         if timestamp is None or timestamp == MIN_WATERMARK:
             raise NoTimestamp(self)
         return timestamp
 
 
 class ProcessingTimeAssigner(WindowAssigner[T, TimeWindow]):
-    """Time windows that end by processing time."""
+    """The base class of assigners of processing-time windows."""
 
     def get_default_trigger(self, env: Any) -> Trigger[T, TimeWindow]:
-        """Fires at the end of the window."""
+        """Return a trigger that fires when the processing time passes the end of the window."""
         return ProcessingTimeTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        """That of `TimeWindow`."""
+        """Return the serializer of `TimeWindow`."""
         return TimeWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """They do not."""
+        """Return False."""
         return False
 
-    def time_of(self, timestamp: int | None, context: WindowAssignerContext) -> int:
-        """Processing time."""
+    def require_time(self, timestamp: int | None, context: WindowAssignerContext) -> int:
+        """Return the processing time."""
         return context.get_current_processing_time()
 
 
 @dataclass(frozen=True)
 class TumblingEventTimeWindows(EventTimeAssigner[Any]):
-    """Windows of `size`, one after the other, aligned to the epoch plus `offset`."""
+    """Assign records to tumbling windows by event time: windows of a fixed size that do not overlap.
+
+    Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+    """
 
     size: int
     offset: int
@@ -161,17 +176,29 @@ class TumblingEventTimeWindows(EventTimeAssigner[Any]):
     def of(
         size: Time | Duration | timedelta, offset: Time | Duration | timedelta | None = None
     ) -> TumblingEventTimeWindows:
-        """The assigner with that size and offset."""
+        """Create the assigner.
+
+        Args:
+            size: The size of the windows.
+            offset: The offset of window starts; its absolute value is less than the size.
+
+        Raises:
+            InvalidWindowAssigner: If the lengths do not satisfy these rules.
+
+        """
         return TumblingEventTimeWindows(millis(size), 0 if offset is None else millis(offset))
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """The one window that holds the timestamp."""
-        return tumbling(self.time_of(timestamp, context), self.size, self.offset)
+        """Return the window that contains the timestamp."""
+        return tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
 @dataclass(frozen=True)
 class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
-    """Windows of `size`, one after the other, aligned to the epoch plus `offset`."""
+    """Assign records to tumbling windows by processing time: windows of a fixed size that do not overlap.
+
+    Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+    """
 
     size: int
     offset: int
@@ -183,17 +210,29 @@ class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
     def of(
         size: Time | Duration | timedelta, offset: Time | Duration | timedelta | None = None
     ) -> TumblingProcessingTimeWindows:
-        """The assigner with that size and offset."""
+        """Create the assigner.
+
+        Args:
+            size: The size of the windows.
+            offset: The offset of window starts; its absolute value is less than the size.
+
+        Raises:
+            InvalidWindowAssigner: If the lengths do not satisfy these rules.
+
+        """
         return TumblingProcessingTimeWindows(millis(size), 0 if offset is None else millis(offset))
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """The one window that holds the present."""
-        return tumbling(self.time_of(timestamp, context), self.size, self.offset)
+        """Return the window that contains the processing time."""
+        return tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
 @dataclass(frozen=True)
 class SlidingEventTimeWindows(EventTimeAssigner[Any]):
-    """Windows of `size`, one starting every `slide`, aligned to the epoch plus `offset`."""
+    """Assign records to sliding windows by event time: windows of a fixed size that start at every `slide`.
+
+    Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+    """
 
     size: int
     slide: int
@@ -208,17 +247,30 @@ class SlidingEventTimeWindows(EventTimeAssigner[Any]):
         slide: Time | Duration | timedelta,
         offset: Time | Duration | timedelta | None = None,
     ) -> SlidingEventTimeWindows:
-        """The assigner with that size, slide and offset."""
+        """Create the assigner.
+
+        Args:
+            size: The size of the windows.
+            slide: The interval between the starts of two windows.
+            offset: The offset of window starts; its absolute value is less than the slide.
+
+        Raises:
+            InvalidWindowAssigner: If the lengths do not satisfy these rules.
+
+        """
         return SlidingEventTimeWindows(millis(size), millis(slide), 0 if offset is None else millis(offset))
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """The windows that hold the timestamp, the latest first."""
-        return sliding(self.time_of(timestamp, context), self.size, self.slide, self.offset)
+        """Return the windows that contain the timestamp, the latest first."""
+        return sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
 @dataclass(frozen=True)
 class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
-    """Windows of `size`, one starting every `slide`, aligned to the epoch plus `offset`."""
+    """Assign records to sliding windows by processing time: windows of a fixed size that start at every `slide`.
+
+    Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+    """
 
     size: int
     slide: int
@@ -233,62 +285,72 @@ class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
         slide: Time | Duration | timedelta,
         offset: Time | Duration | timedelta | None = None,
     ) -> SlidingProcessingTimeWindows:
-        """The assigner with that size, slide and offset."""
+        """Create the assigner.
+
+        Args:
+            size: The size of the windows.
+            slide: The interval between the starts of two windows.
+            offset: The offset of window starts; its absolute value is less than the slide.
+
+        Raises:
+            InvalidWindowAssigner: If the lengths do not satisfy these rules.
+
+        """
         return SlidingProcessingTimeWindows(millis(size), millis(slide), 0 if offset is None else millis(offset))
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """The windows that hold the present, the latest first."""
-        return sliding(self.time_of(timestamp, context), self.size, self.slide, self.offset)
+        """Return the windows that contain the processing time, the latest first."""
+        return sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
 @dataclass(frozen=True)
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """One window for everything. It never ends by itself: it needs a trigger."""
+    """Assign all records of a key to the same global window, which never ends; it needs a trigger."""
 
     ends_with_stream: bool = False
 
     @staticmethod
     def create() -> GlobalWindows:
-        """The assigner; its default trigger never fires."""
+        """Create an assigner whose default trigger never fires."""
         return GlobalWindows()
 
     @staticmethod
     def create_with_end_of_stream_trigger() -> GlobalWindows:
-        """The assigner; its default trigger fires when the input has ended."""
+        """Create an assigner whose default trigger fires at the end of the input."""
         return GlobalWindows(ends_with_stream=True)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[GlobalWindow]:
-        """The global window."""
+        """Return the global window."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, GlobalWindow]:
-        """Never fires, or at the end of the input."""
+        """Return a trigger that never fires, or that fires at the end of the input."""
         return EndOfStreamTrigger() if self.ends_with_stream else NeverTrigger()
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
-        """That of `GlobalWindow`."""
+        """Return the serializer of `GlobalWindow`."""
         return GlobalWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """It does not end by time."""
+        """Return False: the window does not end by time."""
         return False
 
 
 class CountAssigner(WindowAssigner[Any, CountWindow]):
-    """Windows that end by the number of records of a key."""
+    """The base class of assigners of count windows, which end after a number of records of a key."""
 
     window_size: int
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, CountWindow]:
-        """Fires when the window is full."""
+        """Return a trigger that fires when the window is full."""
         return CountTrigger(self.window_size)
 
     def get_window_serializer(self) -> TypeSerializer[CountWindow]:
-        """That of `CountWindow`."""
+        """Return the serializer of `CountWindow`."""
         return CountWindowSerializer()
 
     def is_event_time(self) -> bool:
-        """They do not end by time."""
+        """Return False: the windows do not end by time."""
         return False
 
 
@@ -298,7 +360,7 @@ SLIDE_COUNT = ValueStateDescriptor("slide-count-assigner", Types.LONG())
 
 @dataclass(frozen=True)
 class CountTumblingWindowAssigner(CountAssigner):
-    """Every `window_size` records of a key are a window."""
+    """Assign every `window_size` records of a key to a window."""
 
     window_size: int
 
@@ -308,66 +370,83 @@ class CountTumblingWindowAssigner(CountAssigner):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
-        """The assigner with that size."""
+        """Create the assigner.
+
+        Args:
+            window_size: The number of records of a window.
+
+        Raises:
+            InvalidWindowAssigner: If the size is not positive.
+
+        """
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
-        """The window of the record's number."""
-        return [CountWindow(count_up(context, TUMBLE_COUNT) // self.window_size)]
+        """Return the window of the record by its number in the key."""
+        return [CountWindow(next_record_number(context, TUMBLE_COUNT) // self.window_size)]
 
 
 @dataclass(frozen=True)
 class CountSlidingWindowAssigner(CountAssigner):
-    """Windows of `window_size` records of a key, one starting every `window_slide` records."""
+    """Assign records of a key to windows of `window_size` records, which start at every `window_slide` records."""
 
     window_size: int
     window_slide: int
 
     def __post_init__(self) -> None:
         if self.window_size <= 0 or self.window_slide <= 0:
-            given = {"window_size": self.window_size, "window_slide": self.window_slide}
-            raise InvalidWindowAssigner(type(self), "0 < window_size and 0 < window_slide", **given)
+            lengths = {"window_size": self.window_size, "window_slide": self.window_slide}
+            raise InvalidWindowAssigner(type(self), "0 < window_size and 0 < window_slide", **lengths)
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
-        """The assigner with that size and slide."""
+        """Create the assigner.
+
+        Args:
+            window_size: The number of records of a window.
+            window_slide: The number of records between the starts of two windows.
+
+        Raises:
+            InvalidWindowAssigner: If one of them is not positive.
+
+        """
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
-        """The windows that hold the record's number, the latest first."""
-        number = count_up(context, SLIDE_COUNT)
+        """Return the windows that contain the record by its number in the key, the latest first."""
+        number = next_record_number(context, SLIDE_COUNT)
         last = number // self.window_slide
         first = max(0, (number - self.window_size) // self.window_slide + 1)
         return [CountWindow(index) for index in range(last, first - 1, -1)]
 
 
-def tumbling(time: int, size: int, offset: int) -> list[TimeWindow]:
-    """The tumbling window that holds `time`."""
+def tumbling_windows(time: int, size: int, offset: int) -> list[TimeWindow]:
+    """Return the tumbling window that contains `time`."""
     start = TimeWindow.get_window_start_with_offset(time, offset, size)
     return [TimeWindow(start, start + size)]
 
 
-def sliding(time: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
-    """The sliding windows that hold `time`, the latest first."""
+def sliding_windows(time: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
+    """Return the sliding windows that contain `time`, the latest first."""
     last = TimeWindow.get_window_start_with_offset(time, offset, slide)
     return [TimeWindow(start, start + size) for start in range(last, time - size, -slide)]
 
 
 def check_tumbling(assigner: type, size: int, offset: int) -> None:
-    """Refuse an offset that is not smaller than the size."""
+    """Raise if the offset is not less than the size."""
     if abs(offset) >= size:
         raise InvalidWindowAssigner(assigner, "abs(offset) < size", size=size, offset=offset)
 
 
 def check_sliding(assigner: type, size: int, slide: int, offset: int) -> None:
-    """Refuse an offset that is not smaller than the slide, and a window without length."""
+    """Raise if the offset is not less than the slide, or the size is not positive."""
     if abs(offset) >= slide or size <= 0:
         rule = "abs(offset) < slide and 0 < size"
         raise InvalidWindowAssigner(assigner, rule, size=size, slide=slide, offset=offset)
 
 
-def count_up(context: WindowAssignerContext, descriptor: ValueStateDescriptor) -> int:
-    """The number of this record of the current key, from 0."""
+def next_record_number(context: WindowAssignerContext, descriptor: ValueStateDescriptor) -> int:
+    """Count a record of the current key and return its number, from 0."""
     counter = context.get_runtime_context().get_state(descriptor)
     number = int(counter.value() or 0)
     counter.update(number + 1)

@@ -1,7 +1,7 @@
-"""Triggers that fire again and again while a window is open.
+"""Triggers that fire repeatedly while a window is open.
 
-Promises: a window fires at each interval of its clock in which it has something to wait for, and at its end.
-Does not know: what is done with an early result."""
+Promises: a window fires at each interval of its time domain for which a timer is registered, and at its end.
+Does not know: what is done with early results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRE_TIME = ReducingStateDescriptor("fire-time", min, Types.LONG())
 
 @dataclass(frozen=True)
 class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires each time the watermark has moved by `interval` milliseconds, and at the end of the window."""
+    """Fires each time the watermark has advanced by an interval, and at the end of the window."""
 
     interval: int
 
@@ -30,11 +30,19 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
 
     @staticmethod
     def of(interval: Time | Duration | timedelta) -> ContinuousEventTimeTrigger:
-        """The trigger with that interval."""
+        """Create the trigger.
+
+        Args:
+            interval: The interval of event time.
+
+        Raises:
+            InvalidTrigger: If it is not positive.
+
+        """
         return ContinuousEventTimeTrigger(millis(interval))
 
     def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Wait for the end of the window and for the next multiple of the interval."""
+        """Register timers for the end of the window and for the next multiple of the interval."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
@@ -44,11 +52,11 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Not this trigger's clock."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Fire at the end, or at the time waited for; then wait for the next."""
+        """Fire at the end of the window or at the registered time, then register the next time."""
         if time == window.max_timestamp():
             return TriggerResult.FIRE
         fire_time = _fire_time(ctx)
@@ -59,36 +67,36 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the earliest of the times waited for."""
+        """Register the earliest of the times of the merged windows."""
         ctx.merge_partitioned_state(FIRE_TIME)
         earliest = _fire_time(ctx).get()
         if earliest is not None:
             ctx.register_event_time_timer(earliest)
 
     def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
-        """Forget the time waited for."""
+        """Delete the registered timer and its time."""
         fire_time = _fire_time(ctx)
-        waiting_for = fire_time.get()
-        if waiting_for is not None:
-            ctx.delete_event_time_timer(waiting_for)
+        registered_time = fire_time.get()
+        if registered_time is not None:
+            ctx.delete_event_time_timer(registered_time)
             fire_time.clear()
 
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Wait for `time` plus the interval, or the end of the window where that is earlier."""
-        upcoming = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(upcoming)
-        ctx.register_event_time_timer(upcoming)
+        """Register a timer for `time` plus the interval, but not after the end of the window."""
+        next_time = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_time)
+        ctx.register_event_time_timer(next_time)
 
 
 @dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires at each multiple of `interval` milliseconds of processing time, and at the end of the window."""
+    """Fires at each multiple of an interval of processing time, and at the end of the window."""
 
     interval: int
 
@@ -98,11 +106,19 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
 
     @staticmethod
     def of(interval: Time | Duration | timedelta) -> ContinuousProcessingTimeTrigger:
-        """The trigger with that interval."""
+        """Create the trigger.
+
+        Args:
+            interval: The interval of processing time.
+
+        Raises:
+            InvalidTrigger: If it is not positive.
+
+        """
         return ContinuousProcessingTimeTrigger(millis(interval))
 
     def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Wait for the next multiple of the interval."""
+        """Register a timer for the next multiple of the interval."""
         fire_time = _fire_time(ctx)
         if fire_time.get() is None:
             now = ctx.get_current_processing_time()
@@ -110,46 +126,46 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Fire at the time waited for; then wait for the next."""
+        """Fire at the registered time, then register the next time."""
         fire_time = _fire_time(ctx)
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        # past the end of the window the next time would be this very one, again and again
+        # At the end of the window the next time would be the same again, so none is registered.
         if time < window.max_timestamp():
             self.register_next_fire_timestamp(time, window, ctx, fire_time)
         return TriggerResult.FIRE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Not this trigger's clock."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the earliest of the times waited for."""
+        """Register the earliest of the times of the merged windows."""
         ctx.merge_partitioned_state(FIRE_TIME)
         earliest = _fire_time(ctx).get()
         if earliest is not None:
             ctx.register_processing_time_timer(earliest)
 
     def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
-        """Forget the time waited for."""
+        """Delete the registered timer and its time."""
         fire_time = _fire_time(ctx)
-        waiting_for = fire_time.get()
-        if waiting_for is not None:
-            ctx.delete_processing_time_timer(waiting_for)
+        registered_time = fire_time.get()
+        if registered_time is not None:
+            ctx.delete_processing_time_timer(registered_time)
             fire_time.clear()
 
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Wait for `time` plus the interval, or the end of the window where that is earlier."""
-        upcoming = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(upcoming)
-        ctx.register_processing_time_timer(upcoming)
+        """Register a timer for `time` plus the interval, but not after the end of the window."""
+        next_time = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_time)
+        ctx.register_processing_time_timer(next_time)
 
 
 def _fire_time(ctx: TriggerContext) -> ReducingState[int]:

@@ -1,7 +1,7 @@
-"""Evictors: which records of a window are left out before or after it is evaluated.
+"""Evictors: which records of a window are removed before or after its function is called.
 
-Promises: an evictor removes from the list it is given, in place, and keeps the order of the rest.
-Does not know: how the window keeps its records."""
+Promises: an evictor removes records from the given list in place and keeps the order of the others.
+Does not know: how the window stores its records."""
 
 from __future__ import annotations
 
@@ -19,58 +19,74 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class TimestampedValue(Generic[T]):
-    """A record of a window with its event time, or None."""
+    """A record of a window with its timestamp, or None if it has no timestamp."""
 
     value: T
     timestamp: int | None = None
 
 
 class EvictorContext(ABC):
-    """Time as an evictor sees it."""
+    """Times and metrics for an evictor."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Processing time, in milliseconds."""
+        """Return the processing time in milliseconds."""
 
     @abstractmethod
     def get_metric_group(self) -> Any:
-        """The `MetricGroup` in which the evictor registers its metrics."""
+        """Return the `MetricGroup` in which the evictor registers its metrics."""
 
     @abstractmethod
     def get_current_watermark(self) -> int:
-        """The watermark the operator has seen."""
+        """Return the current watermark of the operator."""
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes records of a window. `elements` is a list in order of arrival; remove from it in place."""
+    """Removes records of a window, before or after the window function is called."""
 
     EvictorContext: TypeAlias = EvictorContext
 
     @abstractmethod
     def evict_before(self, elements: list[TimestampedValue[T]], size: int, window: W, ctx: EvictorContext) -> None:
-        """Remove before the window is evaluated."""
+        """Remove records before the window function is called.
+
+        Args:
+            elements: The records in the order of arrival; remove from this list in place.
+            size: The number of records.
+            window: The window.
+            ctx: Times and metrics.
+
+        """
 
     @abstractmethod
     def evict_after(self, elements: list[TimestampedValue[T]], size: int, window: W, ctx: EvictorContext) -> None:
-        """Remove after the window was evaluated."""
+        """Remove records after the window function was called.
+
+        Args:
+            elements: The records in the order of arrival; remove from this list in place.
+            size: The number of records.
+            window: The window.
+            ctx: Times and metrics.
+
+        """
 
 
 class BuiltInEvictor(Evictor[Any, Any]):
-    """An evictor that does the same before or after, as `do_evict_after` says."""
+    """An evictor that removes the same records before or after the window function, depending on `do_evict_after`."""
 
     do_evict_after: bool
 
     @abstractmethod
     def evict(self, elements: list[TimestampedValue[Any]]) -> None:
-        """Remove."""
+        """Remove records."""
 
     def evict_before(self, elements: list[TimestampedValue[Any]], size: int, window: Any, ctx: EvictorContext) -> None:
-        """Remove, unless that is to be done after."""
+        """Remove records if `do_evict_after` is False."""
         if not self.do_evict_after:
             self.evict(elements)
 
     def evict_after(self, elements: list[TimestampedValue[Any]], size: int, window: Any, ctx: EvictorContext) -> None:
-        """Remove, where that is to be done after."""
+        """Remove records if `do_evict_after` is True."""
         if self.do_evict_after:
             self.evict(elements)
 
@@ -84,28 +100,40 @@ class CountEvictor(BuiltInEvictor):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
-        """The evictor with that count."""
+        """Create the evictor.
+
+        Args:
+            max_count: The number of records to keep.
+            do_evict_after: Whether records are removed after the window function instead of before it.
+
+        """
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue[Any]]) -> None:
-        """Remove the first ones."""
+        """Remove the first records beyond the maximum."""
         del elements[: max(0, len(elements) - self.max_count)]
 
 
 @dataclass(frozen=True)
 class TimeEvictor(BuiltInEvictor):
-    """Keeps the records of the last `window_size` milliseconds before the newest one."""
+    """Keeps the records whose timestamp is less than `window_size` milliseconds before the latest timestamp."""
 
     window_size: int
     do_evict_after: bool = False
 
     @staticmethod
     def of(window_size: Time | Duration | timedelta, do_evict_after: bool = False) -> TimeEvictor:
-        """The evictor with that length of time."""
+        """Create the evictor.
+
+        Args:
+            window_size: The maximum age of a record compared with the latest one.
+            do_evict_after: Whether records are removed after the window function instead of before it.
+
+        """
         return TimeEvictor(millis(window_size), do_evict_after)
 
     def evict(self, elements: list[TimestampedValue[Any]]) -> None:
-        """Remove what is older; nothing where records have no timestamps."""
+        """Remove older records; without timestamps, none are removed."""
         times = [element.timestamp for element in elements if element.timestamp is not None]
         if times:
             cutoff = max(times) - self.window_size
@@ -114,7 +142,7 @@ class TimeEvictor(BuiltInEvictor):
 
 @dataclass(frozen=True)
 class DeltaEvictor(BuiltInEvictor):
-    """Keeps the records that differ from the last one by less than `threshold`."""
+    """Keeps the records that differ from the last record by less than `threshold`."""
 
     threshold: float
     delta_function: Callable[[Any, Any], float]
@@ -122,11 +150,18 @@ class DeltaEvictor(BuiltInEvictor):
 
     @staticmethod
     def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
-        """The evictor; `delta_function(record, last)` says how far apart two records are."""
+        """Create the evictor.
+
+        Args:
+            threshold: The difference from which on records are removed.
+            delta_function: A function of a record and the last record that returns their difference.
+            do_evict_after: Whether records are removed after the window function instead of before it.
+
+        """
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue[Any]]) -> None:
-        """Remove what differs too much."""
+        """Remove the records that differ too much."""
         if elements:
             last = elements[-1].value
             elements[:] = [e for e in elements if self.delta_function(e.value, last) < self.threshold]

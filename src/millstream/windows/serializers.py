@@ -1,7 +1,7 @@
-"""Windows as bytes, in Flink's layout: big-endian 64-bit integers.
+"""Serializers of windows, in Flink's format: big-endian 64-bit integers.
 
-Promises: what `serialize` writes, `deserialize` of the same class reads.
-Does not know: who stores the bytes."""
+Promises: `deserialize` reads what `serialize` of the same class has written.
+Does not know: where the bytes are stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE_LONG = struct.Struct(">q")
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Start and end."""
+    """Serializes the start and the end of a time window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """The number."""
+    """Serializes the number of a count window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """A single zero byte."""
+    """Serializes the global window as one zero byte."""
 
     def __init__(self) -> None:
         super().__init__()

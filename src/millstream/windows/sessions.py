@@ -1,7 +1,7 @@
-"""Session windows: records of a key that are closer together than a gap.
+"""Session windows: records of a key that are separated by less than a gap.
 
-Promises: a session is as long as its records make it, however they arrive; a gap that touches merges.
-Does not know: how state of merged windows is moved."""
+Promises: the sessions do not depend on the order in which records arrive. Sessions that touch are merged.
+Does not know: how the state of merged windows is moved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GapExtractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
 class InvalidSessionGap(UserError, ValueError):
-    """A record gave its session a gap that is not positive."""
+    """The gap that was extracted from a record is not positive."""
 
     def __init__(self, gap: object, element: object) -> None:
         self.gap, self.element = gap, element
@@ -34,16 +34,16 @@ class InvalidSessionGap(UserError, ValueError):
 
 
 class SessionAssigner(MergingWindowAssigner[Any, TimeWindow]):
-    """Windows that grow while records arrive within the gap."""
+    """The base class of assigners of session windows."""
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
-        """Windows that overlap or touch become one."""
+        """Merge windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
 
 @dataclass(frozen=True)
 class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
-    """Sessions by event time, with one gap for all."""
+    """Assign records to session windows by event time, with a fixed gap."""
 
     session_gap: int
 
@@ -52,23 +52,36 @@ class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
 
     @staticmethod
     def with_gap(size: Time | Duration | timedelta) -> EventTimeSessionWindows:
-        """The assigner with that gap."""
+        """Create the assigner.
+
+        Args:
+            size: The gap: a session ends when no record has a timestamp within this time after the last one.
+
+        Raises:
+            InvalidWindowAssigner: If the gap is not positive.
+
+        """
         return EventTimeSessionWindows(millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
-        """An assigner with a gap of each record's own."""
+        """Create an assigner with a gap for each record.
+
+        Args:
+            extractor: A `SessionWindowTimeGapExtractor`, or a function of the record that returns milliseconds.
+
+        """
         return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """A session of this record alone."""
-        start = self.time_of(timestamp, context)
+        """Return a session of this record only; it is merged with others later."""
+        start = self.require_time(timestamp, context)
         return [TimeWindow(start, start + self.session_gap)]
 
 
 @dataclass(frozen=True)
 class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
-    """Sessions by processing time, with one gap for all."""
+    """Assign records to session windows by processing time, with a fixed gap."""
 
     session_gap: int
 
@@ -77,62 +90,90 @@ class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner)
 
     @staticmethod
     def with_gap(size: Time | Duration | timedelta) -> ProcessingTimeSessionWindows:
-        """The assigner with that gap."""
+        """Create the assigner.
+
+        Args:
+            size: The gap: a session ends when no record arrives within this time after the last one.
+
+        Raises:
+            InvalidWindowAssigner: If the gap is not positive.
+
+        """
         return ProcessingTimeSessionWindows(millis(size))
 
     @staticmethod
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
-        """An assigner with a gap of each record's own."""
+        """Create an assigner with a gap for each record.
+
+        Args:
+            extractor: A `SessionWindowTimeGapExtractor`, or a function of the record that returns milliseconds.
+
+        """
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """A session of this record alone."""
-        start = self.time_of(timestamp, context)
+        """Return a session of this record only; it is merged with others later."""
+        start = self.require_time(timestamp, context)
         return [TimeWindow(start, start + self.session_gap)]
 
 
 @dataclass(frozen=True)
 class DynamicEventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
-    """Sessions by event time, with a gap of each record's own."""
+    """Assign records to session windows by event time, with a gap for each record."""
 
     session_window_time_gap_extractor: GapExtractor
 
     @staticmethod
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicEventTimeSessionWindows:
-        """The assigner with that extractor."""
+        """Create the assigner.
+
+        Args:
+            extractor: A `SessionWindowTimeGapExtractor`, or a function of the record that returns milliseconds.
+
+        """
         return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """A session of this record alone."""
-        start = self.time_of(timestamp, context)
-        return [TimeWindow(start, start + gap_of(self.session_window_time_gap_extractor, element))]
+        """Return a session of this record only; it is merged with others later."""
+        start = self.require_time(timestamp, context)
+        return [TimeWindow(start, start + extract_gap(self.session_window_time_gap_extractor, element))]
 
 
 @dataclass(frozen=True)
 class DynamicProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
-    """Sessions by processing time, with a gap of each record's own."""
+    """Assign records to session windows by processing time, with a gap for each record."""
 
     session_window_time_gap_extractor: GapExtractor
 
     @staticmethod
     def with_dynamic_gap(extractor: GapExtractor) -> DynamicProcessingTimeSessionWindows:
-        """The assigner with that extractor."""
+        """Create the assigner.
+
+        Args:
+            extractor: A `SessionWindowTimeGapExtractor`, or a function of the record that returns milliseconds.
+
+        """
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
-        """A session of this record alone."""
-        start = self.time_of(timestamp, context)
-        return [TimeWindow(start, start + gap_of(self.session_window_time_gap_extractor, element))]
+        """Return a session of this record only; it is merged with others later."""
+        start = self.require_time(timestamp, context)
+        return [TimeWindow(start, start + extract_gap(self.session_window_time_gap_extractor, element))]
 
 
 def check_gap(assigner: type, gap: int) -> None:
-    """Refuse a gap that is not positive."""
+    """Raise if the gap is not positive."""
     if gap <= 0:
         raise InvalidWindowAssigner(assigner, "0 < gap", gap=gap)
 
 
-def gap_of(extractor: GapExtractor, element: Any) -> int:
-    """The gap that a record asks for, in milliseconds."""
+def extract_gap(extractor: GapExtractor, element: Any) -> int:
+    """Return the gap of a record in milliseconds.
+
+    Raises:
+        InvalidSessionGap: If the gap is not positive.
+
+    """
     gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
     if gap <= 0:
         raise InvalidSessionGap(gap, element)

@@ -1,8 +1,8 @@
-"""Triggers: when the content of a window is evaluated, and when it is dropped.
+"""Triggers: when the content of a window is emitted, and when it is purged.
 
-Promises: the built-in triggers act through the same context as user-written ones and hold no state of their own,
-so they are frozen, comparable and picklable.
-Does not know: the window operator, allowed lateness."""
+Promises: built-in triggers use the same context as user-defined triggers. They hold no state of their own, so they are
+frozen, comparable and picklable.
+Does not know: the window operator and allowed lateness."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ W = TypeVar("W")
 
 
 class InvalidTrigger(UserError, ValueError):
-    """A trigger was given a number that makes no sense."""
+    """A trigger has a parameter that is not positive."""
 
     def __init__(self, trigger: type, parameter: str, value: object) -> None:
         self.trigger, self.parameter, self.value = trigger, parameter, value
         super().__init__(f"{trigger.__name__}: {parameter} must be greater than zero, not {value}")
 
 
-class CannotMerge(UserError):
-    """Windows merge, but their trigger cannot."""
+class CannotMerge(UserError, TypeError):
+    """A trigger that cannot merge is used with merging windows."""
 
     def __init__(self, trigger: object) -> None:
         self.trigger = trigger
         super().__init__(
-            f"{trigger} cannot be used with windows that merge",
-            hint="override can_merge and on_merge, or choose another trigger",
+            f"{trigger} cannot be used with merging windows",
+            hint="override can_merge and on_merge, or use another trigger",
         )
 
 
 class TriggerResult(Enum):
-    """What a trigger decides: evaluate the window, drop its content, both or neither."""
+    """The decision of a trigger: fire the window (emit its result), purge it (delete its content), both or neither."""
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -58,107 +58,118 @@ class TriggerResult(Enum):
     PURGE = (False, True)
 
     def is_fire(self) -> bool:
-        """Whether the window is evaluated."""
+        """Return whether the window emits its result."""
         return self.value[0]
 
     def is_purge(self) -> bool:
-        """Whether its content is dropped."""
+        """Return whether the content of the window is deleted."""
         return self.value[1]
 
 
 class TriggerContext(ABC):
-    """Time, timers and state of one key and window."""
+    """Time, timers and state of a trigger for the current key and window."""
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
-        """Processing time, in milliseconds."""
+        """Return the processing time in milliseconds."""
 
     @abstractmethod
     def get_metric_group(self) -> Any:
-        """The `MetricGroup` in which the trigger registers its metrics."""
+        """Return the `MetricGroup` in which the trigger registers its metrics."""
 
     @abstractmethod
     def get_current_watermark(self) -> int:
-        """The watermark the operator has seen."""
+        """Return the current watermark of the operator."""
 
     @abstractmethod
     def register_processing_time_timer(self, time: int) -> None:
-        """Call `on_processing_time` when processing time reaches `time`."""
+        """Register a timer: `on_processing_time` is called when the processing time reaches `time`."""
 
     @abstractmethod
     def register_event_time_timer(self, time: int) -> None:
-        """Call `on_event_time` when the watermark reaches `time`."""
+        """Register a timer: `on_event_time` is called when the watermark reaches `time`."""
 
     @abstractmethod
     def delete_processing_time_timer(self, time: int) -> None:
-        """Forget that timer."""
+        """Delete the processing-time timer for `time`."""
 
     @abstractmethod
     def delete_event_time_timer(self, time: int) -> None:
-        """Forget that timer."""
+        """Delete the event-time timer for `time`."""
 
     @abstractmethod
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
-        """State of this key and window."""
+        """Return state that is scoped to the current key and window."""
 
 
 class OnMergeContext(TriggerContext):
-    """A `TriggerContext` of a window that others were merged into."""
+    """The trigger context of a window into which others were merged."""
 
     @abstractmethod
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Fold the state of the windows merged into that of the result."""
+        """Merge the state of the merged windows into that of the resulting window."""
 
 
 class Trigger(ABC, Generic[T, W]):
-    """Decides for each record and timer of a window."""
+    """Decides when a window emits its result and when its content is deleted.
+
+    A trigger is called for each record and each of its timers. Its state and timers are scoped to key and window.
+    """
 
     TriggerContext: TypeAlias = TriggerContext
     OnMergeContext: TypeAlias = OnMergeContext
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A record was added to the window."""
+        """React to a record that was added to the window.
+
+        Args:
+            element: The record.
+            timestamp: Its timestamp.
+            window: The window.
+            ctx: Time, timers and state.
+
+        """
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """A processing-time timer of the trigger fires."""
+        """React to a processing-time timer that the trigger has registered."""
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """An event-time timer of the trigger fires."""
+        """React to an event-time timer that the trigger has registered."""
 
     def can_merge(self) -> bool:
-        """Whether the trigger works with windows that merge; then it implements `on_merge`."""
+        """Return whether the trigger supports merging windows; then it must implement `on_merge`."""
         return False
 
     @abstractmethod
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:
-        """Several windows became `window`."""
+        """React to windows that were merged into `window`."""
 
     @abstractmethod
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """Forget timers and state of a window that is dropped."""
+        """Delete the timers and the state of a window that is removed."""
 
 
 @dataclass(frozen=True)
 class EventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires when the watermark passes the end of the window; and at once for a late record."""
+    """Fires when the watermark passes the end of the window, and for each late record that is still allowed."""
 
     @staticmethod
     def create() -> EventTimeTrigger:
-        """The trigger."""
+        """Create the trigger."""
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Wait for the end of the window, unless it has passed."""
+        """Register a timer for the end of the window, or fire if the watermark has passed it."""
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Not this trigger's clock."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
@@ -166,31 +177,31 @@ class EventTimeTrigger(Trigger[Any, TimeWindow]):
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
-        # no timer where the watermark has passed: on_element fires such a window itself
+        """Register a timer for the end of the merged window."""
+        # No timer is needed if the watermark has passed the end: then on_element fires the window.
         if window.max_timestamp() > ctx.get_current_watermark():
             ctx.register_event_time_timer(window.max_timestamp())
 
     def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
-        """Forget the timer."""
+        """Delete the timer."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires when processing time passes the end of the window."""
+    """Fires when the processing time passes the end of the window."""
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
-        """The trigger."""
+        """Create the trigger."""
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Wait for the end of the window."""
+        """Register a timer for the end of the window."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
@@ -199,56 +210,61 @@ class ProcessingTimeTrigger(Trigger[Any, TimeWindow]):
         return TriggerResult.FIRE
 
     def on_event_time(self, time: int, window: TimeWindow, ctx: TriggerContext) -> TriggerResult:
-        """Not this trigger's clock."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: TimeWindow, ctx: OnMergeContext) -> None:
-        """Wait for the end of the merged window."""
+        """Register a timer for the end of the merged window."""
         if window.max_timestamp() > ctx.get_current_processing_time():
             ctx.register_processing_time_timer(window.max_timestamp())
 
     def clear(self, window: TimeWindow, ctx: TriggerContext) -> None:
-        """Forget the timer."""
+        """Delete the timer."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
 @dataclass(frozen=True)
 class PurgingTrigger(Trigger[Any, Any]):
-    """Another trigger, that also drops the content of the window whenever it fires."""
+    """Wraps another trigger and purges the window whenever that trigger fires."""
 
     nested_trigger: Trigger[Any, Any]
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
-        """The trigger around another."""
+        """Create the trigger.
+
+        Args:
+            nested_trigger: The trigger that decides when the window fires.
+
+        """
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: TriggerContext) -> TriggerResult:
-        """As the other decides."""
-        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+        """Call the nested trigger; purge if it fires."""
+        return _purge_if_fired(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
-        """As the other decides."""
-        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+        """Call the nested trigger; purge if it fires."""
+        return _purge_if_fired(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(self, time: int, window: Window, ctx: TriggerContext) -> TriggerResult:
-        """As the other decides."""
-        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+        """Call the nested trigger; purge if it fires."""
+        return _purge_if_fired(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Where the other can."""
+        """Return whether the nested trigger supports merging windows."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: Window, ctx: OnMergeContext) -> None:
-        """As the other does."""
+        """Call the nested trigger."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: Window, ctx: TriggerContext) -> None:
-        """As the other does."""
+        """Call the nested trigger."""
         self.nested_trigger.clear(window, ctx)
 
 
@@ -257,7 +273,7 @@ COUNT = ReducingStateDescriptor("count", operator.add, Types.LONG())
 
 @dataclass(frozen=True)
 class CountTrigger(Trigger[Any, Any]):
-    """Fires at every `window_size` records, and counts anew."""
+    """Fires after every `window_size` records of a window."""
 
     window_size: int
 
@@ -267,11 +283,19 @@ class CountTrigger(Trigger[Any, Any]):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
-        """The trigger with that count."""
+        """Create the trigger.
+
+        Args:
+            window_size: The number of records.
+
+        Raises:
+            InvalidTrigger: If it is not positive.
+
+        """
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: CountWindow, ctx: TriggerContext) -> TriggerResult:
-        """Count, and fire when the count is reached."""
+        """Count the record; fire and reset the count when it reaches the size."""
         count = cast("ReducingState[int]", ctx.get_partitioned_state(COUNT))
         count.add(1)
         if (count.get() or 0) < self.window_size:
@@ -280,60 +304,60 @@ class CountTrigger(Trigger[Any, Any]):
         return TriggerResult.FIRE
 
     def on_processing_time(self, time: int, window: CountWindow, ctx: TriggerContext) -> TriggerResult:
-        """Time does not matter."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: CountWindow, ctx: TriggerContext) -> TriggerResult:
-        """Time does not matter."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """It can."""
+        """Return True."""
         return True
 
     def on_merge(self, window: CountWindow, ctx: OnMergeContext) -> None:
-        """Add up the counts."""
+        """Add the counts of the merged windows."""
         ctx.merge_partitioned_state(COUNT)
 
     def clear(self, window: CountWindow, ctx: TriggerContext) -> None:
-        """Forget the count."""
+        """Delete the count."""
         ctx.get_partitioned_state(COUNT).clear()
 
 
 @dataclass(frozen=True)
 class NeverTrigger(Trigger[Any, GlobalWindow]):
-    """Never fires: the default of a global window."""
+    """Never fires; the default trigger of global windows."""
 
     def on_element(self, element: Any, timestamp: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
-        """Never."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
-        """Never."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
-        """Never."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: GlobalWindow, ctx: OnMergeContext) -> None:
-        """Nothing to merge."""
+        """Do nothing."""
 
     def clear(self, window: GlobalWindow, ctx: TriggerContext) -> None:
-        """Nothing to forget."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
-    """Fires a global window once, when the input has ended."""
+    """Fires a global window once, at the end of the input."""
 
     def on_element(self, element: Any, timestamp: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
-        """Wait for the final watermark."""
+        """Register a timer for the final watermark."""
         ctx.register_event_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
-        """Not this trigger's clock."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
@@ -341,16 +365,16 @@ class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def on_merge(self, window: GlobalWindow, ctx: OnMergeContext) -> None:
-        """Nothing to merge."""
+        """Do nothing."""
 
     def clear(self, window: GlobalWindow, ctx: TriggerContext) -> None:
-        """Forget the timer."""
+        """Delete the timer."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
 @dataclass(frozen=True)
 class DeltaTrigger(Trigger[Any, Any]):
-    """Fires when a record differs from the one that fired last by more than `threshold`."""
+    """Fires when a record differs by more than `threshold` from the record at which the window last fired."""
 
     threshold: float
     delta_function: Callable[[Any, Any], float]
@@ -360,45 +384,57 @@ class DeltaTrigger(Trigger[Any, Any]):
     def of(
         threshold: float, delta_function: Callable[[Any, Any], float], type_info: TypeInformation | None = None
     ) -> DeltaTrigger:
-        """The trigger; `delta_function(older, newer)` says how far apart two records are."""
+        """Create the trigger.
+
+        Args:
+            threshold: The difference that must be exceeded.
+            delta_function: A function of the older and the newer record that returns their difference.
+            type_info: The type of the records, for the state of the trigger; by default they are pickled.
+
+        """
         return DeltaTrigger(threshold, delta_function, type_info)
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """Compare with the last one remembered."""
-        last = self._last_element(ctx)
-        older = last.value()
-        if older is None:
-            last.update(element)
+        """Compare the record with the stored one; fire and store it if the difference exceeds the threshold."""
+        stored = self._last_element(ctx)
+        stored_element = stored.value()
+        if stored_element is None:
+            stored.update(element)
             return TriggerResult.CONTINUE
-        if self.delta_function(older, element) <= self.threshold:
+        if self.delta_function(stored_element, element) <= self.threshold:
             return TriggerResult.CONTINUE
-        last.update(element)
+        stored.update(element)
         return TriggerResult.FIRE
 
     def on_processing_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """Time does not matter."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Any, ctx: TriggerContext) -> TriggerResult:
-        """Time does not matter."""
+        """Continue."""
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: Any, ctx: OnMergeContext) -> None:
-        """Refused: which of two remembered records is the last is not known."""
+        """Raise an error: it is not known which of the stored records is the last.
+
+        Raises:
+            CannotMerge: Always.
+
+        """
         raise CannotMerge(self)
 
     def clear(self, window: Any, ctx: TriggerContext) -> None:
-        """Forget the record."""
+        """Delete the stored record."""
         self._last_element(ctx).clear()
 
     @cached_property
     def last_element(self) -> ValueStateDescriptor:
-        """Where the record that fired last is remembered."""
+        """Return the descriptor of the record at which the window last fired."""
         return ValueStateDescriptor("last-element", self.type_info)
 
     def _last_element(self, ctx: TriggerContext) -> ValueState[Any]:
         return cast("ValueState[Any]", ctx.get_partitioned_state(self.last_element))
 
 
-def _purging(result: TriggerResult) -> TriggerResult:
+def _purge_if_fired(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result

@@ -1,7 +1,8 @@
-"""Windows: finite groups of a stream's records.
+"""Windows: finite groups of records of a stream.
 
-Promises: a window is an immutable value, comparable and picklable; merging follows Flink (windows that touch merge).
-Does not know: assigners, triggers or state."""
+Promises: a window is an immutable value, comparable and picklable. Windows are merged as in Flink: windows that touch
+are merged.
+Does not know: assigners, triggers and state."""
 
 from __future__ import annotations
 
@@ -15,57 +16,70 @@ W = TypeVar("W")
 
 
 class Window(ABC):
-    """A group of records."""
+    """A finite group of records of a key."""
 
     __slots__ = ()
 
     @abstractmethod
     def max_timestamp(self) -> int:
-        """The largest timestamp that still belongs to the window."""
+        """Return the largest timestamp that belongs to the window."""
 
 
 class MergeCallback(ABC, Generic[W]):
-    """Told which windows become one."""
+    """Receives the groups of windows that are merged."""
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
-        """`to_be_merged`, two or more, become `merge_result`."""
+        """Merge windows.
+
+        Args:
+            to_be_merged: Two or more windows.
+            merge_result: The window that replaces them.
+
+        """
 
 
 class TimeWindow(Window, tuple[int, int]):
-    """The records from `start` (inclusive) to `end` (exclusive), in milliseconds."""
+    """A time interval from `start` (inclusive) to `end` (exclusive), in milliseconds."""
 
     __slots__ = ()
 
-    # a pair rather than a dataclass: one is made for each record and window, and state is found by it
+    # A tuple is faster than a dataclass: a window is created for each record, and is part of the key of state.
     start: int = property(itemgetter(0))  # type: ignore[assignment]
     end: int = property(itemgetter(1))  # type: ignore[assignment]
 
     def __new__(cls, start: int, end: int) -> TimeWindow:
-        """The window."""
+        """Create a window."""
         return tuple.__new__(cls, (start, end))
 
     def max_timestamp(self) -> int:
-        """One less than `end`."""
+        """Return `end - 1`."""
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Whether the two overlap or touch."""
+        """Return whether two windows overlap or touch."""
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that holds both."""
+        """Return the smallest window that contains both."""
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
     def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Start of the window that holds `timestamp`, where windows start at `offset` plus multiples of the size."""
+        """Return the start of the window that contains a timestamp.
+
+        Args:
+            timestamp: The timestamp in milliseconds.
+            offset: Windows start at this offset plus multiples of the size.
+            window_size: The size of the windows.
+
+        """
         return timestamp - (timestamp - offset) % window_size
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
-        """Tell `callback` of each group of two or more windows that overlap or touch."""
-        for result, members in merged(windows):
+        """Call `callback` for each group of two or more windows that overlap or touch."""
+        for result, members in group_overlapping(windows):
             if len(members) > 1 and len(distinct := set(members)) > 1:
                 callback.merge(distinct, result)
 
@@ -77,7 +91,7 @@ class TimeWindow(Window, tuple[int, int]):
 
 
 class CountWindow(Window):
-    """The records of one count, numbered per key."""
+    """A window of a number of records, identified by its number in the key."""
 
     __slots__ = ("id",)
 
@@ -85,7 +99,7 @@ class CountWindow(Window):
         self.id = id
 
     def max_timestamp(self) -> int:
-        """The largest of all: time does not end it."""
+        """Return the largest possible timestamp: the window does not end by time."""
         return MAX_TIMESTAMP
 
     def __eq__(self, other: object) -> bool:
@@ -102,7 +116,7 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The one window that holds everything. All instances are equal; `get` always returns the same one."""
+    """The only window of `GlobalWindows`; it contains all records of a key. All instances are equal."""
 
     __slots__ = ()
 
@@ -111,11 +125,11 @@ class GlobalWindow(Window):
 
     @staticmethod
     def get() -> GlobalWindow:
-        """The instance."""
+        """Return the shared instance."""
         return _GLOBAL
 
     def max_timestamp(self) -> int:
-        """The largest of all: time does not end it."""
+        """Return the largest possible timestamp: the window does not end by time."""
         return MAX_TIMESTAMP
 
     def __eq__(self, other: object) -> bool:
@@ -134,8 +148,8 @@ class GlobalWindow(Window):
 _GLOBAL = GlobalWindow()
 
 
-def merged(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWindow]]]:
-    """Groups of windows that overlap or touch, by start: what each becomes, and who its members are."""
+def group_overlapping(windows: Iterable[TimeWindow]) -> list[tuple[TimeWindow, list[TimeWindow]]]:
+    """Group windows that overlap or touch, ordered by start; return each merged window with its members."""
     groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
     end = 0
     for window in sorted(windows):

@@ -10,8 +10,8 @@ import zipfile
 from pathlib import Path
 
 from millstream import __version__
-from millstream.testing.sample_programs import PROGRAMS
-from millstream.testing.simulation import Faults, Setup, World, point, run
+from millstream_chaos.samples.programs import PROGRAMS
+from millstream_chaos.simulation import Faults, Setup, World, find_operation, run
 
 HERE = Path(__file__).parent
 EPOCH_RECORDS, EVERY, LAST = 9, 2, 3
@@ -31,7 +31,7 @@ def record(archive: Path) -> None:
                 if len(run(setup, world).checkpoints) <= LAST:
                     continue
             with World() as world:
-                run(setup, world, Faults(storage=(point(setup, f"chk-{LAST}/_metadata"), "after")))
+                run(setup, world, Faults(storage=(find_operation(setup, f"chk-{LAST}/_metadata"), "after")))
                 for path, data in sorted(world.disk.files.items()):
                     target.writestr(zipfile.ZipInfo(f"{name}{path}"), data, zipfile.ZIP_DEFLATED)
 

@@ -21,8 +21,8 @@ from millstream.cluster import entrypoint
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.testing.feed import Feed
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.memory_files import MemoryFileSystem, Named
-from millstream.testing.visible_output import VisibleOutput, shown
+from millstream_chaos.outputs.visible_output import VisibleOutput, read_visible_rows
+from millstream_chaos.storage.memory_files import MemoryFileSystem, Named
 
 HERE = Path(__file__).parent
 
@@ -74,15 +74,15 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             settings = {"execution.checkpointing.savepoint-dir": scratch, "millstream.epoch.max-records": "1"}
             client = start(settings, feed, rules, named)
-            while len(shown(files, "/out")) < 20:
+            while len(read_visible_rows(files, "/out")) < 20:
                 time.sleep(0.01)
             path = client.stop_with_savepoint(False, format_type=form).result(30)
-            before = shown(files, "/out")
+            before = read_visible_rows(files, "/out")
             shutil.copytree(path, target / form)
             feed.give(*PROGRAM.LATER).close()
             rules.close()
             start({"execution.state-recovery.path": path}, feed, rules, named).get_job_execution_result().result(30)
-        expected[form] = {"before": before, "all": shown(files, "/out")}
+        expected[form] = {"before": before, "all": read_visible_rows(files, "/out")}
     (target / "expected.json").write_text(json.dumps(expected, indent=1) + "\n", encoding="utf-8")
 
 

@@ -18,8 +18,8 @@ from millstream.sql.connectors.registry import register
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.testing.feed import Feed
-from millstream.testing.memory_files import MemoryFileSystem, Named
-from millstream.testing.visible_output import VisibleOutput, shown
+from millstream_chaos.outputs.visible_output import VisibleOutput, read_visible_rows
+from millstream_chaos.storage.memory_files import MemoryFileSystem, Named
 
 OPENING = datetime(2026, 1, 1)  # noqa: DTZ001  # TIMESTAMP has no zone
 FEEDS: dict[str, Feed] = {}
@@ -155,7 +155,7 @@ def changes(files: MemoryFileSystem) -> dict[str, list[str]]:
     """What each table has been told, in any order."""
     if not files.exists("/out"):
         return {}
-    return {name: shown(files, f"/out/{name}") for name in sorted(files.list("/out"))}
+    return {name: read_visible_rows(files, f"/out/{name}") for name in sorted(files.list("/out"))}
 
 
 def final(told: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from fuzz_runs import Answer, environment, settled, shown
 
 from millstream.engine.relational import LocalTable, Step
 from millstream.engine.spark.catalyst import QuerySession
-from millstream.sql.catalyst.lowering import lowered
+from millstream.sql.catalyst.lowering import lower_plan
 
 _SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
@@ -45,7 +45,7 @@ class Catalyst:
         env = environment(settled(case), batch=True)
         planner = env._planner()
         plan = planner.optimize(env.sql_query(case.sql)._plan)
-        source = lowered(plan, planner.tables.scan, planner.settings.zone)
+        source = lower_plan(plan, planner.tables.scan, planner.settings.zone)
         assert source is not None, f"not for Catalyst: {case.sql}"
         table = self._session.frame_of(source, 0).toArrow()
         columns = [column.to_pylist() for column in table.columns]

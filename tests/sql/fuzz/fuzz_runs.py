@@ -15,7 +15,7 @@ from typing import Any
 from fuzz_queries import KINDS, Case, Table
 
 from millstream.common import Row, RowKind
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 CASES = pathlib.Path(__file__).parent / "cases"
@@ -61,7 +61,7 @@ def environment(case: Case, *, batch: bool, options: dict[str, str] | None = Non
     for key, value in (options or {}).items():
         env.get_config().set(key, value)
     for name, table in case.tables.items():
-        offered(name, [_row(table, sign, row) for sign, row in table.changes])
+        register_values(name, [_row(table, sign, row) for sign, row in table.changes])
         columns = ", ".join(f"{column} {KINDS[kind]}" for column, kind in table.columns)
         mode = "I" if table.appends else "I,UB,UA,D"
         env.execute_sql(

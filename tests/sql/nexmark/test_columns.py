@@ -49,7 +49,7 @@ def test_a_plain_regex_finds_what_python_finds(regex: str, group: int) -> None:
 
 
 def test_doubtful_regexes_are_not_plain() -> None:
-    assert regexes.name_group("(&|^)channel_id=([^&]*)", 2) == "(?:&|^)channel_id=(?P<found>[^&]*)"
+    assert regexes.name_group("(&|^)channel_id=([^&]*)", 2) == "(?:&|^)channel_id=(?P<match>[^&]*)"
     for doubtful in ("(a)?b", "a|(b)", "((a)|b)c", "(.)", r"(\d+)", "(a)$", "(?:a)(b)", "(a)*", "(a", "a**", "(a)|b"):
         assert regexes.name_group(doubtful, 1 if doubtful != "((a)|b)c" else 2) is None, doubtful
 

@@ -21,11 +21,11 @@ from sql_cases import as_text
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
 from millstream.job.job_status import JobStatus
-from millstream.sql.connectors.simple import offered
+from millstream.sql.connectors.simple import register_values
 from millstream.table import DataTypes, EnvironmentSettings, StreamTableEnvironment, TableEnvironment
 from millstream.table.udf import udf
-from millstream.testing.simulation import Setup, World, run
 from millstream.types.factory import Types
+from millstream_chaos.simulation import Setup, World, run
 
 ALL = (*program.QUERIES, *program.PATTERNS)
 
@@ -40,7 +40,7 @@ def furnished(env: TableEnvironment, query: str, folder: Path) -> str:
     env.get_config().set("table.local-time-zone", "UTC")
     program.create_tables(env, program.json_files(files.written(folder, golden.NEXMARK, golden.events(query))))
     env.create_temporary_function("count_char", udf(program.count_char, result_type=DataTypes.BIGINT()))
-    offered("nexmark_side_input", program.SIDE_ROWS)
+    register_values("nexmark_side_input", program.SIDE_ROWS)
     places = {"OUTPUT": str(folder / "output"), "SIDE_INPUT": program.OFFERED}
     *before, insert = program.statements(query, places)
     for statement in before:

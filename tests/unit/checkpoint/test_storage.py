@@ -19,7 +19,7 @@ from millstream.checkpoint.storage_errors import CheckpointTaken, NoConditionalW
 from millstream.files.contract import FileSystem
 from millstream.files.errors import CorruptFile, MissingFile, OutsideRoot, StorageFailure
 from millstream.files.local import LocalFileSystem
-from millstream.testing.faults import CRASHES, FaultyFileSystem, Mode, SimulatedCrash, crash_points
+from millstream_chaos.storage.faulty_files import CRASHES, FaultyFileSystem, Mode, SimulatedCrash, crash_points
 
 JOB = "a1b2"
 
@@ -248,9 +248,9 @@ def test_files_are_on_the_device_before_their_name_and_names_before_success(tmp_
     storage = CheckpointStorage(str(tmp_path), JOB, fs=faulty)
     storage.publish(1, b"{}")
     _, write, rename, sync = faulty.operations
-    assert (write.kind, write.synced, write.path) == ("write_bytes", True, rename.path)
-    assert (rename.kind, rename.target) == ("move_new", str(tmp_path / JOB / "chk-1/_metadata"))
-    assert (sync.kind, sync.path) == ("sync_dir", str(tmp_path / JOB / "chk-1"))
+    assert (write.name, write.synced, write.path) == ("write_bytes", True, rename.path)
+    assert (rename.name, rename.target) == ("move_new", str(tmp_path / JOB / "chk-1/_metadata"))
+    assert (sync.name, sync.path) == ("sync_dir", str(tmp_path / JOB / "chk-1"))
 
 
 def test_what_exists_is_never_replaced(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_nothing_works_after_a_crash_and_all_works_before(tmp_path: Path) -> Non
     for operation in (faulty.exists, faulty.read_bytes, faulty.size, faulty.list, faulty.resolve, faulty.remove):
         with pytest.raises(SimulatedCrash):
             operation(path)
-    assert [operation.kind for operation in faulty.operations] == ["write_bytes", "append_bytes"]
+    assert [operation.name for operation in faulty.operations] == ["write_bytes", "append_bytes"]
 
 
 def test_a_full_disk_leaves_no_litter(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_an_unusable_root_is_found_out_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     denied: FileSystem = NoPermission()
     for storage, says in (
-        (CheckpointStorage(str(tmp_path / "absent"), JOB), "absent: no such file or directory; hint: create or mount"),
+        (CheckpointStorage(str(tmp_path / "file" / "below"), JOB), "below: not a directory; hint:"),
         (CheckpointStorage(str(tmp_path / "file"), JOB), "file: not a directory; hint:"),
         (CheckpointStorage(str(tmp_path), JOB, fs=denied), "permission denied; hint: give the user"),
     ):
@@ -366,6 +366,11 @@ def test_an_unusable_root_is_found_out_in_one_sentence(tmp_path: Path) -> None:
             storage.check_writable()
     with pytest.raises(StorageFailure, match=r"cannot read .*permission denied"):
         CheckpointStorage(str(tmp_path), JOB, fs=denied).read_metadata(1)
+
+
+def test_a_missing_root_is_created(tmp_path: Path) -> None:
+    CheckpointStorage(str(tmp_path / "new" / "root"), JOB).check_writable()
+    assert list((tmp_path / "new" / "root").iterdir()) == []
 
 
 def test_a_usable_root_is_left_as_it_was(tmp_path: Path) -> None:

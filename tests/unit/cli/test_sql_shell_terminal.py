@@ -260,7 +260,7 @@ def test_tab_completes(terminal):
 
 
 def test_a_table_changes_while_it_is_looked_at(terminal):
-    terminal.run(RESULT_MODE.format("table"), "done")
+    terminal.run(RESULT_MODE.format("table"), "statement executed")
     terminal.send(COUNTS + ENTER)
     terminal.see(r"q leaves \| rows 1-3 of 3 \| running; epoch \d+")
     first = dict(terminal.see_all(COUNT, when=lambda counts: len(counts) == 3))
@@ -272,36 +272,36 @@ def test_a_table_changes_while_it_is_looked_at(terminal):
     assert shown  # the page that was seen last
     assert len(set(shown)) == len(shown)
     terminal.ready()
-    terminal.run(RESULT_MODE.format("tableau"), "done")
+    terminal.run(RESULT_MODE.format("tableau"), "statement executed")
 
 
 def test_changes_can_be_looked_at(terminal):
-    terminal.run(RESULT_MODE.format("changelog"), "done")
+    terminal.run(RESULT_MODE.format("changelog"), "statement executed")
     terminal.send(COUNTS + ENTER)
     terminal.see(r"\| -U \|")
     terminal.send(CTRL_C)
     terminal.expect(r"query stopped, received \d+ changes?")
     terminal.ready()
-    terminal.run(RESULT_MODE.format("tableau"), "done")
+    terminal.run(RESULT_MODE.format("tableau"), "statement executed")
 
 
 def test_what_is_typed_ahead_reaches_the_view(terminal):
-    terminal.run(RESULT_MODE.format("table"), "done")
+    terminal.run(RESULT_MODE.format("table"), "statement executed")
     terminal.send(COUNTS + ENTER + "q")
     terminal.expect(r"query stopped, received \d+ changes?")
     terminal.ready()
-    terminal.run(RESULT_MODE.format("tableau"), "done")
+    terminal.run(RESULT_MODE.format("tableau"), "statement executed")
 
 
 def test_background_jobs_are_asked_about_before_they_end(terminal):
-    terminal.run("CREATE TABLE nothing (who INT) WITH ('connector' = 'blackhole');", "done")
+    terminal.run("CREATE TABLE nothing (who INT) WITH ('connector' = 'blackhole');", "statement executed")
     said = terminal.run("INSERT INTO nothing SELECT who FROM clicks;", "was submitted")
     job = re.search(r"job (\w{32}) was", said)[1]
     terminal.send("QUIT;" + ENTER)
     terminal.see(r"1 job will end with the shell\. Leave\? \[y/N\]")
     terminal.send("n" + ENTER)
     terminal.ready()
-    terminal.run(f"STOP JOB '{job}';", "done")
+    terminal.run(f"STOP JOB '{job}';", "statement executed")
     terminal.run("SHOW JOBS;", rf"{job}[^\n]*CANCELED")
 
 

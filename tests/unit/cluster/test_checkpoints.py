@@ -16,9 +16,9 @@ from millstream.files.errors import StorageFailure
 from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Handle, Lineage
 from millstream.state.snapshot import StateFileDamaged
-from millstream.testing.faults import FaultyFileSystem
-from millstream.testing.memory_files import MemoryFileSystem
-from millstream.testing.simulation import ManualClock
+from millstream.testing import ManualClock
+from millstream_chaos.storage.faulty_files import FaultyFileSystem
+from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_the_pause_is_counted_from_the_end_of_a_checkpoint(disk):
 def test_a_checkpoint_whose_directory_could_not_be_synced_exists_all_the_same(disk):
     counted = FaultyFileSystem(disk)
     checkpoints(counted).complete(metadata(1), ManualClock())
-    sync = max(i for i, op in enumerate(counted.operations) if op.kind == "sync_dir")
+    sync = max(i for i, op in enumerate(counted.operations) if op.name == "sync_dir")
     made = checkpoints(FaultyFileSystem(disk, sync, "eio"))
     made.complete(metadata(2), ManualClock())
     assert made.latest_intact() == metadata(2)

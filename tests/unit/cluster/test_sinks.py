@@ -173,7 +173,7 @@ def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_re
     for retry in (True, False):
         done, (left,) = ended(1, retry=retry)
         assert done == [("abort", ["b"])]
-        assert (left.sink, left.checkpoint, left.left) == ("out", 7, "a")
+        assert (left.sink, left.checkpoint, left.output) == ("out", 7, "a")
     assert "chk-7 is kept: a job that starts from it" in left.report("chk-7")
     assert "No checkpoint or savepoint that names it is kept" in left.report(None)
 
@@ -247,7 +247,7 @@ def test_output_is_not_removed_once_its_checkpoint_is_published():
     assert made.staged_committables() == {}
     made.stage([TaskReport("v", 0, b"", results={"out": ["b"], "out1": ["later"]})], 2)
     (left,) = made.end(retry=False, is_kept=lambda checkpoint: True)
-    assert (left.checkpoint, left.left) == (4, "a")
+    assert (left.checkpoint, left.output) == (4, "a")
     assert (sink.done, reader.done) == ([("abort", ["b"])], [("abort", ["later"])])
 
 
@@ -307,7 +307,7 @@ def test_rows_that_cannot_be_delivered_at_the_end_hide_nothing_else(caplog):
         made.commit(1)
     second.is_broken = False
     (left,) = made.end(retry=True, is_kept=lambda checkpoint: True)
-    assert (left.sink, left.left) == ("out", "a")
+    assert (left.sink, left.output) == ("out", "a")
     assert second.done == [(0, ["other row"])]
     assert "rows of sink 'out1' were not delivered: no" in caplog.text
 

@@ -10,9 +10,9 @@ from millstream.cluster.sources import EpochPlan, Sources, _owners
 from millstream.connector.source import Budget
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.source import SourceMemory, SourceSpec, SplitMemory
-from millstream.testing.sample_input import events
-from millstream.testing.sample_programs import SplitsSource, strategy
 from millstream.times import Duration
+from millstream_chaos.samples.programs import SplitsSource, strategy
+from millstream_chaos.samples.sample_input import events
 
 COUNTS = (5, 2, 9, 4)
 

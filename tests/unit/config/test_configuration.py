@@ -10,6 +10,7 @@ import pytest
 from millstream import options
 from millstream.common import ExecutionConfig, RestartStrategies, Time
 from millstream.config.configuration import ConfigOption, ConfigOptions, Configuration, MalformedValue, MemorySize
+from millstream.option_keys import ignored_keys, unknown_keys
 from millstream.times import Duration, MalformedDuration, millis
 
 
@@ -141,7 +142,7 @@ def test_misspelt_options_are_found_and_foreign_keys_left_alone() -> None:
             "1",
         )
     )
-    unknown = dict(options.unknown_keys(configuration))
+    unknown = dict(unknown_keys(configuration))
     assert set(unknown) == {
         "execution.checkpointing.intervall",
         "exection.checkpointing.interval",
@@ -152,7 +153,7 @@ def test_misspelt_options_are_found_and_foreign_keys_left_alone() -> None:
         == unknown["exection.checkpointing.interval"]
         == "execution.checkpointing.interval"
     )
-    assert [key for key, _ in options.ignored_keys(configuration)] == ["pipeline.jars", "taskmanager.numberOfTaskSlots"]
+    assert [key for key, _ in ignored_keys(configuration)] == ["pipeline.jars", "taskmanager.numberOfTaskSlots"]
 
 
 def test_execution_config_is_a_view_on_options() -> None:
@@ -183,7 +184,7 @@ def test_restart_strategies_name_options_that_exist() -> None:
         RestartStrategies.failure_rate_restart(3, timedelta(minutes=5), 50),
     ):
         configuration = Configuration.from_dict(strategy.to_options())
-        assert options.unknown_keys(configuration) == []
+        assert unknown_keys(configuration) == []
         for key in configuration.key_set():
             configuration.get(options.OPTIONS[key])
     fixed = Configuration.from_dict(RestartStrategies.fixed_delay_restart(3, 1_500).to_options())

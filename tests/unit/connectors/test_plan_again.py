@@ -2,10 +2,12 @@
 
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from reading import MANY, budgets, everything, through_json, values
 
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
+from millstream.connectors.arrow import ArrowSource
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.files import FileSource, StreamFormat
 from millstream.connectors.hybrid import HybridSource
@@ -28,13 +30,14 @@ def sources(directory):
     return {
         "sequence": numbers,
         "collection": CollectionSource(list(range(50)), Types.LONG()),
+        "arrow": ArrowSource([pa.array(range(70)), pa.array(range(70, 100))], Types.LONG(), 3),
         "generated": DataGenSource({"n": Sequence(0, 99)}, 100),
         "files": files(directory),
         "hybrid": HybridSource.builder(numbers).add_source(CollectionSource([200, 201], Types.LONG())).build(),
     }
 
 
-@pytest.mark.parametrize("name", ["sequence", "collection", "generated", "files", "hybrid"])
+@pytest.mark.parametrize("name", ["sequence", "collection", "arrow", "generated", "files", "hybrid"])
 @pytest.mark.parametrize("epochs", [0, 1, 3])
 def test_less_is_planned_from_the_same_positions(name, epochs, tmp_path):
     source = sources(tmp_path)[name]

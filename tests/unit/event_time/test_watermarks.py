@@ -105,7 +105,7 @@ def test_timestamps_come_from_fields_and_callables(assigner, record):
 
 
 def test_field_that_is_not_there_is_named():
-    with pytest.raises(NoSuchField, match="no field 'ts' in the record"):
+    with pytest.raises(NoSuchField, match="has no field 'ts'"):
         FieldTimestampAssigner("ts").extract_timestamp(Row(time=7), MIN_WATERMARK)
 
 

@@ -19,7 +19,7 @@ ROW = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
 
 
 def there_and_back(batch):
-    return blocks.unpack_batch(blocks.pack_batch(3, 2, 1, batch), batch.kind)
+    return blocks.unpack_batch(blocks.pack_batch(3, 2, 1, batch), batch.record_type)
 
 
 def same(one, other):

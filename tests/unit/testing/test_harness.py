@@ -74,7 +74,7 @@ def test_results_come_with_their_timestamps_and_side_outputs_apart():
         assert harness.side_output("odd") == []
         harness.watermark(16)
         assert sorted(harness.values()) == [("a", "timer 15"), ("b", "timer 16")]
-        assert harness.marks == [16]
+        assert harness.watermarks == [16]
 
 
 def test_state_and_timers_can_be_looked_at():
@@ -212,7 +212,7 @@ def test_misuse_is_explained():
     with counter() as harness:
         with pytest.raises(HarnessMisused, match="2 values and 1 timestamps"):
             harness.process_all([1, 2], [1])
-        with pytest.raises(HarnessMisused, match="side output 'even' is not caught"):
+        with pytest.raises(HarnessMisused, match="side output 'even' is not collected"):
             harness.side_output("even")
         harness.processing_time(5)
         with pytest.raises(ClockWentBack):
@@ -262,7 +262,7 @@ def test_what_processing_time_timers_emit_reaches_operators_of_the_same_chain():
         harness.process(("a", 50))
         harness.processing_time(60)
         assert harness.take_output() == [Record(("a", 50), 50)]
-        assert harness.marks == [49]
+        assert harness.watermarks == [49]
 
 
 class Staged(Sink):
@@ -328,7 +328,7 @@ def test_the_watermark_of_an_input_that_ended_before_a_rescale_is_not_waited_for
         assert harness.values() == [("a", 1)]
         harness.rescale(3)
         harness.end_of_input(side=1)
-        assert harness.marks[-1] == MAX_WATERMARK
+        assert harness.watermarks[-1] == MAX_WATERMARK
 
 
 def test_an_idle_input_is_still_idle_after_a_rescale():
@@ -339,7 +339,7 @@ def test_an_idle_input_is_still_idle_after_a_rescale():
         harness.idle(side=0)
         harness.rescale(2)
         harness.watermark(20, side=1)
-        assert harness.marks == [20]
+        assert harness.watermarks == [20]
 
 
 class Echo(KeyedProcessFunction):

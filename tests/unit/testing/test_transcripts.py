@@ -41,5 +41,5 @@ def test_an_operator_is_read_and_never_executed():
 
 
 def test_an_unknown_word_is_named():
-    with pytest.raises(UnknownWord, match="there is no 'windo' in transcripts"):
+    with pytest.raises(UnknownWord, match="transcripts have no 'windo'"):
         replay(Transcript("unknown", ("windo(tumbling=1)",), ()))

@@ -16,7 +16,7 @@ from millstream.types.row import Row
 from millstream.windows import assigners, continuous_triggers, evictors, sessions, triggers
 from millstream.windows.evictors import TimestampedValue
 from millstream.windows.triggers import TriggerResult
-from millstream.windows.window import CountWindow, GlobalWindow, MergeCallback, TimeWindow, merged
+from millstream.windows.window import CountWindow, GlobalWindow, MergeCallback, TimeWindow, group_overlapping
 
 times = st.integers(-(10**15), 10**15)
 
@@ -117,7 +117,9 @@ def test_sessions_do_not_depend_on_the_order_of_records(order, gap):
     assigner = sessions.EventTimeSessionWindows(gap)
 
     def result(timestamps):
-        return [w for w, _ in merged(w for t in timestamps for w in assigner.assign_windows(None, t, Context()))]
+        return [
+            w for w, _ in group_overlapping(w for t in timestamps for w in assigner.assign_windows(None, t, Context()))
+        ]
 
     assert result(order) == result(sorted(order))
 

@@ -162,7 +162,7 @@ class Shell:
                 sync = self._env._configuration.get(sql_options.DML_SYNC)
                 self.jobs.add(BackgroundJob(client, progress, location), wait=sync)
             elif result._schema is None:
-                self._screen.message("done")
+                self._screen.message("statement executed")
             else:
                 for text in result.lines():
                     self._screen.line(text)
@@ -194,7 +194,9 @@ class Shell:
 
     def _draw(self, command: Command) -> None:
         node = parse_statement(command.statement)
-        plans = self._tables._placed(command.statement, lambda: self._tables._plans_of(node, command.statement))
+        plans = self._tables._locate_errors(
+            command.statement, lambda: self._tables._bind_statement(node, command.statement)
+        )
         plan = execution_plan(job_graph(self._tables._graph_of(plans), "plan"))
         diagram = explain.mermaid(plan) if command.file.endswith((".mmd", ".md")) else svg(plan)
         try:
@@ -229,7 +231,7 @@ class Shell:
         return self._view is not None or self._env._configuration.contains(sql_options.RESULT_MODE)
 
     def _columns(self, result: TableResult, *, show_row_kinds: bool) -> Columns:
-        schema, cells = result._row_type(), result._cells()
+        schema, cells = result._row_type(), result._cell_formatter()
 
         def printable_cells(row: Row) -> list[str]:
             return [printable(cell) for cell in cells(row)]

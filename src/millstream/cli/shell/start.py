@@ -24,6 +24,7 @@ from millstream.cli.shell.statements import Statement, StatementFailed, Statemen
 from millstream.client import local
 from millstream.config.configuration import Configuration
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
+from millstream.engine.announcement import hide_announcements
 from millstream.errors import UserError
 from millstream.graph.stream_graph import StreamGraph
 from millstream.table.environment_settings import EnvironmentSettings
@@ -90,6 +91,7 @@ def _interactive(args: argparse.Namespace, env: StreamExecutionEnvironment, tabl
         if (problem.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
             raise
         raise ShellNotInstalled from None
+    hide_announcements()  # the status line shows that a job starts
     screen = Screen(interactive=True)
     shell = Shell(env, tables, screen, LiveView(screen))
     code = _run_init_scripts(args, shell)

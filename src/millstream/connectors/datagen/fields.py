@@ -21,10 +21,10 @@ from millstream.connectors.datagen.random_columns import Hashes, Integers
 from millstream.errors import UserError
 from millstream.types.factory import TypeInformation, Types
 
-_DICTIONARY = 1 << 16  # as many different strings are made once and looked up
+_DICTIONARY = 1 << 16  # up to this many different strings are generated once and looked up
 
 
-class InvalidField(UserError):
+class InvalidField(UserError, ValueError):
     """A field with invalid parameters."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -36,12 +36,16 @@ class Field(ABC):
 
     @property
     @abstractmethod
-    def kind(self) -> TypeInformation:
+    def value_type(self) -> TypeInformation:
         """Return the type of the values."""
 
     @abstractmethod
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
         """Return the values at `indexes`. `key` is derived from seed and name; `before` holds the earlier columns."""
+
+    def at_time(self, now: int) -> Field:
+        """Return the field for a processing time in milliseconds; only fields of current times depend on it."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,12 @@ class Sequence(Field):
     step: int = 1
 
     @property
-    def kind(self) -> TypeInformation:
-        """Whole numbers."""
+    def value_type(self) -> TypeInformation:
+        """The type of 64-bit integers."""
         return Types.LONG()
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
+        """Return the values at `indexes`."""
         return pa.array(indexes.view(np.int64) * np.int64(self.step) + np.int64(self.start))
 
 
@@ -79,12 +83,12 @@ class RandomInt(Field):
             raise InvalidField(msg, hint="0 is no skew, 1 is Zipf's law")
 
     @property
-    def kind(self) -> TypeInformation:
-        """Whole numbers."""
+    def value_type(self) -> TypeInformation:
+        """The type of 64-bit integers."""
         return Types.LONG()
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
+        """Return the values at `indexes`."""
         drawn = random_columns.draw_skewed(
             self.high - self.low + 1, self.skew, random_columns.hash_indexes(key, indexes)
         )
@@ -104,12 +108,12 @@ class RandomFloat(Field):
             raise InvalidField(msg)
 
     @property
-    def kind(self) -> TypeInformation:
-        """Floating point numbers of 64 bits."""
+    def value_type(self) -> TypeInformation:
+        """The type of 64-bit floating point numbers."""
         return Types.DOUBLE()
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
+        """Return the values at `indexes`."""
         drawn = random_columns.to_fractions(random_columns.hash_indexes(key, indexes))
         drawn *= self.high - self.low
         drawn += self.low
@@ -125,15 +129,15 @@ class RandomBoolean(Field):
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
             msg = f"the probability {self.probability} is not between 0 and 1"
-            raise InvalidField(msg, hint="give a number from 0 to 1")
+            raise InvalidField(msg, hint="use a number from 0 to 1")
 
     @property
-    def kind(self) -> TypeInformation:
-        """True and False."""
+    def value_type(self) -> TypeInformation:
+        """The type of booleans."""
         return Types.BOOLEAN()
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
+        """Return the values at `indexes`."""
         return pa.array(random_columns.to_fractions(random_columns.hash_indexes(key, indexes)) < self.probability)
 
 
@@ -155,7 +159,7 @@ class RandomString(Field):
             raise InvalidField(msg, hint="as in RandomString(length=8)")
         if self.cardinality is not None and not 0 < self.cardinality <= 1 << 63:
             msg = f"the cardinality {self.cardinality} is not between 1 and 2**63"
-            raise InvalidField(msg, hint="give a whole number above 0")
+            raise InvalidField(msg, hint="use a whole number above 0")
         if self.length is not None and self.length < 0:
             msg = f"the length {self.length} is negative"
             raise InvalidField(msg)
@@ -164,12 +168,12 @@ class RandomString(Field):
             raise InvalidField(msg, hint="a skew is at least 0 and needs a cardinality")
 
     @property
-    def kind(self) -> TypeInformation:
-        """Strings."""
+    def value_type(self) -> TypeInformation:
+        """The type of strings."""
         return Types.STRING()
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
+        """Return the values at `indexes`."""
         if self.cardinality is None:
             return self._texts(key, indexes)
         drawn = random_columns.draw_skewed(self.cardinality, self.skew, random_columns.hash_indexes(key, indexes))
@@ -177,12 +181,12 @@ class RandomString(Field):
             return self._texts(key, drawn)
         return self._texts(key, np.arange(self.cardinality, dtype=np.uint64)).take(pa.array(drawn))
 
-    def _texts(self, key: int, which: Hashes) -> pa.Array:
+    def _texts(self, key: int, numbers: Hashes) -> pa.Array:
         if self.length is not None:
             return random_columns.draw_letters(
-                random_columns.derive_key(key, "letters"), which, self.length, self.prefix
+                random_columns.derive_key(key, "letters"), numbers, self.length, self.prefix
             )
-        return pc.binary_join_element_wise(self.prefix, pa.array(which).cast(pa.string()), "")
+        return pc.binary_join_element_wise(self.prefix, pa.array(numbers).cast(pa.string()), "")
 
 
 @dataclass(frozen=True)
@@ -204,32 +208,32 @@ class Choice(Field):
             if min(self.weights) < 0 or not sum(self.weights) > 0:
                 msg = f"the weights {list(self.weights)} cannot be used"
                 raise InvalidField(msg, hint="no weight is negative, and not all are 0")
-        self.kind.conform(list(self.values))
+        self.value_type.conform(list(self.values))
 
     @property
-    def kind(self) -> TypeInformation:
-        """The declared type, or the one all values have."""
+    def value_type(self) -> TypeInformation:
+        """The declared type, or the common type of the values."""
         if self.type_info is not None:
             return self.type_info
-        found = {type(value) for value in self.values} - {type(None)}
-        kind = _KINDS.get(next(iter(found))) if len(found) == 1 else None
-        if kind is None:
+        value_classes = {type(value) for value in self.values} - {type(None)}
+        common_type = _TYPES.get(next(iter(value_classes))) if len(value_classes) == 1 else None
+        if common_type is None:
             msg = f"the values {list(self.values)} have no common type"
             raise InvalidField(msg, hint="pass type_info=Types...")
-        return kind
+        return common_type
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
-        words = random_columns.hash_indexes(key, indexes)
+        """Return the values at `indexes`."""
+        hashes = random_columns.hash_indexes(key, indexes)
         if self.weights is None:
-            drawn: Any = random_columns.draw_below(len(self.values), words)
+            drawn: Any = random_columns.draw_below(len(self.values), hashes)
         else:
             bounds = np.cumsum(np.asarray(self.weights, dtype=np.float64))
-            drawn = np.searchsorted(bounds / bounds[-1], random_columns.to_fractions(words), side="right")
-        return self.kind.to_arrow(list(self.values)).take(pa.array(drawn))
+            drawn = np.searchsorted(bounds / bounds[-1], random_columns.to_fractions(hashes), side="right")
+        return self.value_type.to_arrow(list(self.values)).take(pa.array(drawn))
 
 
-_KINDS: dict[type, TypeInformation] = {
+_TYPES: dict[type, TypeInformation] = {
     str: Types.STRING(),
     int: Types.LONG(),
     float: Types.DOUBLE(),
@@ -238,9 +242,9 @@ _KINDS: dict[type, TypeInformation] = {
 }
 
 
-def _check_time_type(kind: TypeInformation) -> None:
-    if kind not in (Types.LONG(), Types.SQL_TIMESTAMP()):
-        msg = f"times cannot be of type {kind}"
+def _check_time_type(time_type: TypeInformation) -> None:
+    if time_type not in (Types.LONG(), Types.SQL_TIMESTAMP()):
+        msg = f"times cannot be of type {time_type}"
         raise InvalidField(msg, hint="use Types.LONG() or Types.SQL_TIMESTAMP()")
 
 
@@ -257,13 +261,13 @@ class RandomTimestamp(Field):
         RandomInt(self.low, self.high)
 
     @property
-    def kind(self) -> TypeInformation:
-        """Numbers or timestamps."""
+    def value_type(self) -> TypeInformation:
+        """The type of integers or timestamps."""
         return self.type_info
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
-        return RandomInt(self.low, self.high).column(key, indexes, before).cast(self.kind.arrow_type)
+        """Return the values at `indexes`."""
+        return RandomInt(self.low, self.high).column(key, indexes, before).cast(self.value_type.arrow_type)
 
 
 @dataclass(frozen=True)
@@ -285,12 +289,12 @@ class EventTime(Field):
             raise InvalidField(msg, hint="both are at least 0")
 
     @property
-    def kind(self) -> TypeInformation:
-        """Numbers or timestamps."""
+    def value_type(self) -> TypeInformation:
+        """The type of integers or timestamps."""
         return self.type_info
 
     def times(self, key: int, indexes: Hashes) -> Integers:
-        """The times as numbers."""
+        """Return the times as integers."""
         if isinstance(self.step_ms, int):
             times = indexes.view(np.int64) * np.int64(self.step_ms)
         else:
@@ -303,8 +307,8 @@ class EventTime(Field):
         return times
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
-        return pa.array(self.times(key, indexes)).cast(self.kind.arrow_type)
+        """Return the values at `indexes`."""
+        return pa.array(self.times(key, indexes)).cast(self.value_type.arrow_type)
 
 
 @dataclass(frozen=True)
@@ -315,16 +319,16 @@ class Computed(Field):
     type_info: TypeInformation
 
     @property
-    def kind(self) -> TypeInformation:
+    def value_type(self) -> TypeInformation:
         """The declared type."""
         return self.type_info
 
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """As Field promises."""
-        made = self.function(before)
-        array = made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+        """Return the values at `indexes`."""
+        result = self.function(before)
+        array = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
         array = array if isinstance(array, pa.Array) else pa.array(array)
         if len(array) != len(indexes):
             msg = f"a computed column has {len(array)} values for {len(indexes)} records"
             raise InvalidField(msg)
-        return array.cast(self.kind.arrow_type)
+        return array.cast(self.value_type.arrow_type)

@@ -46,15 +46,15 @@ class DataGeneratorSource(Source):
         check_generator(count, None, None)
         if not callable(generator_function) and not callable(getattr(generator_function, "map", None)):
             message = f"{generator_function!r} is not a function"
-            raise InvalidGenerator(message, hint="give a function of the index")
+            raise InvalidGenerator(message, hint="pass a function of the index")
         self._function = generator_function
         self._count = count
         self._rate = None if rate_limiter_strategy is None else rate_limiter_strategy.records_per_second
-        self._kind = type_info or Types.PICKLED_BYTE_ARRAY()
+        self._record_type = type_info or Types.PICKLED_BYTE_ARRAY()
 
     def type_info(self) -> TypeInformation:
-        """The declared type."""
-        return self._kind
+        """Return the declared type."""
+        return self._record_type
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Create an enumerator of one offset, with a split for each reader."""

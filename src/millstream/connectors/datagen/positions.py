@@ -1,4 +1,4 @@
-"""The offset of a generator: one offset in an endless sequence of records, which is distributed to splits.
+"""The position of a generator: one offset in a sequence of records, which is distributed to splits.
 
 Promises: every index from 0 on is planned once, in order; the number of splits and the size of an epoch do not
 change which records exist. With a rate, records become available with processing time.
@@ -13,7 +13,7 @@ from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
 
 
-class InvalidGenerator(UserError):
+class InvalidGenerator(UserError, ValueError):
     """An invalid number of records, rate or number of splits."""
 
 
@@ -21,13 +21,13 @@ def check_generator(count: int | None, rate: float | None, splits: int | None) -
     """Raise `InvalidGenerator` if a parameter is invalid."""
     if count is not None and not 0 <= count < 1 << 63:
         msg = f"the count is {count}"
-        raise InvalidGenerator(msg, hint="give a whole number, or None for records without end")
+        raise InvalidGenerator(msg, hint="use a whole number, or None for unbounded input")
     if rate is not None and not rate > 0:
         msg = f"the rate is {rate} records per second"
-        raise InvalidGenerator(msg, hint="give a number above 0, or None")
+        raise InvalidGenerator(msg, hint="use a number above 0, or None")
     if splits is not None and splits < 1:
         msg = f"the number of splits is {splits}"
-        raise InvalidGenerator(msg, hint="give a number above 0, or None")
+        raise InvalidGenerator(msg, hint="use a number above 0, or None")
 
 
 class PositionEnumerator(SplitEnumerator):
@@ -35,15 +35,15 @@ class PositionEnumerator(SplitEnumerator):
 
     The next index is the whole state, so the number of splits can change at every restart."""
 
-    def __init__(self, lanes: int, count: int | None, rate: float | None, state: Any = None) -> None:
-        known = state or {}
-        self._lanes = [f"{lane:04d}" for lane in range(lanes)]
+    def __init__(self, split_count: int, count: int | None, rate: float | None, state: Any = None) -> None:
+        position = state or {}
+        self._splits = [f"{index:04d}" for index in range(split_count)]
         self._count = count
         self._rate = rate
-        self._next: int = known.get("next", 0)
+        self._next: int = position.get("next", 0)
         # with a rate: when the counting of arrivals began, and at which index
-        self._began: int | None = known.get("began")
-        self._base: int = known.get("base", 0)
+        self._began: int | None = position.get("began")
+        self._base: int = position.get("base", 0)
         self._arrived: int | None = None
 
     def plan(self, budget: Budget) -> list[SplitRange]:
@@ -52,14 +52,15 @@ class PositionEnumerator(SplitEnumerator):
         stop = self._next + max(budget.records, 1)
         if self._arrived is not None:
             stop = min(stop, self._arrived)
-        # Which lane comes first changes with the position: few records at a time still move every lane's watermark.
-        turn = self._next % len(self._lanes)
-        lanes = [lane for lane in self._lanes[turn:] + self._lanes[:turn] if lane not in budget.held]
+        # The first split changes with the position, so that few records at a time still advance every split's
+        # watermark.
+        first = self._next % len(self._splits)
+        splits = [split for split in self._splits[first:] + self._splits[:first] if split not in budget.held]
         ranges = []
-        for served, lane in enumerate(lanes):
-            share = -(-(stop - self._next) // (len(lanes) - served))
+        for served, split in enumerate(splits):
+            share = -(-(stop - self._next) // (len(splits) - served))
             if share > 0:
-                ranges.append(SplitRange(lane, self._next, self._next + share, share))
+                ranges.append(SplitRange(split, self._next, self._next + share, share))
                 self._next += share
         return sorted(ranges, key=lambda part: part.split)
 
@@ -76,9 +77,9 @@ class PositionEnumerator(SplitEnumerator):
         arrived = self._base + int(max(now - self._began, 0) * self._rate / 1000)
         return arrived if self._count is None else min(arrived, self._count)
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after the range."""
-        self._next = max(self._next, done.end)
+        self._next = max(self._next, split_range.end)
 
     def snapshot(self) -> dict[str, Any]:
         """Return the next index and, with a rate, the time of the first plan."""
@@ -93,9 +94,9 @@ class PositionEnumerator(SplitEnumerator):
 
     def splits(self) -> list[str]:
         """Return all splits, until all records are planned."""
-        return [] if self.finished() else list(self._lanes)
+        return [] if self.finished() else list(self._splits)
 
     def lag(self) -> int | None:
         """Return how many available records are not planned; without a rate, how many are left."""
-        known = self._arrived if self._rate is not None else self._count
-        return None if known is None else max(known - self._next, 0)
+        available = self._arrived if self._rate is not None else self._count
+        return None if available is None else max(available - self._next, 0)

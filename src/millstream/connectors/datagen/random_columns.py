@@ -32,17 +32,17 @@ def derive_key(seed: int, *names: str) -> int:
 
 def hash_indexes(key: int, indexes: Hashes) -> Hashes:
     """Return a random 64-bit word for each index (splitmix64, started at the key)."""
-    word = indexes * _GAMMA
-    word += np.uint64(key)
-    other = word >> np.uint64(30)
-    word ^= other
-    word *= _FIRST
-    np.right_shift(word, np.uint64(27), out=other)
-    word ^= other
-    word *= _SECOND
-    np.right_shift(word, np.uint64(31), out=other)
-    word ^= other
-    return word
+    hashes = indexes * _GAMMA
+    hashes += np.uint64(key)
+    shifted = hashes >> np.uint64(30)
+    hashes ^= shifted
+    hashes *= _FIRST
+    np.right_shift(hashes, np.uint64(27), out=shifted)
+    hashes ^= shifted
+    hashes *= _SECOND
+    np.right_shift(hashes, np.uint64(31), out=shifted)
+    hashes ^= shifted
+    return hashes
 
 
 def to_fractions(words: Hashes) -> Floats:
@@ -88,8 +88,8 @@ def draw_letters(key: int, indexes: Hashes, length: int, prefix: str = "") -> pa
     text[:, : len(head)] = head
     for first in range(0, length, _LETTERS_IN_A_HASH):
         words = hash_indexes((key + first * 0x5851F42D4C957F2D) & _WORD, indexes)
-        for place in range(first, min(first + _LETTERS_IN_A_HASH, length)):
-            text[:, len(head) + place] = _LETTERS[(words & np.uint64(31)).astype(np.intp)]
+        for letter_index in range(first, min(first + _LETTERS_IN_A_HASH, length)):
+            text[:, len(head) + letter_index] = _LETTERS[(words & np.uint64(31)).astype(np.intp)]
             words >>= np.uint64(5)
     offsets: Any = np.arange(0, (len(indexes) + 1) * width, width, dtype=np.int64) if width else None
     if offsets is None:

@@ -34,7 +34,8 @@ class DataGenSource(Source):
     """Records with these fields: `count` of them or without end, `rate` of them a second or as fast as they are read.
 
     They are rows with named fields, or instances of `record_type`, a dataclass or NamedTuple class with those fields. A
-    record's timestamp is the field `event_time`; without it, the only EventTime field, if there is one."""
+    record's timestamp is the field `event_time`; without it, the only EventTime field, if there is one. With
+    `new_seed_per_job`, other jobs generate other records; a job that restarts from a checkpoint generates the same."""
 
     fields: Mapping[str, Field]
     count: int | None = None
@@ -43,39 +44,40 @@ class DataGenSource(Source):
     splits: int | None = None
     record_type: type | None = None
     event_time: str | None = None
+    new_seed_per_job: bool = False
 
     def __post_init__(self) -> None:
         check_generator(self.count, self.rate, self.splits)
         if not self.fields:
             msg = "a record needs at least one field"
             raise InvalidField(msg)
-        strange = {name: made for name, made in self.fields.items() if not isinstance(made, Field)}
-        if strange:
-            msg = f"these are not fields: {strange}"
+        invalid = {name: field for name, field in self.fields.items() if not isinstance(field, Field)}
+        if invalid:
+            msg = f"these are not fields: {invalid}"
             raise InvalidField(msg, hint="use RandomInt(1, 9), Sequence(), ...")
         if self.event_time is not None and not isinstance(self.fields.get(self.event_time), EventTime):
             msg = f"{self.event_time!r} is not one of the EventTime fields"
             raise InvalidField(msg)
-        kind = self._kind()
-        if set(kind.field_names) != set(self.fields):
-            msg = f"{self.record_type!r} has fields {kind.field_names}, not {list(self.fields)}"
+        record_type_info = self._record_type_info()
+        if set(record_type_info.field_names) != set(self.fields):
+            msg = f"{self.record_type!r} has fields {record_type_info.field_names}, not {list(self.fields)}"
             raise InvalidField(msg)
-        for name, wanted in zip(kind.field_names, kind.field_types, strict=True):
-            made_type = self.fields[name].kind
-            if made_type.arrow_type != wanted.arrow_type:
-                msg = f"field {name!r} of {self.record_type!r} holds {wanted}, generated is {made_type}"
+        for name, declared_type in zip(record_type_info.field_names, record_type_info.field_types, strict=True):
+            generated_type = self.fields[name].value_type
+            if generated_type.arrow_type != declared_type.arrow_type:
+                msg = f"field {name!r} of {self.record_type!r} has the type {declared_type}, not {generated_type}"
                 raise InvalidField(msg)
 
-    def _kind(self) -> StructTypeInfo:
+    def _record_type_info(self) -> StructTypeInfo:
         if self.record_type is None:
-            return Types.ROW_NAMED(list(self.fields), [made.kind for made in self.fields.values()])
+            return Types.ROW_NAMED(list(self.fields), [field.value_type for field in self.fields.values()])
         if dataclasses.is_dataclass(self.record_type):
             return Types.DATACLASS(self.record_type)
         return Types.NAMED_TUPLE(self.record_type)
 
     def type_info(self) -> TypeInformation:
         """Return the type of named rows, or of the record type."""
-        return self._kind()
+        return self._record_type_info()
 
     def boundedness(self) -> Boundedness:
         """Return bounded if there is a count."""
@@ -87,18 +89,19 @@ class DataGenSource(Source):
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create a reader that generates columns."""
-        return FieldReader(self, self._kind(), context.block_records)
+        return FieldReader(self, self._record_type_info(), context)
 
 
 class FieldReader(SourceReader):
     """Generates the records of a range, column by column."""
 
-    def __init__(self, source: DataGenSource, kind: StructTypeInfo, block: int) -> None:
-        self._fields = dict(source.fields)
-        self._keys = {name: random_columns.derive_key(source.seed, name) for name in self._fields}
-        self._kind = kind
-        self._block = block
-        times = [name for name, made in self._fields.items() if isinstance(made, EventTime)]
+    def __init__(self, source: DataGenSource, record_type: StructTypeInfo, context: ReaderContext) -> None:
+        self._fields = {name: field.at_time(context.now) for name, field in source.fields.items()}
+        seed = random_columns.derive_key(source.seed, context.job) if source.new_seed_per_job else source.seed
+        self._keys = {name: random_columns.derive_key(seed, name) for name in self._fields}
+        self._record_type = record_type
+        self._block = context.block_records
+        times = [name for name, field in self._fields.items() if isinstance(field, EventTime)]
         self._time = source.event_time or (times[0] if len(times) == 1 else None)
 
     def read(self, part: SplitRange) -> Iterator[Records]:
@@ -109,12 +112,12 @@ class FieldReader(SourceReader):
     def _records(self, start: int, stop: int) -> Records:
         indexes = np.arange(start, stop, dtype=np.uint64)
         columns: dict[str, pa.Array] = {}
-        for name, made in self._fields.items():
-            columns[name] = made.column(self._keys[name], indexes, columns)
-        arrays = [columns[name] for name in self._kind.field_names]
-        if isinstance(self._kind, RowTypeInfo):
-            arrays.append(pa.nulls(len(indexes), pa.int8()))  # the kinds of rows: all inserted
-        values = pa.StructArray.from_arrays(arrays, fields=list(self._kind.arrow_type))
+        for name, field in self._fields.items():
+            columns[name] = field.column(self._keys[name], indexes, columns)
+        arrays = [columns[name] for name in self._record_type.field_names]
+        if isinstance(self._record_type, RowTypeInfo):
+            arrays.append(pa.nulls(len(indexes), pa.int8()))  # row kinds: all inserts
+        values = pa.StructArray.from_arrays(arrays, fields=list(self._record_type.arrow_type))
         return Records(values, None if self._time is None else self._times(columns[self._time]))
 
     @staticmethod

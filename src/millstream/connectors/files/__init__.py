@@ -23,6 +23,7 @@ from millstream.connectors.files.source import (
     FileSourceBuilder,
     FileSplitAssignerProvider,
 )
+from millstream.connectors.files.streaming_file_sink import StreamingFileSink
 from millstream.connectors.files.writers import (
     AvroParquetWriterFactory,
     AvroWriterFactory,
@@ -65,6 +66,7 @@ __all__ = [
     "Rejected",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
     "create_encoder",
     "create_file_format",
     "json_lines",

@@ -53,7 +53,7 @@ class BadTimePattern(UserError):
 
 @dataclass(frozen=True, slots=True)
 class BucketContext:
-    """What a bucket may depend on beside the record: its timestamp, and the processing time of the epoch."""
+    """What a bucket may depend on, besides the record: its timestamp, and the processing time of the epoch."""
 
     timestamp: int | None
     epoch_time: int | None
@@ -62,7 +62,7 @@ class BucketContext:
     def now(self) -> int:
         """The processing time of the epoch."""
         if self.epoch_time is None:
-            message = "the sink was not told the processing time of its epoch"
+            message = "the sink has no processing time of its epoch"
             raise InternalError(message)
         return self.epoch_time
 
@@ -70,19 +70,19 @@ class BucketContext:
 class BucketAssigner(ABC):
     """Returns the bucket of a record. Subclasses are picklable and depend on their arguments alone."""
 
-    #: True when `buckets_of` knows the buckets of typed records in an Arrow array.
+    #: True if `buckets_of` can assign typed records in an Arrow array.
     columnar: bool = False
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The bucket, as a path relative to the base path; empty for the base path itself."""
+        """Return the bucket of a record, as a path relative to the base path; empty for the base path itself."""
 
     def bucket_of_all(self, context: BucketContext) -> str | None:
-        """The bucket of every record of an epoch, when it does not depend on the record."""
+        """Return the bucket of all records of an epoch; None if it depends on the record."""
         return None
 
     def buckets_of(self, records: pa.Array, context: BucketContext) -> Sequence[tuple[str, pa.Array]]:
-        """The records of each bucket, in their order; buckets in the order of their first records."""
+        """Return the records of each bucket, in their order; buckets are in the order of their first records."""
         bucket = self.bucket_of_all(context)
         if bucket is None:
             message = f"{type(self).__name__} assigns buckets record by record"
@@ -91,12 +91,18 @@ class BucketAssigner(ABC):
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """No buckets: all files are in the base path."""
+        """Create an assigner without buckets: all files are in the base path."""
         return BasePathBucketAssigner()
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Buckets by processing time, in Java's pattern letters; the zone is the system's unless given."""
+        """Create an assigner of buckets by processing time.
+
+        Args:
+            format_str: The pattern of bucket names, in Java's pattern letters.
+            timezone_id: The time zone; by default that of the system.
+
+        """
         return DateTimeBucketAssigner(format_str, timezone_id)
 
 
@@ -106,45 +112,45 @@ class BasePathBucketAssigner(BucketAssigner):
     columnar = True
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The base path."""
+        """Return the base path."""
         return ""
 
     def bucket_of_all(self, context: BucketContext) -> str:
-        """The base path."""
+        """Return the base path."""
         return ""
 
 
 class DateTimeBucketAssigner(BucketAssigner):
-    """One bucket for each hour, or whatever the pattern tells apart, of processing time."""
+    """Buckets by processing time: one for each hour, or for each value of the pattern."""
 
     columnar = True
 
     def __init__(self, format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> None:
         self._format = python_format(format_str)
-        # The zone of the program counts, not that of whoever runs the task.
+        # The time zone of the program is used, not that of the worker.
         self._zone_id = timezone_id if timezone_id is not None else _system_zone()
-        zone_named(self._zone_id)
+        time_zone(self._zone_id)
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The processing time, formatted."""
+        """Return the formatted processing time."""
         return self.bucket_of_all(context)
 
     def bucket_of_all(self, context: BucketContext) -> str:
-        """The processing time, formatted."""
+        """Return the formatted processing time."""
         moment = datetime.fromtimestamp(context.now / 1000, tz=UTC)
-        return moment.astimezone(zone_named(self._zone_id)).strftime(self._format)
+        return moment.astimezone(time_zone(self._zone_id)).strftime(self._format)
 
     def time_of(self, bucket: str) -> int:
-        """When the bucket begins, in milliseconds."""
+        """Return the start of the bucket, in milliseconds."""
         try:
             local = datetime.strptime(bucket, self._format)  # noqa: DTZ007  the zone follows
         except ValueError:
             raise BadBucket(bucket) from None
-        return round(local.replace(tzinfo=zone_named(self._zone_id)).timestamp() * 1000)
+        return round(local.replace(tzinfo=time_zone(self._zone_id)).timestamp() * 1000)
 
 
-def checked(bucket: Any, reserved: str) -> str:
-    """The bucket, if it is a directory below the base path and not the reserved one."""
+def check_bucket(bucket: Any, reserved: str) -> str:
+    """Return the bucket; raise BadBucket unless it is a directory below the base path other than the reserved one."""
     if bucket == "":
         return ""
     if not isinstance(bucket, str) or "\0" in bucket or bucket.startswith("/"):
@@ -156,28 +162,28 @@ def checked(bucket: Any, reserved: str) -> str:
 
 
 def python_format(pattern: str) -> str:
-    """A pattern of dates in Java's letters, in those of `strftime`."""
-    made, at = [], 0
-    while at < len(pattern):
-        found = _PATTERN.match(pattern, at)
-        if found is None:
-            message = f"the pattern {pattern!r} has a quote without its pair"
+    """Convert a date pattern in Java's letters to one for `strftime`."""
+    parts, offset = [], 0
+    while offset < len(pattern):
+        match = _PATTERN.match(pattern, offset)
+        if match is None:
+            message = f"the pattern {pattern!r} has an unmatched quote"
             raise BadTimePattern(message)
-        text, letter = found.group(), found.group(2)
+        text, letter = match.group(), match.group(2)
         if letter is None:
-            literal = text if found.group(1) is None else found.group(1).replace("''", "'") or "'"
-            made.append(literal.replace("%", "%%"))
+            literal = text if match.group(1) is None else match.group(1).replace("''", "'") or "'"
+            parts.append(literal.replace("%", "%%"))
         elif text in _LETTERS:
-            made.append(_LETTERS[text])
+            parts.append(_LETTERS[text])
         else:
-            message = f"the pattern {pattern!r} has {text!r}, which is not known here"
-            raise BadTimePattern(message, hint=f"use {', '.join(_LETTERS)}; other letters stand in quotes")
-        at = found.end()
-    return "".join(made)
+            message = f"the pattern {pattern!r} has {text!r}, which is not supported"
+            raise BadTimePattern(message, hint=f"use {', '.join(_LETTERS)}; other letters must be in quotes")
+        offset = match.end()
+    return "".join(parts)
 
 
-def zone_named(name: str) -> tzinfo:
-    """A time zone by its name or offset."""
+def time_zone(name: str) -> tzinfo:
+    """Return a time zone by its name or offset."""
     offset = _OFFSET.fullmatch(name)
     if name and offset is not None:
         sign, hours, minutes = offset.groups()
@@ -187,7 +193,7 @@ def zone_named(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = f"the time zone {name!r} is not known"
+        message = f"unknown time zone {name!r}"
         raise BadTimePattern(message, hint='use a name such as "Europe/Berlin", "UTC" or "GMT-08:00"') from None
 
 
@@ -197,7 +203,7 @@ def _system_zone() -> str:
         link = os.path.realpath("/etc/localtime")
         name = link.partition(_ZONES)[2]
     try:
-        zone_named(name)
+        time_zone(name)
     except BadTimePattern:
         return "UTC"
     return name

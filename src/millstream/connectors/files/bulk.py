@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from millstream.connectors.files.formats import StreamFormat
-from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rejected
+from millstream.connectors.files.ranges import FileFormat, OpenRange, ReadRecords, Rejected
 from millstream.errors import UserError
 from millstream.formats import FormatType, OnError, avro, avro_schemas, orc, parquet
 from millstream.formats.contract import BadRecord, Decoded, reason_of
@@ -27,11 +27,11 @@ class DamagedFile(UserError):
 
     def __init__(self, path: str, problem: object) -> None:
         self.path = path
-        super().__init__(f"cannot unpack {path}: {problem}", hint="the file is damaged, or its name misleads")
+        super().__init__(f"cannot unpack {path}: {problem}", hint="the file is damaged, or has the wrong suffix")
 
 
 class BulkFormat(FileFormat):
-    """Reads many records of a file at once. Files are not unpacked: these formats compress by themselves."""
+    """Reads many records of a file at once. Files are not decompressed: these formats have their own compression."""
 
     unpacks = False
 
@@ -42,27 +42,32 @@ class BulkFormat(FileFormat):
         self.on_error = OnError.of(on_error)
 
     def type_info(self) -> TypeInformation:
-        """Rows of the declared type."""
+        """Return the declared type of the rows."""
         return self.data_type.type_info()
 
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """As FileFormat promises."""
-        seen = 0
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
+        """Yield the records of a range."""
+        record_count = 0
         try:
-            for decoded in self._decoded(part, block):
-                rejected = [Rejected(part.path, seen + bad.index, bad.data, bad.reason) for bad in decoded.errors]
-                seen += len(decoded.values) + len(rejected)
-                yield self.settled(Found(decoded.values, rejected))
+            for decoded in self._decode(part, block):
+                rejected = [
+                    Rejected(part.path, record_count + invalid.index, invalid.data, invalid.reason)
+                    for invalid in decoded.errors
+                ]
+                record_count += len(decoded.values) + len(rejected)
+                yield self.apply_error_policy(ReadRecords(decoded.values, rejected))
         except (pa.ArrowException, *_DAMAGE) as problem:
             raise DamagedFile(part.path, reason_of(problem)) from problem
         except OSError as problem:
             if problem.errno is not None:
                 raise
-            raise DamagedFile(part.path, reason_of(problem)) from problem  # how Arrow says that it is no such file
+            raise DamagedFile(
+                part.path, reason_of(problem)
+            ) from problem  # Arrow's error for a file that is not of this format
 
     @abstractmethod
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        """The records of a range."""
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        """Yield the decoded records of a range."""
 
 
 _DAMAGE = (ValueError, EOFError, LookupError, TypeError, ArithmeticError, RecursionError)
@@ -84,76 +89,76 @@ class ParquetFiles(BulkFormat):
 
     @property
     def splittable(self) -> bool:
-        """By row groups."""
+        """True: files are split by row groups."""
         return True
 
     def units(self, stream: BinaryIO) -> list[tuple[int, int]]:
-        """The row groups."""
+        """Return the offsets and row counts of the row groups."""
         return parquet.layout(stream)
 
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
         end = part.end if part.end is not None else 1 << 62
         return parquet.read(part.stream, self.data_type, part.start, end, max(self._batch, block), self._case_sensitive)
 
 
 class ParquetRecords(ParquetFiles, StreamFormat):
-    """Parquet files, each record a dict."""
+    """Parquet files with records as dicts."""
 
-    def __init__(self, schema: FormatType, kind: TypeInformation) -> None:
+    def __init__(self, schema: FormatType, record_type: TypeInformation) -> None:
         super().__init__(schema)
-        self._kind = kind
+        self._record_type = record_type
 
     def type_info(self) -> TypeInformation:
-        """Dicts."""
-        return self._kind
+        """Return the type of the dicts."""
+        return self._record_type
 
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        kind = self.data_type.type_info()
-        for decoded in super()._decoded(part, block):
-            rows = decoded.rows(kind)
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        row_type = self.data_type.type_info()
+        for decoded in super()._decode(part, block):
+            rows = decoded.rows(row_type)
             yield Decoded([row.as_dict(True) for row in rows], decoded.origins, decoded.errors)
 
 
 class OrcFiles(BulkFormat):
     """ORC files; only the columns of the type are read."""
 
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
         return orc.read(part.stream, self.data_type, max(_BATCH, block), True)
 
 
 class AvroFiles(BulkFormat):
-    """Avro container files, by blocks. Fields are found by name; one that a file does not have is null."""
+    """Avro container files, split by blocks. Fields are matched by name; a field that a file lacks is null."""
 
     least_range = 1 << 16
 
     @property
     def splittable(self) -> bool:
-        """By blocks."""
+        """True: files are split by blocks."""
         return True
 
     def record_size(self, stream: BinaryIO) -> float:
-        """By the first block."""
+        """Estimate the size of a record from the first block."""
         return avro.ContainerFile(stream, 1 << 62).record_size()
 
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
-        convert, kind = avro_schemas.from_avro(self.data_type), self.data_type.type_info()
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+        convert, row_type = avro_schemas.from_avro(self.data_type), self.data_type.type_info()
         file = avro.ContainerFile(part.stream, _size(part))
         for records in file.records(part.start, part.end if part.end is not None else 1 << 62):
-            yield _converted(records, convert, kind)
+            yield _convert_records(records, convert, row_type)
 
 
 class AvroRecords(AvroFiles):
-    """Avro container files, each record a dict as its schema has it."""
+    """Avro container files with records as dicts of their schema."""
 
-    def __init__(self, schema: Any, kind: TypeInformation) -> None:
+    def __init__(self, schema: Any, record_type: TypeInformation) -> None:
         super().__init__(avro_schemas.format_type_of(schema))
-        self._kind = kind
+        self._record_type = record_type
 
     def type_info(self) -> TypeInformation:
-        """Dicts."""
-        return self._kind
+        """Return the type of the dicts."""
+        return self._record_type
 
-    def _decoded(self, part: OpenRange, block: int) -> Iterator[Decoded]:
+    def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
         file = avro.ContainerFile(part.stream, _size(part))
         for records in file.records(part.start, part.end if part.end is not None else 1 << 62):
             yield Decoded(records)
@@ -165,10 +170,10 @@ def _size(part: OpenRange) -> int:
     return part.stream.seek(0, 2)
 
 
-def _converted(records: Sequence[Any], convert: Callable[[Any], Any], kind: TypeInformation) -> Decoded:
-    """The records as values of the type: all at once if all fit, else one by one."""
+def _convert_records(records: Sequence[Any], convert: Callable[[Any], Any], row_type: TypeInformation) -> Decoded:
+    """Convert records to values of the type: all at once if all fit, else one by one."""
     try:
-        return Decoded(kind.conform([convert(record) for record in records]))
+        return Decoded(row_type.conform([convert(record) for record in records]))
     except (TypeMismatch, *avro.REFUSED):
         pass
     values: list[Any] = []
@@ -176,7 +181,7 @@ def _converted(records: Sequence[Any], convert: Callable[[Any], Any], kind: Type
     errors: list[BadRecord] = []
     for index, record in enumerate(records):
         try:
-            values += kind.conform([convert(record)])
+            values += row_type.conform([convert(record)])
             origins.append(index)
         except (TypeMismatch, *avro.REFUSED) as problem:
             errors.append(BadRecord(index, repr(record).encode(), reason_of(problem)))

@@ -1,29 +1,30 @@
-"""The committer of a file sink: hidden files become part files.
+"""The committer of a file sink: turns staged files into part files.
 
-Promises: a part file appears whole, under a name no file had; committing again, after a crash between any two steps,
-shows nothing twice and loses nothing.
-Does not know: records, checkpoints' files.
+Promises: a part file appears complete, under a name that no file had; a repeated commit, after a crash between any two
+steps, shows nothing twice and loses nothing.
+Does not know: records, files of checkpoints.
 
-Staged files of a group that are small together become one file. Where names can be changed atomically, a bundle of
-several goes these steps, and a bundle of one only the last:
+Small staged files of a group are merged into one file. On file systems with atomic renames, a bundle of several files
+goes through these steps, and a bundle of one file only through the last:
 
-    1. copy them into one hidden file, under a name that does not count yet
-    2. give it the name that counts (`<first staged>.merged`): from here on it stands for all of them
+    1. copy them into one hidden file with a temporary name
+    2. rename it to `<first staged>.merged`: from here on it replaces all of them
     3. remove the staged files
-    4. give it its final name
+    4. rename it to its final name
 
-Which step comes next can be read from what is there: a merged file means 3, staged files alone mean 1, nothing at all
-means that all is done. Final names contain the job's incarnation, as Flink's contain a random id, and a final name
-never takes the place of a file that is there: if there is one nevertheless, the next free number is taken. Before the
-first step a note is written; with it, a part file that somebody has taken away since is known to have been shown.
+The existing files show which step is next: a merged file means 3, staged files alone mean 1, no files mean that the
+commit is done. Final names contain the job's incarnation, as Flink's contain a random id. A final name never replaces
+an existing file: if there is one, the next free number is used. Before the first step a commit intent is written; it
+shows that a part file was visible even if it was removed since.
 
-An object store shows an object when it is complete, and cannot rename. There the final name belongs to one attempt
-alone, so it can be written again and again:
+An object store makes an object visible when it is complete, and cannot rename. There the final name belongs to one
+attempt only, so it can be written repeatedly:
 
     1. write the final object from the staged ones
     2. remove the staged ones
 
-All staged objects there mean 1; some mean that the final one is complete, so 2; none mean that all is done."""
+If all staged objects exist, step 1 is next; if some exist, the final one is complete and step 2 is next; if none exist,
+the commit is done."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from itertools import count
 from typing import Any, BinaryIO
 
 from millstream.connector.sink import Committer
-from millstream.connector.staged import outlived
+from millstream.connector.staged import find_obsolete
 from millstream.connectors.files.commit_intents import CommitIntents
 from millstream.connectors.files.staging import STAGING, StagedFile
 from millstream.errors import ExternalError
@@ -46,7 +47,7 @@ from millstream.files.locations import join_path
 
 _log = logging.getLogger("millstream.files")
 
-#: Makes one file of several of its format.
+#: Merges several files of one format into one.
 Merge = Callable[[Sequence[BinaryIO], BinaryIO], None]
 
 _MERGED = ".merged"
@@ -55,17 +56,17 @@ _MERGED = ".merged"
 class OutputLost(ExternalError):
     """A staged file is missing, and so is its part file."""
 
-    hint = "was the directory '.staging' deleted, or the file by hand? start from an older checkpoint or a savepoint"
+    hint = "was the directory '.staging' or the file deleted? start from an older checkpoint or a savepoint"
 
     def __init__(self, staged: str, final: str) -> None:
         self.staged, self.final = staged, final
-        super().__init__(f"there is neither the staged file {staged} nor {final} of its size")
+        super().__init__(f"neither the staged file {staged} nor its part file {final} with the same size exists")
 
 
 class OutputDamaged(ExternalError):
     """A staged file does not have the size that was written."""
 
-    hint = "something else wrote to it, or the disk is damaged; start from an older checkpoint"
+    hint = "another program wrote to it, or the disk is damaged; start from an older checkpoint"
 
     def __init__(self, staged: str, expected: int, found: int) -> None:
         self.staged, self.expected, self.found = staged, expected, found
@@ -75,7 +76,7 @@ class OutputDamaged(ExternalError):
 class NotShown(ExternalError):
     """A staged file exists after its commit, although the file system reported it missing."""
 
-    hint = "the file system gave a wrong answer for a moment, as a network mount may; the commit is repeated"
+    hint = "the file system returned a wrong result for a moment, as a network mount may; the commit is repeated"
 
     def __init__(self, staged: str) -> None:
         self.staged = staged
@@ -89,53 +90,53 @@ def concatenate(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
 
 
 class FileCommitter(Committer):
-    """Shows what was staged below one base path.
+    """Makes files visible that were staged below one base path.
 
-    `place` says where a part file is to be, if not under its final name; then nobody asks where it has gone to."""
+    `place` returns the name of a part file, if it is not the final name; such files may be removed later."""
 
     def __init__(
         self, base: str, files: FileSystem, merge: Merge = concatenate, place: Callable[[int, str], str] | None = None
     ) -> None:
         self._base, self._files, self._merge_files = base, files, merge
         self._place = place
-        self._notes = CommitIntents(base, files)
-        self._noted = False
-        self._checkpoint = self._taken = 0
+        self._intents = CommitIntents(base, files)
+        self._has_intent = False
+        self._checkpoint = self._removed_since = 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Turn staged files into part files, in order."""
         self._checkpoint = checkpoint
         staged = [StagedFile.from_json(data) for data in committables]
-        bundles = list(bundled(staged))
+        bundles = list(bundle_files(staged))
         commit = self._rename if self._files.has_atomic_rename else self._write
         try:
             if staged and self._place is None:
-                self._note(staged)
+                self._write_intent(staged)
             for number, bundle in enumerate(bundles):
                 try:
                     commit(bundle)
                 except (OutputLost, OutputDamaged):
-                    if not number and not self._noted:
-                        self._notes.withdraw(staged)  # nothing is shown yet
+                    if not number and not self._has_intent:
+                        self._intents.withdraw(staged)  # nothing is visible yet
                     raise
         except OSError as error:
             raise ConnectorStorageFailure(str(error.filename or self._base), "commit", error) from error
-        if self._taken:
-            told = "checkpoint %s: %d part files were shown before, and have been taken away since"
-            _log.warning(told, checkpoint, self._taken)
+        if self._removed_since:
+            message = "checkpoint %s: %d part files were visible before, and have been removed since"
+            _log.warning(message, checkpoint, self._removed_since)
         self._sweep(staged)
 
-    def _note(self, staged: Sequence[StagedFile]) -> None:
-        """Files get their final names in order: if the first has not, none has."""
-        self._noted, self._taken = self._notes.has(staged), 0
+    def _write_intent(self, staged: Sequence[StagedFile]) -> None:
+        """Write the commit intent, unless the commit has begun: files get their final names in order."""
+        self._has_intent, self._removed_since = self._intents.has(staged), 0
         first = self._path(staged[0].staged)
-        if not self._noted and (self._files.exists(first) or self._files.exists(first + _MERGED)):
-            self._notes.write(staged)
+        if not self._has_intent and (self._files.exists(first) or self._files.exists(first + _MERGED)):
+            self._intents.write(staged)
 
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input, nothing will be committed again."""
+        """Remove commit intents at the end of the input: nothing will be committed again."""
         if watermark == MAX_WATERMARK:
-            self._notes.forget()
+            self._intents.forget()
 
     def _rename(self, bundle: list[StagedFile]) -> None:
         first = bundle[0]
@@ -149,44 +150,44 @@ class FileCommitter(Committer):
                 self._remove_merged(bundle)
             if len(bundle) == 1 or self._merge_files is concatenate:
                 self._check_size(ready, bundle)
-            self._show(ready, first)
+            self._make_visible(ready, first)
         else:
-            shown = self._shown(bundle)
-            if shown is None and self._place is None:
-                self._miss(first.staged, self._path(first.final))
-            folder = (shown or next(self._names(first))).rpartition("/")[0]
-            if self._files.is_directory(folder):  # a driver that died may have renamed it and not synced the name
+            part_file = self._find_part_file(bundle)
+            if part_file is None and self._place is None:
+                self._handle_missing(first.staged, self._path(first.final))
+            folder = (part_file or next(self._names(first))).rpartition("/")[0]
+            if self._files.is_directory(folder):  # a driver that died may have renamed it without syncing the directory
                 self._files.sync_dir(folder)
 
     def _remove_merged(self, bundle: Sequence[StagedFile]) -> None:
-        """Remove staged files for which a merged one stands."""
+        """Remove staged files that a merged file replaces."""
         for part in bundle:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path(part.staged))
         self._files.sync_dir(join_path(self._base, STAGING))
 
-    def _show(self, ready: str, first: StagedFile) -> None:
+    def _make_visible(self, ready: str, first: StagedFile) -> None:
         for final in self._names(first):
             try:
                 self._files.move_new_durably(ready, final)
             except FileExistsError:
                 if not self._files.is_same(ready, final):
                     continue
-                self._files.remove(ready)  # a process died when it had both names
+                self._files.remove(ready)  # a process died when the file had both names
                 self._files.sync_dir(final.rpartition("/")[0])
             return
 
-    def _miss(self, staged: str, final: str) -> None:
-        """Neither the staged file nor the final one is there."""
-        if not self._noted:
+    def _handle_missing(self, staged: str, final: str) -> None:
+        """Raise if a file is lost; count it if a commit intent shows that it was visible."""
+        if not self._has_intent:
             raise OutputLost(self._path(staged), final)
-        self._taken += 1
+        self._removed_since += 1
 
     def _write(self, bundle: list[StagedFile]) -> None:
-        """As `_rename`, where there is no renaming."""
+        """Commit a bundle on a file system without atomic renames."""
         final = next(self._names(bundle[0]))
-        there = [part for part in bundle if self._files.exists(self._path(part.staged))]
-        if len(there) == len(bundle):
+        existing = [part for part in bundle if self._files.exists(self._path(part.staged))]
+        if len(existing) == len(bundle):
             for part in bundle:
                 self._check_size(self._path(part.staged), [part])
             if len(bundle) == 1:
@@ -194,8 +195,8 @@ class FileCommitter(Committer):
             else:
                 self._merge_into(bundle, final)
         elif self._place is None and not self._files.exists(final):
-            self._miss(bundle[0].staged, final)
-        for part in there:
+            self._handle_missing(bundle[0].staged, final)
+        for part in existing:
             with suppress(FileNotFoundError):
                 self._files.remove(self._path(part.staged))
 
@@ -206,7 +207,9 @@ class FileCommitter(Committer):
 
     def _merge(self, bundle: Sequence[StagedFile], ready: str) -> None:
         self._merge_into(bundle, f"{ready}.tmp")
-        if self._merge_files is concatenate:  # before the staged files go: they may have been read incompletely
+        if (
+            self._merge_files is concatenate
+        ):  # before the staged files are removed: they may have been read incompletely
             self._check_size(f"{ready}.tmp", bundle)
         self._files.rename_durably(f"{ready}.tmp", ready)
 
@@ -218,14 +221,14 @@ class FileCommitter(Committer):
                     streams.append(self._files.open(self._path(part.staged)))
                 except FileNotFoundError:
                     raise OutputLost(self._path(part.staged), self._path(bundle[0].final)) from None
-            with self._files.writing(path) as whole:
-                self._merge_files(streams, whole)
+            with self._files.writing(path) as merged:
+                self._merge_files(streams, merged)
         finally:
             for stream in streams:
                 stream.close()
 
-    def _shown(self, bundle: Sequence[StagedFile]) -> str | None:
-        """The part file that a bundle has become; None if there is none."""
+    def _find_part_file(self, bundle: Sequence[StagedFile]) -> str | None:
+        """Return the part file of a bundle; None if there is none."""
         size = sum(part.size for part in bundle) if len(bundle) == 1 or self._merge_files is concatenate else None
         for name in self._names(bundle[0]):
             try:
@@ -236,7 +239,7 @@ class FileCommitter(Committer):
         return None
 
     def _names(self, first: StagedFile) -> Iterator[str]:
-        """The final name, then those to take when a file has it already."""
+        """Yield the final name, then the names to use if it exists already."""
         name = first.final if self._place is None else self._place(self._checkpoint, first.final)
         final = self._path(name)
         yield final
@@ -251,20 +254,19 @@ class FileCommitter(Committer):
 
     def finish(self) -> None:
         """Remove the staging directory if it is empty."""
-        self._notes.close()
+        self._intents.close()
         self._files.remove_empty_dir(join_path(self._base, STAGING))
 
     def _sweep(self, staged: Sequence[StagedFile]) -> None:
-        """Remove what dead attempts left behind: files of this sink and of epochs that are committed by now.
+        """Remove files that dead attempts left behind: those of this sink and of epochs that are committed.
 
-        None of the files that were committed may be left, and none that was merged from them: it would not have been
-        shown."""
+        Raises if a file that was committed, or merged from such files, still exists: it would not be visible."""
         committed = [part.staged.rpartition("/")[2] for part in staged]
-        unshown = {*committed, *(name + _MERGED for name in committed)}
+        must_not_exist = {*committed, *(name + _MERGED for name in committed)}
         with suppress(OSError):
-            for name in outlived(self._files.list_if_exists(join_path(self._base, STAGING)), committed):
+            for name in find_obsolete(self._files.list_if_exists(join_path(self._base, STAGING)), committed):
                 path = join_path(self._base, f"{STAGING}/{name}")
-                if name in unshown:
+                if name in must_not_exist:
                     raise NotShown(path)
                 self._files.remove(path)
 
@@ -272,11 +274,11 @@ class FileCommitter(Committer):
         return join_path(self._base, name)
 
 
-def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
-    """Files of a group in order, those that follow one another together as far as the limit allows.
+def bundle_files(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
+    """Yield bundles of consecutive files of a group, up to the size limit.
 
-    A change of parallelism ends all: a key that went to another subtask and came back is not in one file before and
-    after. Depends on the committables alone: a commit that is repeated meets the bundles it began with."""
+    A change of parallelism ends all bundles: a key that moved to another subtask and back must not be in one file
+    before and after. Bundles depend only on the committables, so a repeated commit gets the same bundles."""
     groups: dict[str, list[StagedFile]] = {}
     parallelism = 0
     for part in staged:
@@ -284,7 +286,7 @@ def bundled(staged: Sequence[StagedFile]) -> Iterator[list[StagedFile]]:
             yield from (bundle for bundle in groups.values() if bundle)
             groups, parallelism = {}, part.parallelism
         bundle = groups.setdefault(part.group, [])
-        if bundle and sum(other.size for other in bundle) + part.size > part.limit:
+        if bundle and sum(bundled_file.size for bundled_file in bundle) + part.size > part.limit:
             yield bundle
             bundle = groups[part.group] = []
         bundle.append(part)

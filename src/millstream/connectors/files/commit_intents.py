@@ -15,8 +15,8 @@ from millstream.connectors.files.staging import STAGING, StagedFile
 from millstream.files.contract import FileSystem
 from millstream.files.locations import join_path
 
-_NOTES = f"{STAGING}/commits"
-_KEPT = 50
+_INTENTS = f"{STAGING}/commits"
+_MAX_INTENTS = 50
 
 
 class CommitIntents:
@@ -24,7 +24,7 @@ class CommitIntents:
     files."""
 
     def __init__(self, base: str, files: FileSystem) -> None:
-        self._directory, self._files = join_path(base, _NOTES), files
+        self._directory, self._files = join_path(base, _INTENTS), files
         self._owners: set[str] = set()
 
     def has(self, staged: Sequence[StagedFile]) -> bool:
@@ -41,9 +41,9 @@ class CommitIntents:
         with self._files.writing(self._path(name)) as stream:
             stream.write(_digest(staged).encode())
         self._files.sync_dir(self._directory)
-        for old in [each for each in before if each != name]:
+        for old in [old_name for old_name in before if old_name != name]:
             self._remove(old)
-        for old in sorted(self._files.list_if_exists(self._directory))[:-_KEPT]:
+        for old in sorted(self._files.list_if_exists(self._directory))[:-_MAX_INTENTS]:
             self._remove(old)
 
     def withdraw(self, staged: Sequence[StagedFile]) -> None:
@@ -79,8 +79,8 @@ class CommitIntents:
 
 
 def _owner(staged: Sequence[StagedFile]) -> str:
-    found = StagedName.parse(staged[0].staged.rpartition("/")[2])
-    return "" if found is None else found.owner
+    name = StagedName.parse(staged[0].staged.rpartition("/")[2])
+    return "" if name is None else name.owner
 
 
 def _digest(staged: Sequence[StagedFile]) -> str:

@@ -1,22 +1,21 @@
-"""Compaction: committed files are kept hidden until there are enough of them for one large file.
+"""Compaction: committed files are pending, and hidden, until there are enough of them for one large file.
 
-Promises: what is committed is in exactly one place: waiting, or in a file that is seen; a crash between any two steps
-does not show. Nothing waits longer than the strategy says, and nothing waits when the job is FINISHED, or CANCELED
-after a commit that completed. What waits when it FAILED does so until a job goes on from its checkpoint. Only the
-driver that runs the job compacts: one that was replaced may still have to close its committer.
-Does not know: how a file is staged, or of another sink that writes below the same base path with compaction: there
-must be none.
+Promises: a committed record is in exactly one file, pending or visible, also after a crash between any two steps. No
+file is pending longer than the strategy allows, and none is when the job is FINISHED, or CANCELED after a complete
+commit. Pending files of a job that FAILED stay until a job continues from its checkpoint. Only the driver that runs the
+job compacts: one that was replaced may still have to close its committer.
+Does not know: how a file is staged. There must be no other sink with compaction below the same base path.
 
-A file that is committed goes to `.staging/pending/`, under a name that begins with its checkpoint. When the files of a
-bucket are large enough together, or the oldest has waited for enough checkpoints:
+A committed file is moved to `.staging/pending/`, under a name that begins with its checkpoint. When the files of a
+bucket are large enough together, or the oldest was pending for enough checkpoints:
 
-    1. write down which files become which file (`.staging/compacted/<name>`)
+    1. write a note of which files are merged into which file (`.staging/compacted/<name>`)
     2. write that file, under its final name
-    3. remove the files it was made of
-    4. remove what was written down
+    3. remove the files that were merged
+    4. remove the note
 
-A note that is found means 2 while all its files are there, and 3 as soon as one is gone. The final name is made of the
-names of the files and of nothing else, so writing it twice writes the same."""
+If a note exists, step 2 is next while all its files exist, and step 3 as soon as one is missing. The final name depends
+only on the names of the files, so writing it twice writes the same file."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ class FileCompactStrategy:
             """Compact after so many checkpoints, however small the files are."""
             if num_checkpoints_before_compaction <= 0:
                 message = f"compaction after {num_checkpoints_before_compaction} checkpoints"
-                raise BadOutputFile(message, hint="give a number above 0")
+                raise BadOutputFile(message, hint="use a number above 0")
             self._checkpoints = num_checkpoints_before_compaction
             return self
 
@@ -81,7 +80,7 @@ class FileCompactStrategy:
             """Accepted for compatibility with Flink: files are compacted one after the other."""
             if num_compact_threads <= 0:
                 message = f"compaction with {num_compact_threads} threads"
-                raise BadOutputFile(message, hint="give a number above 0")
+                raise BadOutputFile(message, hint="use a number above 0")
             if num_compact_threads > 1:
                 _log.warning("set_num_compact_threads has no effect: files are compacted one after the other")
             self._threads = num_compact_threads
@@ -99,27 +98,27 @@ class FileCompactStrategy:
 class FileCompactor:
     """Merges several files into one."""
 
-    kind: str
+    method: str
     delimiter: bytes = b""
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """One file after the other, with the delimiter between them: for lines."""
+        """Concatenate files, with the delimiter between them: for files of lines."""
         return FileCompactor("concat", file_delimiter or b"")
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Each file stays as it is."""
+        """Keep each file unchanged."""
         return FileCompactor("identical")
 
     @staticmethod
     def record_wise_file_compactor() -> FileCompactor:
-        """All records are written again into one file, by the sink's own format: for Parquet, ORC and Avro."""
+        """Write all records again into one file, in the format of the sink: for Parquet, ORC and Avro."""
         return FileCompactor("record-wise")
 
     def merge(self, of_format: Merge | None) -> Merge:
-        """What merges files of the sink's format."""
-        if self.kind == "record-wise":
+        """Return the function that merges files of the sink's format."""
+        if self.method == "record-wise":
             if of_format is None:
                 message = "files of this format cannot be compacted record by record"
                 raise BadOutputFile(message, hint="use a bulk format of millstream, or no compaction")
@@ -134,8 +133,8 @@ class FileCompactor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A file that waits: its name below `pending`, and what that name says."""
+class _PendingFile:
+    """A pending file: its name below `pending`, and what the name contains."""
 
     name: str
     checkpoint: int
@@ -158,17 +157,17 @@ class CompactingCommitter(Committer):
     ) -> None:
         self._base, self._files, self._strategy, self._names = base, files, strategy, names
         self._compactor, self._merge = compactor, compactor.merge(of_format)
-        self._inner = FileCommitter(base, files, merge, place=_waiting_name)
-        self._settled = False
+        self._inner = FileCommitter(base, files, merge, place=_pending_name)
+        self._is_committed = False
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Bring what was begun to its end, let the new files wait, and compact what is due."""
-        self._settled = False
+        """Finish interrupted compactions, make the new files pending, and compact what is due."""
+        self._is_committed = False
         try:
             self._resume()
             self._inner.commit(checkpoint, committables)
             self._compact(checkpoint)
-            self._settled = True
+            self._is_committed = True
         except OSError as error:
             raise ConnectorStorageFailure(str(error.filename or self._base), "compact", error) from error
 
@@ -176,17 +175,17 @@ class CompactingCommitter(Committer):
         """Remove staged files that will never be committed."""
         self._inner.abort(committables)
 
-    def waiting(self, bucket: str) -> bool:
-        """Whether files of a bucket wait."""
-        return any(each.bucket == bucket for each in self._pending())
+    def has_pending(self, bucket: str) -> bool:
+        """Return whether files of a bucket are pending."""
+        return any(pending.bucket == bucket for pending in self._pending())
 
     def finish(self) -> None:
-        """Compact all that waits: it is committed, so it may be seen.
+        """Compact all pending files: they are committed, so they may become visible.
 
-        Not after a commit that failed, nor before the first: a file that waits may still have its staged original then,
-        and the commit that is to be repeated would let it wait again."""
+        This is not done after a failed commit, nor before the first: then the staged original of a pending file may
+        still exist, and the repeated commit would make the file pending again."""
         try:
-            if self._settled:
+            if self._is_committed:
                 self._resume()
                 self._compact(None)
         except OSError as error:
@@ -195,34 +194,34 @@ class CompactingCommitter(Committer):
             self._files.remove_empty_dir(join_path(self._base, name))
         self._inner.finish()
 
-    def _pending(self) -> list[_Waiting]:
-        found = []
+    def _pending(self) -> list[_PendingFile]:
+        pending_files = []
         for name in self._files.list_if_exists(self._path(_PENDING)):
             checkpoint, _, final = name.partition("@")
             if checkpoint.isdigit() and final:
                 size = self._files.status(self._path(f"{_PENDING}/{name}"))[0]
-                found.append(_Waiting(name, int(checkpoint), unquote(final).rpartition("/")[0], size))
-        return found
+                pending_files.append(_PendingFile(name, int(checkpoint), unquote(final).rpartition("/")[0], size))
+        return pending_files
 
     def _compact(self, checkpoint: int | None) -> None:
-        buckets: dict[str, list[_Waiting]] = {}
-        for each in self._pending():
-            buckets.setdefault(each.bucket, []).append(each)
+        buckets: dict[str, list[_PendingFile]] = {}
+        for pending in self._pending():
+            buckets.setdefault(pending.bucket, []).append(pending)
         for bucket, members in buckets.items():
             if checkpoint is None or self._due(members, checkpoint):
                 self._note(bucket, members)
 
-    def _due(self, members: Sequence[_Waiting], checkpoint: int) -> bool:
+    def _due(self, members: Sequence[_PendingFile], checkpoint: int) -> bool:
         strategy = self._strategy
         after = strategy.num_checkpoints_before_compaction
-        if after > 0 and min(each.checkpoint for each in members) <= checkpoint - after + 1:
+        if after > 0 and min(member.checkpoint for member in members) <= checkpoint - after + 1:
             return True
-        return 0 <= strategy.size_threshold <= sum(each.size for each in members)
+        return 0 <= strategy.size_threshold <= sum(member.size for member in members)
 
-    def _note(self, bucket: str, members: Sequence[_Waiting]) -> None:
-        groups = [[each] for each in members] if self._compactor.kind == "identical" else [list(members)]
+    def _note(self, bucket: str, members: Sequence[_PendingFile]) -> None:
+        groups = [[member] for member in members] if self._compactor.method == "identical" else [list(members)]
         for group in groups:
-            names = [each.name for each in group]
+            names = [member.name for member in group]
             tag = hashlib.blake2b("\0".join(names).encode(), digest_size=8).hexdigest()
             final = f"compacted-{self._names.part_prefix}-{tag}{self._names.part_suffix}"
             note = {"final": f"{bucket}/{final}" if bucket else final, "files": names}
@@ -248,29 +247,29 @@ class CompactingCommitter(Committer):
         if final.startswith("/") or ".." in final.split("/"):
             raise NotAPath(final)
         inputs = [self._path(f"{_PENDING}/{name}") for name in note["files"] if "/" not in name]
-        there = [each for each in inputs if self._files.exists(each)]
-        if len(there) == len(note["files"]):
-            self._write(there, self._path(final))
-        for each in there:
+        existing = [path_of_input for path_of_input in inputs if self._files.exists(path_of_input)]
+        if len(existing) == len(note["files"]):
+            self._write(existing, self._path(final))
+        for path_of_input in existing:
             with suppress(FileNotFoundError):
-                self._files.remove(each)
+                self._files.remove(path_of_input)
         self._files.remove(path)
 
     def _write(self, inputs: Sequence[str], final: str) -> None:
-        streams = [self._files.open(each) for each in inputs]
-        hidden = self._path(f"{_NOTES}/.{hashlib.blake2b(final.encode(), digest_size=8).hexdigest()}.tmp")
+        streams = [self._files.open(input_path) for input_path in inputs]
+        draft = self._path(f"{_NOTES}/.{hashlib.blake2b(final.encode(), digest_size=8).hexdigest()}.tmp")
         try:
-            with self._files.writing(hidden if self._files.has_atomic_rename else final) as whole:
-                (concatenate if len(streams) == 1 else self._merge)(streams, whole)
+            with self._files.writing(draft if self._files.has_atomic_rename else final) as merged:
+                (concatenate if len(streams) == 1 else self._merge)(streams, merged)
         finally:
             for stream in streams:
                 stream.close()
         if self._files.has_atomic_rename:
-            self._files.rename_durably(hidden, final)
+            self._files.rename_durably(draft, final)
 
     def _path(self, name: str) -> str:
         return join_path(self._base, name)
 
 
-def _waiting_name(checkpoint: int, final: str) -> str:
+def _pending_name(checkpoint: int, final: str) -> str:
     return f"{_PENDING}/{max(checkpoint, 0):012d}@{quote(final, safe='')}"

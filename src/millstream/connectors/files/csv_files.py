@@ -1,6 +1,6 @@
-"""CSV files, whose records may hold line ends inside quotes.
+"""CSV files, whose records may contain line breaks inside quotes.
 
-Promises: a record is a record wherever its lines are cut; a first line of names is left out where there is one.
+Promises: a record with line breaks in quotes is read as one record; a header is skipped if there is one.
 Does not know: fields; the csv format does."""
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from collections.abc import Iterator, Sequence
 
 from millstream.connectors.files.formats import StreamFormat
 from millstream.connectors.files.lines import blocks
-from millstream.connectors.files.ranges import Found, OpenRange, Rejected
+from millstream.connectors.files.ranges import OpenRange, ReadRecords, Rejected
 from millstream.formats import Format
 from millstream.types.factory import TypeInformation
 
-_AT_ONCE = 10_000
+_BATCH_RECORDS = 10_000
 
 
 class CsvFiles(StreamFormat):
-    """Reads the records of CSV files. A file is one split, because only its beginning tells what is inside quotes."""
+    """Reads the records of CSV files. A file is one split, because only reading from the beginning shows what is inside
+    quotes."""
 
     def __init__(
         self,
@@ -38,46 +39,48 @@ class CsvFiles(StreamFormat):
         """Return the type that the format produces."""
         return self._format.type_info
 
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """As FileFormat promises."""
-        held: list[tuple[int, bytes]] = []
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
+        """Yield the records of a file."""
+        batch: list[tuple[int, bytes]] = []
         for number, record in enumerate(self._records(part)):
             if number == 0:
                 self.check_head(part, record[1])
             if number < self._skip or not record[1]:
                 continue
-            held.append(record)
-            if len(held) >= _AT_ONCE:
-                yield self._decoded(part.path, held)
-                held = []
-        if held:
-            yield self._decoded(part.path, held)
+            batch.append(record)
+            if len(batch) >= _BATCH_RECORDS:
+                yield self._decode(part.path, batch)
+                batch = []
+        if batch:
+            yield self._decode(part.path, batch)
 
     def check_head(self, part: OpenRange, record: bytes) -> None:
-        """Look at the first record of a file, which may hold the names of the columns."""
+        """Check the first record of a file, which may be a header."""
 
-    def _decoded(self, path: str, records: Sequence[tuple[int, bytes]]) -> Found:
+    def _decode(self, path: str, records: Sequence[tuple[int, bytes]]) -> ReadRecords:
         decoded = self._format.decode([data for _, data in records])
-        rejected = [Rejected(path, records[bad.index][0], bad.data, bad.reason) for bad in decoded.errors]
-        return self.settled(Found(decoded.values, rejected))
+        rejected = [
+            Rejected(path, records[invalid.index][0], invalid.data, invalid.reason) for invalid in decoded.errors
+        ]
+        return self.apply_error_policy(ReadRecords(decoded.values, rejected))
 
     def _records(self, part: OpenRange) -> Iterator[tuple[int, bytes]]:
-        """Whole records with the bytes they begin at."""
-        held, begun, is_open = b"", 0, False
+        """Yield complete records with their offsets."""
+        record, record_offset, is_open = b"", 0, False
         for lines in blocks(part.stream, part.start, part.end, part.size):
-            at = lines.offset
+            offset = lines.offset
             for line in lines.data.splitlines(keepends=True):
                 if not is_open:
-                    held, begun = b"", at
-                at += len(line)
+                    record, record_offset = b"", offset
+                offset += len(line)
                 if not is_open and self._comments and line.lstrip(b" ").startswith(b"#"):
                     continue
-                held += line
-                is_open = self._ends_inside_quotes(held)
+                record += line
+                is_open = self._ends_inside_quotes(record)
                 if not is_open:
-                    yield begun, held.rstrip(b"\r\n")
+                    yield record_offset, record.rstrip(b"\r\n")
         if is_open:
-            yield begun, held.rstrip(b"\r\n")
+            yield record_offset, record.rstrip(b"\r\n")
 
     def _ends_inside_quotes(self, record: bytes) -> bool:
         if self._quote is None or self._quote not in record:

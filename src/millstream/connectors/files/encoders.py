@@ -1,6 +1,6 @@
-"""Records as JSON lines.
+"""Encoders of lines: JSON, or a message format.
 
-Promises: one line of valid JSON for each record, with the names of its fields; what JSON cannot hold is refused.
+Promises: one line of valid JSON for each record, with the names of its fields; values without a JSON form are refused.
 Does not know: files."""
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from millstream.types.row import Row, RowKind
 
 
 class JsonLinesEncoder(Encoder):
-    """One record to a line, as JSON: rows, dataclasses and named tuples as objects, other tuples as arrays.
+    """Writes one record per line, as JSON: rows, dataclasses and named tuples as objects, other tuples as arrays.
 
     Times are in ISO 8601, decimals are strings, bytes are Base64."""
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         """Write the record and a line feed."""
         try:
-            text = json.dumps(_plain(element), ensure_ascii=False, allow_nan=False, default=_plain_or_refused)
+            text = json.dumps(_plain(element), ensure_ascii=False, allow_nan=False, default=_plain_or_raise)
         except (TypeError, ValueError, RecursionError) as problem:
-            raise NotSerializable(self, element, f"what JSON can hold ({problem})") from None
+            raise NotSerializable(self, element, f"values with a JSON form ({problem})") from None
         stream.write(f"{text}\n".encode())
 
 
 def json_lines() -> Encoder:
-    """One record to a line, as JSON."""
+    """Create an encoder that writes one record per line, as JSON."""
     return JsonLinesEncoder()
 
 
 class FormatEncoder(Encoder):
-    """One record to a line, as a format of messages writes it: `format_named("csv", ...)`."""
+    """Writes one record per line, in a message format such as `format_named("csv", ...)`."""
 
-    #: True when `encode_many` can also take typed records as one Arrow array.
+    #: True if `encode_many` also accepts typed records as one Arrow array.
     columnar: bool = False
 
     def __init__(self, line_format: Format, end: bytes = b"\n") -> None:
@@ -61,7 +61,7 @@ def encode_all(encoder: Encoder, elements: Sequence[Any], stream: BinaryIO) -> N
     """Write the records in order; the same bytes as one by one, faster for strings."""
     if isinstance(encoder, SimpleStringEncoder) and set(map(type, elements)) == {str}:
         end = "\n".encode(encoder.charset)
-        if end == b"\n":  # no byte order mark, which each record would have for itself
+        if end == b"\n":  # without a byte order mark, which each record would get
             stream.write("\n".join([*elements, ""]).encode(encoder.charset))
             return
     if isinstance(encoder, FormatEncoder):
@@ -72,7 +72,7 @@ def encode_all(encoder: Encoder, elements: Sequence[Any], stream: BinaryIO) -> N
 
 
 def _plain(value: Any) -> Any:
-    """The value with objects of ours as Python has them; what the JSON encoder knows stays."""
+    """Convert rows, named tuples and dataclasses to plain Python values; other values stay unchanged."""
     if isinstance(value, Row):
         if value.get_row_kind() is not RowKind.INSERT:
             message = f"a row of kind {value.get_row_kind()} is a change, not a record"
@@ -90,12 +90,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _plain_or_refused(value: Any) -> Any:
+def _plain_or_raise(value: Any) -> Any:
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
-    message = f"{type(value).__name__} is not among it"
+    message = f"{type(value).__name__} has no JSON form"
     raise TypeError(message)

@@ -1,10 +1,10 @@
 """The enumerator of a file source: plans ranges of bytes of files.
 
-Promises: every file found is read once, whole, however small or large the budgets are; a range says all that is needed
-to check and read it, and to go on behind it after a restart, even for a file that no checkpoint knew. Files are begun
-in the order in which they were found, so that one reader gives them in order; several readers read as many files side
-by side, so that time moves on evenly in files that were written side by side.
-Does not know: lines, formats; a file that cannot be cut is read in one range, one that is made of units is cut between
+Promises: every discovered file is read once and completely, for any budgets. A range contains all that is needed to
+check and read it, and to continue after it after a restart, even for a file that is in no checkpoint. Files are started
+in the order in which they were discovered, so one reader emits them in order; several readers read several files at the
+same time, so that event time advances evenly in files that were written at the same time.
+Does not know: lines, formats. A file that cannot be split is read in one range, a file of units is split between
 them."""
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -23,8 +24,8 @@ from millstream.connectors.files.bulk import DamagedFile
 from millstream.connectors.files.ranges import FileFormat
 from millstream.files.remote import get_file_system
 
-_REGIONS = 32
-_LEAST_REGION, _GREATEST_REGION = 1 << 20, 128 << 20
+_REGIONS_PER_FILE = 32
+_MIN_REGION, _MAX_REGION = 1 << 20, 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class PlannedFile:
     @classmethod
     def of(cls, number: int, path: str, splittable: bool) -> PlannedFile:
         """Return the file as it is now."""
-        size, modified = paths.look_at(path)
-        even = -(-size // _REGIONS)
-        region = min(max(even, _LEAST_REGION), _GREATEST_REGION) if splittable else max(size, 1)
+        size, modified = paths.file_status(path)
+        equal_share = -(-size // _REGIONS_PER_FILE)
+        region = min(max(equal_share, _MIN_REGION), _MAX_REGION) if splittable else max(size, 1)
         return cls(number, path, size, modified, region)
 
     def start(self, at: int) -> dict[str, Any]:
-        """Where a range begins, with all that must be known to read it or to plan the rest."""
+        """Return the start of a range, with all that is needed to read it or to plan the rest."""
         return {"path": self.path, "at": at, "size": self.size, "modified": self.modified, "region": self.region}
 
     def regions(self) -> Iterator[Region]:
@@ -57,7 +58,7 @@ class PlannedFile:
 
 @dataclass(slots=True)
 class Region:
-    """A split: a part of a file, of which all before `at` is planned."""
+    """A split: a part of a file; everything before `at` is planned."""
 
     name: str
     file: PlannedFile
@@ -67,24 +68,24 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What a look into a file has told: bytes per record, and where its units begin if it is made of such."""
+class _FileLayout:
+    """The layout of a file: bytes per record, and the offsets of its units if it has any."""
 
     width: float
     units: Sequence[int] | None = None
 
-    def cut(self, at: int, wanted: int, end: int) -> int:
-        """Where a range that begins at `at` ends: about where it is wanted, and never with a part of a unit only."""
+    def cut(self, at: int, target: int, end: int) -> int:
+        """Return the end of a range that begins at `at`: near the target, and at the start of a unit."""
         if self.units is None:
-            return min(wanted, end)
-        following = bisect_left(self.units, wanted)
-        first = bisect_left(self.units, at)
-        following = max(following, first + 1)  # at least one unit, if one is left
-        return min(self.units[following], end) if following < len(self.units) else end
+            return min(target, end)
+        next_unit = bisect_left(self.units, target)
+        first_unit = bisect_left(self.units, at)
+        next_unit = max(next_unit, first_unit + 1)  # at least one unit, if there is one
+        return min(self.units[next_unit], end) if next_unit < len(self.units) else end
 
 
 class FileEnumerator(SplitEnumerator):
-    """Finds files below the paths: once, or again every `interval` milliseconds."""
+    """Discovers files below the paths: once, or every `interval` milliseconds."""
 
     def __init__(
         self,
@@ -95,49 +96,49 @@ class FileEnumerator(SplitEnumerator):
         parallelism: int,
         state: Any = None,
     ) -> None:
-        known = state or {"found": False, "next": 0, "read": [], "open": []}
+        position = state or {"found": False, "next": 0, "read": [], "open": []}
         self._roots = roots
         self._interval = interval
         self._can_split = can_split
         self._format = file_format
         self._parallelism = parallelism
-        self._found: bool = known["found"]
-        self._next: int = known["next"]
-        self._read: set[str] = set(known["read"])
+        self._discovered: bool = position["found"]
+        self._next: int = position["next"]
+        self._read: set[str] = set(position["read"])
         self._regions: dict[str, Region] = {}
-        for number, path, size, modified, region, left in known["open"]:
+        for number, path, size, modified, region, offsets in position["open"]:
             for split in PlannedFile(number, path, size, modified, region).regions():
-                if split.name in left:
-                    split.at, split.begun = left[split.name], left[split.name] > split.at
+                if split.name in offsets:
+                    split.at, split.begun = offsets[split.name], offsets[split.name] > split.at
                     self._regions[split.name] = split
-        self._waiting: deque[str] = deque(known.get("waiting", ()))
-        self._looked_at: int | None = None
+        self._waiting: deque[str] = deque(position.get("waiting", ()))
+        self._discovered_at: int | None = None
         self._ended: list[str] = []
-        self._looks: dict[str, _Look] = {}
+        self._layouts: dict[str, _FileLayout] = {}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan an equal share of the budget for as many splits as there are readers, then for the next ones."""
-        self._look(budget.now)
+        self._discover(budget.now)
         self._ended = []
         ranges: list[SplitRange] = []
         bytes_left, records_left = max(budget.bytes, 1), float(max(budget.records, 1))
         share: int | None = None
         regions = self._in_order()
-        # what rounding leaves of a record is worth no look into another split
+        # less than half a record is a rounding error, not worth another split
         while bytes_left > 0 and records_left >= 0.5 and (region := next(regions, None)) is not None:
             if region.name in budget.held:
                 continue
-            look = self._look_into(region.file)
-            width = look.width
+            layout = self._layout_of(region.file)
+            width = layout.width
             room = min(bytes_left, max(int(records_left * width), 1))
             if share is None:
                 ready = len(self._regions) - len(self._regions.keys() & budget.held)
                 share = -(-room // min(self._parallelism, ready))
-            whole = region.file.region >= region.file.size and not self._can_split(region.file.path)
+            must_read_whole = region.file.region >= region.file.size and not self._can_split(region.file.path)
             end = (
                 region.end
-                if whole
-                else look.cut(region.at, region.at + max(min(room, share), self._format.least_range), region.end)
+                if must_read_whole
+                else layout.cut(region.at, region.at + max(min(room, share), self._format.least_range), region.end)
             )
             ranges.append(SplitRange(region.name, region.file.start(region.at), end))
             bytes_left -= end - region.at
@@ -151,23 +152,23 @@ class FileEnumerator(SplitEnumerator):
         return self.plan_from([replace(part, end=part.start["at"], records=0) for part in planned], budget)
 
     def _in_order(self) -> Iterator[Region]:
-        """All splits with bytes left, files still unread included."""
+        """Yield all splits with unread bytes, including those of unread files."""
         while self._waiting and len({region.file.number for region in self._regions.values()}) < self._parallelism:
             self._open(self._waiting.popleft())
-        yield from self._side_by_side()
+        yield from self._interleaved()
         while self._waiting:
             yield from self._open(self._waiting.popleft())
 
-    def _side_by_side(self) -> list[Region]:
-        """The splits of open files: the next of each file, then those behind them."""
+    def _interleaved(self) -> list[Region]:
+        """Return the splits of open files: the first unread one of each file, then the second ones, and so on."""
         turns: dict[int, int] = {}
-        placed: list[tuple[int, Region]] = []
+        ordered: list[tuple[int, Region]] = []
         for region in self._regions.values():
             turn = turns[region.file.number] = turns.get(region.file.number, -1) + 1
-            placed.append((turn, region))
+            ordered.append((turn, region))
         if len(turns) > 1:
-            placed.sort(key=lambda each: each[0])
-        return [region for _, region in placed]
+            ordered.sort(key=itemgetter(0))
+        return [region for _, region in ordered]
 
     def _open(self, path: str) -> list[Region]:
         file = PlannedFile.of(self._next, path, self._can_split(path))
@@ -177,58 +178,62 @@ class FileEnumerator(SplitEnumerator):
         self._regions.update((region.name, region) for region in regions)
         return regions
 
-    def _look(self, now: int) -> None:
-        again = self._interval is not None and (self._looked_at is None or now - self._looked_at >= self._interval)
-        if self._found and not again:
+    def _discover(self, now: int) -> None:
+        is_due = self._interval is not None and (
+            self._discovered_at is None or now - self._discovered_at >= self._interval
+        )
+        if self._discovered and not is_due:
             return
-        known = self._read | set(self._waiting)
-        fresh = [path for path in paths.below(self._roots) if path not in known]
+        known_paths = self._read | set(self._waiting)
+        new_paths = [path for path in paths.list_files(self._roots) if path not in known_paths]
         if self._interval is not None:
-            fresh.sort(key=lambda path: paths.look_at(path)[1])
-        self._waiting.extend(fresh)
-        self._found, self._looked_at = True, now
+            new_paths.sort(key=lambda path: paths.file_status(path)[1])
+        self._waiting.extend(new_paths)
+        self._discovered, self._discovered_at = True, now
 
-    def _look_into(self, file: PlannedFile) -> _Look:
-        """About how many bytes a record of the file has, and where it must not be cut."""
-        if file.path not in self._looks:
+    def _layout_of(self, file: PlannedFile) -> _FileLayout:
+        """Return the approximate size of a record of the file, and where it must not be split."""
+        if file.path not in self._layouts:
             try:
                 with get_file_system(file.path).open(file.path) as opened:
                     units = self._format.units(opened)
                     if units is None:
                         opened.seek(0)
-                        look = _Look(max(self._format.record_size(opened), 1.0))
+                        layout = _FileLayout(max(self._format.record_size(opened), 1.0))
                     else:
-                        look = _Look(file.size / max(sum(rows for _, rows in units), 1), sorted(at for at, _ in units))
+                        layout = _FileLayout(
+                            file.size / max(sum(rows for _, rows in units), 1), sorted(at for at, _ in units)
+                        )
             except FileNotFoundError:
                 raise paths.FileVanished(file.path) from None
             except (pa.ArrowException, ValueError) as problem:
                 raise DamagedFile(file.path, problem) from problem
             except OSError as error:
                 raise paths.UnreadableFile(file.path, error) from error
-            self._looks[file.path] = look
-        return self._looks[file.path]
+            self._layouts[file.path] = layout
+        return self._layouts[file.path]
 
     def _drop_ended(self) -> None:
         for name, region in list(self._regions.items()):
             if region.at >= region.end:
                 del self._regions[name]
                 self._ended.append(name)
-        if len(self._looks) > 4 * len(self._regions) + 100:
-            self._looks.clear()
+        if len(self._layouts) > 4 * len(self._regions) + 100:
+            self._layouts.clear()
 
-    def skip(self, done: SplitRange) -> None:
-        """Go on behind the range; its file becomes known by it if need be."""
-        if done.split not in self._regions and done.start["path"] not in self._read:
-            start = done.start
-            number = int(done.split.partition(".")[0])
+    def skip(self, split_range: SplitRange) -> None:
+        """Continue after the range; its file is registered if it is unknown."""
+        if split_range.split not in self._regions and split_range.start["path"] not in self._read:
+            start = split_range.start
+            number = int(split_range.split.partition(".")[0])
             file = PlannedFile(number, start["path"], start["size"], start["modified"], start["region"])
             self._next = max(self._next, number + 1)
             self._read.add(file.path)
             self._regions.update((region.name, region) for region in file.regions())
             if file.path in self._waiting:
                 self._waiting.remove(file.path)
-        region = self._regions[done.split]
-        region.at, region.begun = done.end, True
+        region = self._regions[split_range.split]
+        region.at, region.begun = split_range.end, True
         self._ended = []
         self._drop_ended()
 
@@ -241,7 +246,7 @@ class FileEnumerator(SplitEnumerator):
             entry[5][region.name] = region.at
         open_files = {entry[1] for entry in files.values()}
         return {
-            "found": self._found,
+            "found": self._discovered,
             "next": self._next,
             "read": sorted(self._read),
             "open": list(files.values()),
@@ -250,15 +255,15 @@ class FileEnumerator(SplitEnumerator):
 
     def finished(self) -> bool:
         """Whether all files of a set that does not change were planned."""
-        return self._interval is None and self._found and not self._regions and not self._waiting
+        return self._interval is None and self._discovered and not self._regions and not self._waiting
 
     def splits(self) -> list[str]:
-        """What was begun, what ended with the last plan, and what comes next.
+        """Return the started splits, those that ended with the last plan, and the next ones.
 
-        Of the splits not yet begun only as many are named as there are readers: each of those holds its reader's
-        watermark, and that is enough."""
+        Of the splits that are not started, only as many as there are readers are returned: each of them holds back the
+        watermark of its reader, which is enough."""
         begun = [region.name for region in self._regions.values() if region.begun]
-        unread = [region.name for region in self._side_by_side() if not region.begun]
+        unread = [region.name for region in self._interleaved() if not region.begun]
         coming = (f"{self._next + index:08d}.00000" for index in range(len(self._waiting)))
         unread = [
             *unread[: self._parallelism],

@@ -33,13 +33,13 @@ def create_file_format(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> FileFormat:
     """Return the reader of a format; `options` are those of the format, and "on-error"."""
-    given = dict(options or {})
+    options_by_key = dict(options or {})
     if name in _BULK:
-        make, known = _BULK[name]
-        return make(schema, Settings(name, known, given).on_error())
-    line_format = format_named(name, schema, given)
+        format_class, known_options = _BULK[name]
+        return format_class(schema, Settings(name, known_options, options_by_key).on_error())
+    line_format = format_named(name, schema, options_by_key)
     if name == "csv":
-        dialect = csv.Dialect(Settings(name, csv.OPTIONS, given))
+        dialect = csv.Dialect(Settings(name, csv.OPTIONS, options_by_key))
         return CsvFiles(line_format, quote=dialect.quote, escape=dialect.escape, comments=dialect.comments)
     return StreamFormat.lines_of(line_format)
 
@@ -48,10 +48,10 @@ def create_encoder(
     name: str, schema: TypeInformation | pa.Schema | FormatType, options: Mapping[str, Any] | None = None
 ) -> Encoder | BulkWriterFactory:
     """Return the writer of a format: a bulk writer factory, or an encoder of lines."""
-    given = dict(options or {})
+    options_by_key = dict(options or {})
     if name not in _BULK:
-        return FormatEncoder(format_named(name, schema, given))
-    settings = Settings(name, _BULK[name][1], given)
+        return FormatEncoder(format_named(name, schema, options_by_key))
+    settings = Settings(name, _BULK[name][1], options_by_key)
     settings.without_effect(parquet.UTC_TIMEZONE)
     data_type = FormatType.of(schema)
     if name == "avro":

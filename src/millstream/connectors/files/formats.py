@@ -1,8 +1,8 @@
-"""How the lines of a file become records.
+"""Formats of files of lines.
 
-Promises: a format is a picklable description; a line that is no record either fails, naming file, byte and text, or is
-skipped and counted, or kept as a dead letter, as the format was told.
-Does not know: ranges, files' names before an error needs them."""
+Promises: a format is a picklable description. By its error policy, an invalid line fails the job with an error that
+names file, offset and text, or it is skipped and counted, or it becomes a dead letter.
+Does not know: ranges; the name of a file, except for errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from millstream.connector.serialization_schema import SimpleStringSchema
 from millstream.connectors.files.lines import Block, blocks
-from millstream.connectors.files.ranges import FileFormat, Found, OpenRange, Rejected
+from millstream.connectors.files.ranges import FileFormat, OpenRange, ReadRecords, Rejected
 from millstream.errors import UserError
 from millstream.formats import Format, OnError
 from millstream.formats.contract import reason_of
@@ -27,7 +27,7 @@ from millstream.types.factory import DataclassTypeInfo, NamedTupleTypeInfo, Type
 
 
 class BadFormatOption(UserError):
-    """A format was given an option it does not have."""
+    """An option of a format is invalid."""
 
 
 class StreamFormat(FileFormat):
@@ -35,19 +35,25 @@ class StreamFormat(FileFormat):
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Each line is a string. Bytes outside the character set become the replacement character, as in Java."""
+        """Create a format that reads each line as a string; invalid bytes become the replacement character, as in
+        Java."""
         return TextLines(charset_name)
 
     @staticmethod
     def json_lines(type_info: TypeInformation | None = None, on_error: str = "fail") -> StreamFormat:
-        """Each line that is not blank is a JSON value, of the given type or as Python has it.
+        """Create a format that reads each line that is not blank as a JSON value.
 
-        A line that is not goes by `on_error`: "fail", "skip", which counts it, or "dead-letter", which keeps it."""
+        Args:
+            type_info: The type of the records; by default Python values.
+            on_error: What to do with an invalid line: "fail", "skip" (it is counted), or "dead-letter".
+
+        """
         return JsonLines(type_info, on_error)
 
     @staticmethod
     def lines_of(line_format: Format) -> StreamFormat:
-        """Each line that is not empty is a record of a format of messages, such as `format_named("json", ...)`."""
+        """Create a format that reads each line that is not empty with a message format, such as `format_named("json",
+        ...)`."""
         return FormatLines(line_format)
 
 
@@ -61,17 +67,17 @@ class LineFormat(StreamFormat):
 
     @property
     def splittable(self) -> bool:
-        """Whether a line can be found from any byte on: in every set where a line feed is one byte of its own."""
+        """Whether lines can be found from any offset: in every character set in which a line feed is one byte."""
         return "\n".encode(self.charset) == b"\n"
 
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """As FileFormat promises."""
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
+        """Yield the records of a range."""
         for lines in blocks(part.stream, part.start, part.end, part.size):
             yield self.decode(part.path, lines)
 
     @abstractmethod
-    def decode(self, path: str, block: Block) -> Found:
-        """The records of whole lines, as values or an Arrow array, and the lines that are none."""
+    def decode(self, path: str, block: Block) -> ReadRecords:
+        """Return the records of complete lines, as values or an Arrow array, and the invalid lines."""
 
 
 class TextLines(LineFormat):
@@ -86,34 +92,35 @@ class TextLines(LineFormat):
         return self._charset
 
     def type_info(self) -> TypeInformation:
-        """Strings."""
+        """Return the type of strings."""
         return Types.STRING()
 
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """As FileFormat promises; in a set whose line feeds are more than one byte a file is read as text."""
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
+        """Yield the lines of a range; if a line feed is more than one byte in the character set, the file is read as
+        text."""
         if self.splittable:
             yield from super().read(part, block)
             return
         with io.TextIOWrapper(part.stream, encoding=self.charset, errors="replace", newline=None) as text:
             while lines := [line.removesuffix("\n") for line in islice(text, block)]:
-                yield Found(pa.array(lines, pa.string()))
+                yield ReadRecords(pa.array(lines, pa.string()))
 
-    def decode(self, path: str, block: Block) -> Found:
-        """The lines as an Arrow array."""
+    def decode(self, path: str, block: Block) -> ReadRecords:
+        """Return the lines as an Arrow array."""
         if self._charset == "utf-8":
             data = block.data
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             try:
                 text = pa.array([data.removesuffix(b"\n")], pa.binary()).cast(pa.string())
-                return Found(pc.split_pattern(text, "\n").flatten())
+                return ReadRecords(pc.split_pattern(text, "\n").flatten())
             except pa.ArrowInvalid:
-                pass  # not all of it is UTF-8: the slower way knows what to do
-        return Found(pa.array([line.decode(self._charset, "replace") for line in block.lines()], pa.string()))
+                pass  # not valid UTF-8: decoded line by line below, with replacement characters
+        return ReadRecords(pa.array([line.decode(self._charset, "replace") for line in block.lines()], pa.string()))
 
 
 class FormatLines(LineFormat):
-    """Lines as records of a format of messages."""
+    """Lines as records of a message format."""
 
     def __init__(self, line_format: Format) -> None:
         self._format = line_format
@@ -123,43 +130,46 @@ class FormatLines(LineFormat):
         """Return the type that the format produces."""
         return self._format.type_info
 
-    def only(self, wanted: FieldSelection) -> FormatLines | None:
-        """As FileFormat promises."""
-        line_format = self._format.only(wanted)
+    def only(self, selection: FieldSelection) -> FormatLines | None:
+        """Return the format with only some of the fields; None if it must read all of them."""
+        line_format = self._format.only(selection)
         return None if line_format is None else FormatLines(line_format)
 
-    def decode(self, path: str, block: Block) -> Found:
-        """The values of the lines that are not empty."""
-        together = None if b"\r" in block.data else self._format.decode_lines(block.data)
-        if together is not None:
-            return Found(together)
+    def decode(self, path: str, block: Block) -> ReadRecords:
+        """Return the records of the lines that are not empty."""
+        values = None if b"\r" in block.data else self._format.decode_lines(block.data)
+        if values is not None:
+            return ReadRecords(values)
         lines = block.lines()
         numbers = [number for number, line in enumerate(lines) if line]
         decoded = self._format.decode(lines if len(numbers) == len(lines) else [lines[number] for number in numbers])
-        rejected = [Rejected(path, block.offset_of(numbers[bad.index]), bad.data, bad.reason) for bad in decoded.errors]
-        return self.settled(Found(decoded.values, rejected))
+        rejected = [
+            Rejected(path, block.offset_of(numbers[invalid.index]), invalid.data, invalid.reason)
+            for invalid in decoded.errors
+        ]
+        return self.apply_error_policy(ReadRecords(decoded.values, rejected))
 
 
 class JsonLines(LineFormat):
     """Lines as JSON values."""
 
     def __init__(self, type_info: TypeInformation | None = None, on_error: str = "fail") -> None:
-        self._kind = type_info or Types.PICKLED_BYTE_ARRAY()
+        self._record_type = type_info or Types.PICKLED_BYTE_ARRAY()
         try:
             self.on_error = OnError.of(on_error)
         except UserError as refused:
             raise BadFormatOption(refused.message, hint=refused.hint) from None
 
     def type_info(self) -> TypeInformation:
-        """The declared type, or Python objects."""
-        return self._kind
+        """Return the declared type, or that of Python objects."""
+        return self._record_type
 
-    def decode(self, path: str, block: Block) -> Found:
-        """The values of the lines."""
+    def decode(self, path: str, block: Block) -> ReadRecords:
+        """Return the records of the lines."""
         numbers: list[int] = []
         values: list[Any] = []
         refused: dict[int, str] = {}
-        build = _builder(self._kind)
+        build = _record_builder(self._record_type)
         lines = block.lines()
         for number, line in enumerate(lines):
             if not line or line.isspace():
@@ -170,24 +180,24 @@ class JsonLines(LineFormat):
             except (ValueError, TypeError, RecursionError) as problem:
                 refused[number] = reason_of(problem)
         try:
-            values = self._kind.conform(values)
+            values = self._record_type.conform(values)
         except TypeMismatch:
-            kept: list[Any] = []
+            conforming: list[Any] = []
             for number, value in zip(numbers, values, strict=True):
                 try:
-                    kept += self._kind.conform([value])
+                    conforming += self._record_type.conform([value])
                 except TypeMismatch as mismatch:
                     refused[number] = mismatch.message
-            values = kept
+            values = conforming
         rejected = [Rejected(path, block.offset_of(at), lines[at], refused[at]) for at in sorted(refused)]
-        return self.settled(Found(values, rejected))
+        return self.apply_error_policy(ReadRecords(values, rejected))
 
 
-def _builder(kind: TypeInformation) -> Callable[[Any], Any]:
-    """What makes a record of a JSON value: rows take objects as they are, a class is called with their members."""
-    if not isinstance(kind, (DataclassTypeInfo, NamedTupleTypeInfo)):
-        return _same
-    cls, names = kind.cls, kind.field_names
+def _record_builder(record_type: TypeInformation) -> Callable[[Any], Any]:
+    """Return a function from a JSON value to a record: classes are called with the members of objects."""
+    if not isinstance(record_type, (DataclassTypeInfo, NamedTupleTypeInfo)):
+        return _identity
+    cls, names = record_type.cls, record_type.field_names
 
     def build(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -198,5 +208,5 @@ def _builder(kind: TypeInformation) -> Callable[[Any], Any]:
     return build
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.connectors.files.paths import below
+from millstream.connectors.files.paths import list_files
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.staging import StagedFile
 from millstream.event_time.watermarks import MAX_WATERMARK
@@ -43,8 +43,8 @@ class OverwritingSink(Sink):
     def over(cls, sink: FileSink, *, whole: bool) -> Self:
         """Return a sink that replaces the files that are now below its base path."""
         files, base = get_file_system(sink.base_path), sink.base_path
-        found = below([base]) if files.is_directory(base) else ()
-        return cls(sink, tuple(Replaced(path, *files.status(path)) for path in found), whole)
+        existing = list_files([base]) if files.is_directory(base) else ()
+        return cls(sink, tuple(Replaced(path, *files.status(path)) for path in existing), whole)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Call the file sink."""
@@ -67,36 +67,39 @@ class OverwritingCommitter(Committer):
     def __init__(self, sink: OverwritingSink, files: FileSystem, inner: Committer) -> None:
         self._base, self._files, self._inner = sink.inner.base_path, files, inner
         self._whole = sink.whole
-        self._left: dict[str, list[Replaced]] = {}  # by bucket
-        for each in sink.replaced:
-            bucket = each.path.removeprefix(self._base).strip("/").rpartition("/")[0]
-            self._left.setdefault(bucket, []).append(each)
+        self._remaining: dict[str, list[Replaced]] = {}  # by bucket
+        for replaced_file in sink.replaced:
+            bucket = replaced_file.path.removeprefix(self._base).strip("/").rpartition("/")[0]
+            self._remaining.setdefault(bucket, []).append(replaced_file)
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Remove the replaced files, then call the inner committer."""
-        written = {StagedFile.from_json(data).bucket for data in committables}
-        for bucket in list(self._left):
-            if self._whole or any(bucket == each or bucket.startswith(f"{each}/") for each in written):
+        written_buckets = {StagedFile.from_json(data).bucket for data in committables}
+        for bucket in list(self._remaining):
+            if self._whole or any(
+                bucket == written_bucket or bucket.startswith(f"{written_bucket}/")
+                for written_bucket in written_buckets
+            ):
                 self._clear(bucket)
         self._inner.commit(checkpoint, committables)
 
     def reached(self, watermark: int, now: int) -> None:
         """At the end of the input, remove the remaining files if the whole table is replaced."""
         if self._whole and watermark == MAX_WATERMARK:
-            for bucket in list(self._left):
+            for bucket in list(self._remaining):
                 self._clear(bucket)
         self._inner.reached(watermark, now)
 
     def _clear(self, bucket: str) -> None:
-        for each in self._left[bucket]:
+        for replaced_file in self._remaining[bucket]:
             try:
-                if self._files.status(each.path) == (each.size, each.version):
-                    self._files.remove(each.path)
+                if self._files.status(replaced_file.path) == (replaced_file.size, replaced_file.version):
+                    self._files.remove(replaced_file.path)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise ConnectorStorageFailure(each.path, "replace", error) from error
-        folder = self._left.pop(bucket)[0].path.rpartition("/")[0]
+                raise ConnectorStorageFailure(replaced_file.path, "replace", error) from error
+        folder = self._remaining.pop(bucket)[0].path.rpartition("/")[0]
         while folder != self._base and folder.startswith(self._base):
             with suppress(OSError):
                 self._files.remove_empty_dir(folder)

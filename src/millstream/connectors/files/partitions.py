@@ -40,8 +40,8 @@ OPTIONS = (
 class BadPartitionCommit(UserError):
     """An option of partition commit has an unknown value."""
 
-    def __init__(self, option: str, value: str, known: Sequence[str]) -> None:
-        super().__init__(f"'{option}' is '{value}', which is not supported", hint=f"use one of {', '.join(known)}")
+    def __init__(self, option: str, value: str, supported: Sequence[str]) -> None:
+        super().__init__(f"'{option}' is '{value}', which is not supported", hint=f"use one of {', '.join(supported)}")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class PartitionCommit:
     """When a bucket is complete.
 
     By `process-time`, `delay` milliseconds after its first record: at once, by default. By `partition-time`, when the
-    watermark of the sink has passed the time of the bucket, which `time` knows, and the delay."""
+    watermark of the sink has passed the time of the bucket, which `time` returns, and the delay."""
 
     delay: int = 0
     success_file: str = SUCCESS_FILE
@@ -59,7 +59,9 @@ class PartitionCommit:
     def __post_init__(self) -> None:
         if self.delay < 0 or "/" in self.success_file or not self.success_file.startswith(("_", ".")):
             message = f"a partition commit with delay {self.delay} and success file {self.success_file!r}"
-            raise BadOutputFile(message, hint="the delay is not negative; the file's name begins with _ and has no /")
+            raise BadOutputFile(
+                message, hint="the delay must not be negative; the file's name must begin with _ and have no /"
+            )
         if self.trigger not in (PROCESS_TIME, PARTITION_TIME):
             option = f"{_COMMIT}trigger"
             raise BadPartitionCommit(option, self.trigger, (PROCESS_TIME, PARTITION_TIME))
@@ -67,15 +69,15 @@ class PartitionCommit:
     @staticmethod
     def of_options(options: Mapping[str, str]) -> PartitionCommit | None:
         """Read the options of Flink's filesystem table; None without `sink.partition-commit.policy.kind`."""
-        kind = options.get(f"{_COMMIT}policy.kind")
-        if kind is None:
+        policy = options.get(f"{_COMMIT}policy.kind")
+        if policy is None:
             return None
-        for option, value, known in (
-            (f"{_COMMIT}policy.kind", kind, "success-file"),
+        for option, value, supported in (
+            (f"{_COMMIT}policy.kind", policy, "success-file"),
             (f"{_TIME}kind", options.get(f"{_TIME}kind", "default"), "default"),
         ):
-            if value != known:
-                raise BadPartitionCommit(option, value, (known,))
+            if value != supported:
+                raise BadPartitionCommit(option, value, (supported,))
         return PartitionCommit(
             Duration.parse(options.get(f"{_COMMIT}delay", "0 ms")).to_milliseconds(),
             options.get(f"{_COMMIT}success-file.name", SUCCESS_FILE),
@@ -89,7 +91,7 @@ class PartitionCommit:
 
 
 class PartitionCommitter(Committer):
-    """Commits files, then marks the buckets that are complete."""
+    """Commits files, then writes success files of complete buckets."""
 
     def __init__(
         self, base: str, files: FileSystem, inner: FileCommitter | CompactingCommitter, policy: PartitionCommit
@@ -99,7 +101,7 @@ class PartitionCommitter(Committer):
         self._watermark, self._now = MIN_WATERMARK, 0
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As the inner committer; then note the buckets, and mark those whose time has come."""
+        """Call the inner committer; then record the buckets, and write success files of those that are complete."""
         staged = [StagedFile.from_json(data) for data in committables]
         with self._raise_storage_failure():
             first: dict[str, int] = {}
@@ -109,24 +111,24 @@ class PartitionCommitter(Committer):
                 self._note(bucket, time)
             self._inner.commit(checkpoint, committables)
             self._now = max([self._now, *(part.time for part in staged)])
-            self._mark()
+            self._write_success_files()
 
     def reached(self, watermark: int, now: int) -> None:
-        """Mark the buckets whose time has come without a record of theirs."""
+        """Write success files of buckets that became complete without new records."""
         self._watermark, self._now = max(self._watermark, watermark), max(self._now, now)
         self._inner.reached(watermark, now)
         with self._raise_storage_failure():
-            self._mark()
+            self._write_success_files()
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Call the inner committer."""
         self._inner.abort(committables)
 
     def finish(self) -> None:
-        """As the inner committer; what waits only for compaction is marked after it."""
+        """Call the inner committer; then write success files of buckets that waited only for compaction."""
         self._inner.finish()
         with suppress(OSError):
-            self._mark()
+            self._write_success_files()
             self._files.remove_empty_dir(join_path(self._base, _MARKS))
             self._files.remove_empty_dir(join_path(self._base, STAGING))
 
@@ -147,24 +149,24 @@ class PartitionCommitter(Committer):
             with self._files.writing(path) as stream:
                 stream.write(str(time).encode())
 
-    def _mark(self) -> None:
+    def _write_success_files(self) -> None:
         for name in self._files.list_if_exists(join_path(self._base, _MARKS)):
             path = join_path(self._base, f"{_MARKS}/{name}")
             with self._files.open(path) as stream:
                 text = stream.read()
-            begun = int(text) if text.isdigit() else 0
+            first_record_time = int(text) if text.isdigit() else 0
             bucket = "" if name == ".@" else unquote(name.removesuffix("@"))
-            compacting = isinstance(self._inner, CompactingCommitter) and self._inner.waiting(bucket)
-            if compacting or not self._complete(bucket, begun):
+            compacting = isinstance(self._inner, CompactingCommitter) and self._inner.has_pending(bucket)
+            if compacting or not self._is_complete(bucket, first_record_time):
                 continue
-            whole = f"{bucket}/{self._policy.success_file}" if bucket else self._policy.success_file
-            with self._files.writing(join_path(self._base, whole)):
+            success_file = f"{bucket}/{self._policy.success_file}" if bucket else self._policy.success_file
+            with self._files.writing(join_path(self._base, success_file)):
                 pass
             self._files.remove(path)
 
-    def _complete(self, bucket: str, begun: int) -> bool:
+    def _is_complete(self, bucket: str, first_record_time: int) -> bool:
         if self._watermark == MAX_WATERMARK:
             return True
         if self._policy.trigger == PARTITION_TIME:
             return self._watermark > self._time.time_of(bucket) + self._policy.delay
-        return not self._policy.delay or begun + self._policy.delay <= self._now
+        return not self._policy.delay or first_record_time + self._policy.delay <= self._now

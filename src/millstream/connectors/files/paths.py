@@ -2,7 +2,7 @@
 
 Promises: a path is absolute and local, or a URI; hidden files and directories (`.` and `_`) below a given path are
 skipped; a file that changed since it was planned is detected.
-Does not know: what files hold."""
+Does not know: what files contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.files.remote import ATOMIC_RENAMES, OBJECT_STORES, check_scheme,
 
 
 class UnusablePath(UserError):
-    """A path that cannot be used as asked."""
+    """A path that cannot be used."""
 
     def __init__(self, path: str, problem: str, *, hint: str | None = None) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class UnusablePath(UserError):
 class UnreadableFile(ExternalError):
     """A file or directory cannot be read."""
 
-    hint = "it must be there and readable under the same name for the driver and all executors"
+    hint = "it must exist and be readable under the same name for the driver and all executors"
 
     def __init__(self, path: str, error: OSError) -> None:
         self.path = path
@@ -45,55 +45,55 @@ class FileVanished(ExternalError):
 
 
 class FileChanged(UserError):
-    """A file that was planned has changed since, so the same range would give other records."""
+    """A file has changed since it was planned, so the same range would have other records."""
 
     hint = "write files elsewhere and move them in when they are complete; never write to a file that is being read"
 
-    def __init__(self, path: str, planned: tuple[int, int], found: tuple[int, int]) -> None:
-        self.path, self.planned, self.found = path, planned, found
+    def __init__(self, path: str, planned: tuple[int, int], actual: tuple[int, int]) -> None:
+        self.path, self.planned, self.actual = path, planned, actual
         change = (
-            f"from {planned[0]} to {found[0]} bytes" if planned[0] != found[0] else "its modification time is newer"
+            f"from {planned[0]} to {actual[0]} bytes" if planned[0] != actual[0] else "its modification time is newer"
         )
         super().__init__(f"the file {path} has changed since it was planned: {change}")
 
 
 class OutputNotAtomic(UserError):
-    """A scheme whose files others may see before they are complete."""
+    """A scheme on which incomplete files are visible."""
 
     def __init__(self, path: str, scheme: str) -> None:
         self.path, self.scheme = path, scheme
-        known = ", ".join(sorted({*ATOMIC_RENAMES, *OBJECT_STORES} - {"file", "local", "memory"}))
+        supported = ", ".join(sorted({*ATOMIC_RENAMES, *OBJECT_STORES} - {"file", "local", "memory"}))
         super().__init__(
             f"a file sink cannot write to {path}: {scheme}:// neither renames atomically nor hides a file until it is "
             "complete",
-            hint=f"use a directory of a mounted file system, or one of the schemes {known}",
+            hint=f"use a directory of a mounted file system, or one of the schemes {supported}",
         )
 
 
 def check_output_scheme(path: str) -> None:
-    """Raise `OutputNotAtomic` for a URI on which output could be seen before it is committed."""
+    """Raise `OutputNotAtomic` for a URI on which output would be visible before it is committed."""
     scheme = scheme_of(path)
     if scheme is not None and scheme not in ATOMIC_RENAMES and scheme not in OBJECT_STORES:
         raise OutputNotAtomic(path, scheme)
 
 
-def resolved(path: str | os.PathLike[str]) -> str:
+def resolve_path(path: str | os.PathLike[str]) -> str:
     """Return the absolute path of a local path or `file:` URI; for other URIs the URI, having checked its scheme."""
     text = os.fspath(path)
     if not isinstance(text, str) or not text:
-        raise UnusablePath(repr(path), "is not a path", hint="give a string such as 'data/in' or 's3://bucket/in'")
+        raise UnusablePath(repr(path), "is not a path", hint="use a string such as 'data/in' or 's3://bucket/in'")
     parts = urlsplit(text)
     if "://" not in text and parts.scheme != "file":
         return os.path.abspath(text)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise UnusablePath(text, "names another machine", hint="mount it, and give its path")
+            raise UnusablePath(text, "names another machine", hint="mount it, and use its path")
         return os.path.abspath(unquote(parts.path))
     check_scheme(text)
     return text.rstrip("/")
 
 
-def look_at(path: str) -> tuple[int, int]:
+def file_status(path: str) -> tuple[int, int]:
     """Return the size and the version of a file; locally the version is the modification time in nanoseconds."""
     try:
         return get_file_system(path).status(path)
@@ -103,29 +103,29 @@ def look_at(path: str) -> tuple[int, int]:
         raise UnreadableFile(path, error) from error
 
 
-def below(roots: Iterable[str]) -> Iterator[str]:
+def list_files(roots: Iterable[str]) -> Iterator[str]:
     """Yield the files at or below the paths that are not hidden, each once, in the order of names."""
-    given: set[str] = set()
+    seen: set[str] = set()
     for root in roots:
         files = get_file_system(root)
         if not files.exists(root):
-            raise UnusablePath(root, "does not exist", hint="create it first, or give another path")
+            raise UnusablePath(root, "does not exist", hint="create it first, or use another path")
         for path in [root] if not files.is_directory(root) else _walk(files, root):
-            if path not in given:
-                given.add(path)
+            if path not in seen:
+                seen.add(path)
                 yield path
 
 
 def _walk(files: FileSystem, root: str) -> Iterator[str]:
     try:
         for folder, folders, names in files.walk(root):
-            folders[:] = [name for name in folders if not _hidden(name)]
-            if any(map(_hidden, folder.removeprefix(root).split("/"))):
-                continue  # not every file system lets itself be kept from going there
-            yield from (join_path(folder, name) for name in names if not _hidden(name))
+            folders[:] = [name for name in folders if not _is_hidden(name)]
+            if any(map(_is_hidden, folder.removeprefix(root).split("/"))):
+                continue  # some file systems walk these directories nevertheless
+            yield from (join_path(folder, name) for name in names if not _is_hidden(name))
     except OSError as error:
         raise UnreadableFile(str(error.filename or root), error) from error
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))

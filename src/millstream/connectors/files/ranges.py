@@ -1,4 +1,4 @@
-"""The contract of file formats: a range of an open file in, records and rejected records out.
+"""The contract of file formats: reads records, and rejected records, from a range of an open file.
 
 Promises: plain values; a rejected record keeps its file, its offset and its bytes.
 Does not know: formats."""
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream.errors import UserError
 from millstream.formats import OnError
-from millstream.formats.contract import shown
+from millstream.formats.contract import quote_bytes
 from millstream.formats.format_types import FieldSelection
 from millstream.types.factory import TypeInformation
 
@@ -22,18 +22,18 @@ _SAMPLE = 1 << 16
 
 
 class MalformedLine(UserError):
-    """A record of a file that the format cannot read."""
+    """An invalid record of a file."""
 
-    hint = "mend the file, or read on without such records: on_error='skip', in SQL the format's ignore-parse-errors"
+    hint = "correct the file, or skip such records: on_error='skip', in SQL the format's ignore-parse-errors"
 
     def __init__(self, path: str, offset: int, line: str, reason: str) -> None:
         self.path, self.offset, self.line, self.reason = path, offset, line, reason
-        super().__init__(f"malformed line in {path} at byte {offset}: {reason}: {shown(line.encode())}")
+        super().__init__(f"malformed line in {path} at byte {offset}: {reason}: {quote_bytes(line.encode())}")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRange:
-    """The bytes of an open file from `start` to before `end`; both are None when it is to be read to its end."""
+    """The bytes of an open file from `start` to before `end`; with None, to the end of the file."""
 
     path: str
     stream: BinaryIO
@@ -44,7 +44,7 @@ class OpenRange:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that could not be read: the file, the byte or row it begins at, its bytes, and why."""
+    """An invalid record: its file, its offset or row, its bytes, and the reason."""
 
     path: str
     offset: int
@@ -53,26 +53,26 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Records, as a list or an Arrow array, and the records that could not be read."""
+class ReadRecords:
+    """Records, as a list or an Arrow array, and the invalid records."""
 
     values: Any
     rejected: Sequence[Rejected] = ()
 
 
 class FileFormat(ABC):
-    """How records are read from a file. Picklable."""
+    """How records are read from a file. A format is picklable."""
 
-    #: What is done about records that cannot be read.
+    #: What is done with invalid records.
     on_error: OnError = OnError.FAIL
-    #: The fewest bytes that are worth a range of their own.
+    #: The minimal size of a range, in bytes.
     least_range: int = 1
-    #: Whether a file whose name ends in .gz, .bz2 or .xz is unpacked first.
+    #: Whether a file whose name ends in .gz, .bz2 or .xz is decompressed first.
     unpacks: bool = True
 
     @property
     def splittable(self) -> bool:
-        """Whether a part of a file can be read by itself."""
+        """Whether a file can be split into ranges."""
         return False
 
     @abstractmethod
@@ -80,32 +80,32 @@ class FileFormat(ABC):
         """Return the type of the records."""
 
     @abstractmethod
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
         """Yield the records of a range, about `block` at a time."""
 
     def units(self, stream: BinaryIO) -> list[tuple[int, int]] | None:
-        """Where the parts of a file begin that cannot be cut, with the records in each; None if that is not known."""
+        """Return the offsets and record counts of the units that cannot be split; None if that is unknown."""
         return None
 
     def record_size(self, stream: BinaryIO) -> float:
-        """About how many bytes a record has: by the line ends in a first piece of the file, unless a format knows."""
+        """Estimate the size of a record; by default from the line endings at the start of the file."""
         sample = stream.read(_SAMPLE)
         return max(len(sample), 1) / max(sample.count(b"\n"), 1)
 
-    def only(self, wanted: FieldSelection) -> FileFormat | None:
-        """The format of the same records with some of their fields only; None if it must read all of them."""
+    def only(self, selection: FieldSelection) -> FileFormat | None:
+        """Return the format with only some of the fields; None if it must read all of them."""
         return None
 
-    def settled(self, found: Found) -> Found:
-        """What was found, if the policy lets bad records pass."""
-        if found.rejected and self.on_error is OnError.FAIL:
-            first = found.rejected[0]
+    def apply_error_policy(self, records: ReadRecords) -> ReadRecords:
+        """Return the records; raise for an invalid record if the error policy is to fail."""
+        if records.rejected and self.on_error is OnError.FAIL:
+            first = records.rejected[0]
             raise MalformedLine(first.path, first.offset, first.data.decode("utf-8", "replace"), first.reason)
-        return found
+        return records
 
 
-def pieces(values: Any, size: int) -> Iterator[Any]:
-    """Records in pieces of at most that many."""
+def split_records(values: Any, size: int) -> Iterator[Any]:
+    """Yield slices of at most `size` records."""
     if isinstance(values, pa.Array) or len(values) > size:
         yield from (values[start : start + size] for start in range(0, len(values), size))
     elif values:

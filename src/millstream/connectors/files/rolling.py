@@ -16,28 +16,28 @@ _MINUTE = 60 * 1000
 _NO_LIMIT = 1 << 62
 
 
-class BadOutputFile(UserError):
+class BadOutputFile(UserError, ValueError):
     """A size or name that a part file cannot have."""
 
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """When a part file is finished and the next one begun. Every checkpoint finishes what is open."""
+    """When a part file is closed and the next one started. Every checkpoint closes all part files."""
 
     part_size: int = _NO_LIMIT
 
     def __post_init__(self) -> None:
         if self.part_size <= 0:
             message = f"the part size is {self.part_size} bytes"
-            raise BadOutputFile(message, hint="give a number above 0")
+            raise BadOutputFile(message, hint="use a number above 0")
 
     @staticmethod
     def default_rolling_policy(
         part_size: int = 1024 * 1024 * 128, rollover_interval: int = _MINUTE, inactivity_interval: int = _MINUTE
     ) -> DefaultRollingPolicy:
-        """A part is finished when it has `part_size` bytes, and by every checkpoint.
+        """Create a policy that closes a part file when it has `part_size` bytes, and with every checkpoint.
 
-        Because a checkpoint finishes every part, the intervals (in milliseconds) have no effect."""
+        Because every checkpoint closes all part files, the intervals (in milliseconds) have no effect."""
         if (rollover_interval, inactivity_interval) != (_MINUTE, _MINUTE):
             _log.warning(
                 "rollover_interval and inactivity_interval have no effect: every checkpoint finishes all parts"
@@ -46,20 +46,20 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
-        """A part is finished by every checkpoint, and by nothing else."""
+        """Create a policy that closes part files only with checkpoints."""
         return OnCheckpointRollingPolicy()
 
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """By size and checkpoint."""
+    """Closes part files by size and with every checkpoint."""
 
     part_size: int = 1024 * 1024 * 128
 
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """By checkpoint."""
+    """Closes part files only with checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class OutputFileConfig:
                 raise BadOutputFile(message)
         if self.part_prefix.startswith("."):
             message = f"files that begin with {self.part_prefix!r} are hidden"
-            raise BadOutputFile(message, hint="readers would leave them out; use another prefix")
+            raise BadOutputFile(message, hint="readers skip them; use another prefix")
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Builds one step by step."""
+        """Create a builder."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:

@@ -1,7 +1,8 @@
 """The file sink, exactly once.
 
-Promises: a record is in exactly one part file, which is complete when it appears, after the checkpoint that holds the
-record; parts are in buckets below the base path, on the local disk or on any file system that fsspec or Arrow knows.
+Promises: a record is in exactly one part file, which is complete when it appears, after the checkpoint that contains
+the record; part files are in buckets below the base path, on a local disk or a file system that fsspec or Arrow
+supports.
 Does not know: what records are; an encoder or a bulk writer does."""
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from millstream.connectors.files.compaction import CompactingCommitter, FileComp
 from millstream.connectors.files.encoders import FormatEncoder
 from millstream.connectors.files.partition_time import BucketTime
 from millstream.connectors.files.partitions import PROCESS_TIME, SUCCESS_FILE, PartitionCommit, PartitionCommitter
-from millstream.connectors.files.paths import UnusablePath, check_output_scheme, resolved
+from millstream.connectors.files.paths import UnusablePath, check_output_scheme, resolve_path
 from millstream.connectors.files.rolling import (
     BadOutputFile,
     OnCheckpointRollingPolicy,
@@ -39,7 +40,7 @@ _log = logging.getLogger("millstream.files")
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes records to part files below `base_path`, which driver and executors see under the same name."""
+    """Writes records to part files below `base_path`, which has the same name on the driver and all executors."""
 
     base_path: str
     content: Encoder | BulkWriterFactory
@@ -53,22 +54,23 @@ class FileSink(Sink):
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
         """Return a builder of a sink that writes record by record; by default, into one bucket for each hour."""
         policy: RollingPolicy = RollingPolicy.default_rolling_policy()
-        return FileSink.RowFormatBuilder(_sink(base_path, encoder, policy))
+        return FileSink.RowFormatBuilder(FileSink(*default_settings(base_path, encoder, policy)))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
         """Return a builder of a sink of bulk-encoded files; by default, in one bucket for each hour."""
-        return FileSink.BulkFormatBuilder(_sink(base_path, writer_factory, OnCheckpointRollingPolicy()))
+        settings = default_settings(base_path, writer_factory, OnCheckpointRollingPolicy())
+        return FileSink.BulkFormatBuilder(FileSink(*settings))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Create a writer of staged files."""
         content = self.content
-        bulk = isinstance(content, BulkWriterFactory)
+        is_bulk = isinstance(content, BulkWriterFactory)
         parts = PartFiles(
             content=partial(Bulk, content) if isinstance(content, BulkWriterFactory) else partial(Rows, content),
-            reopens=not bulk,
+            reopens=not is_bulk,
             part_size=self.rolling_policy.part_size,
-            merged=MERGED if not bulk or isinstance(content, MergingFactory) else 0,
+            merged=MERGED if not is_bulk or isinstance(content, MergingFactory) else 0,
             names=self.output_file_config,
             columnar=isinstance(content, FormatEncoder) and content.columnar,
         )
@@ -93,26 +95,22 @@ class FileSink(Sink):
         return PartitionCommitter(self.base_path, files, committer, policy)
 
     def _merge(self) -> Merge | None:
-        """How files of the format are merged; None if they cannot be."""
+        """Return the function that merges files of the format; None if they cannot be merged."""
         if isinstance(self.content, MergingFactory):
             return self.content.merge
         return None if isinstance(self.content, BulkWriterFactory) else concatenate
 
     def check(self) -> None:
-        """The base path must be a directory one can write to, or its parent must; a remote store is asked later."""
+        """Check that the base path is a writable directory, or can be created; remote file systems are not checked."""
         base = self.base_path
         if scheme_of(base) is not None:
             check_output_scheme(base)
             return
-        if os.path.isdir(base):
-            writable = base
-        elif os.path.lexists(base):
-            raise UnusablePath(base, "is not a directory", hint="a file sink writes part files into a directory")
-        else:
-            writable = os.path.dirname(base)
-            if not os.path.isdir(writable):
-                hint = "create it, or give a path that exists on the driver and all executors"
-                raise UnusablePath(base, f"cannot be made: there is no directory {writable}", hint=hint)
+        writable = os.path.abspath(base)
+        while not os.path.lexists(writable):  # missing directories are created by the writers
+            writable = os.path.dirname(writable)
+        if not os.path.isdir(writable):
+            raise UnusablePath(writable, "is not a directory", hint="a file sink writes part files into a directory")
         if not os.access(writable, os.W_OK | os.X_OK):
             raise UnusablePath(writable, "is not writable", hint="give the user of the job permission to write there")
 
@@ -123,7 +121,7 @@ class FileSink(Sink):
             self._sink = sink
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Accepted for compatibility with Flink: buckets are looked at with every epoch."""
+            """Accept the interval without effect: buckets are checked with every epoch."""
             _log.warning("with_bucket_check_interval has no effect: every checkpoint finishes all parts")
             return self
 
@@ -178,7 +176,7 @@ class FileSink(Sink):
         """Builds a FileSink that writes record by record."""
 
     class BulkFormatBuilder(BaseBuilder):
-        """Builds a FileSink whose files are finished as a whole."""
+        """Builds a FileSink of bulk-encoded files."""
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Set the rolling policy: bulk-encoded files are finished with every checkpoint."""
@@ -188,7 +186,8 @@ class FileSink(Sink):
             return super().with_rolling_policy(rolling_policy)
 
 
-def _sink(base_path: str, content: Encoder | BulkWriterFactory, policy: RollingPolicy) -> FileSink:
-    return FileSink(
-        resolved(base_path), content, BucketAssigner.date_time_bucket_assigner(), policy, OutputFileConfig()
-    )
+def default_settings(
+    base_path: str, content: Encoder | BulkWriterFactory, policy: RollingPolicy
+) -> tuple[str, Encoder | BulkWriterFactory, BucketAssigner, RollingPolicy, OutputFileConfig]:
+    """Return the first fields of a sink: one bucket for each hour, and default names of files."""
+    return resolve_path(base_path), content, BucketAssigner.date_time_bucket_assigner(), policy, OutputFileConfig()

@@ -1,7 +1,7 @@
 """The file source: lines, CSV, Parquet, ORC and Avro, of a set of files or of monitored directories.
 
-Promises: each record of each file once; the same range gives the same records or an error that says what changed.
-Does not know: how ranges are planned; what files hold."""
+Promises: each record of each file is read once; the same range has the same records, or an error names what changed.
+Does not know: how ranges are planned; what files contain."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from millstream.connectors.files import paths
 from millstream.connectors.files.bulk import BulkFormat, DamagedFile
 from millstream.connectors.files.enumerator import FileEnumerator
 from millstream.connectors.files.formats import StreamFormat
-from millstream.connectors.files.ranges import FileFormat, OpenRange, pieces
+from millstream.connectors.files.ranges import FileFormat, OpenRange, split_records
 from millstream.files.remote import get_file_system
 from millstream.formats import OnError
 from millstream.formats.format_types import FieldSelection
@@ -51,33 +51,33 @@ _REFUSED = {".deflate", ".zip", ".zst", ".lz4", ".snappy"}
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Whether files may be cut into several splits. Hidden files are left out, directories are searched."""
+    """Whether files may be divided into several splits. Hidden files are skipped, directories are searched."""
 
     splits_files: bool
 
     @staticmethod
     def default_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """Large files are cut, unless they are compressed or their character set does not allow it."""
+        """Create a provider that splits large files, unless they are compressed or their character set prevents it."""
         return FileEnumeratorProvider(True)
 
     @staticmethod
     def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
-        """A file is one split, read in one epoch."""
+        """Create a provider for which a file is one split, which is read in one epoch."""
         return FileEnumeratorProvider(False)
 
 
 class FileSplitAssignerProvider:
-    """Which reader gets which split. Spark places tasks, so there is nothing to choose here."""
+    """Which reader gets which split; it has no effect, because Spark places tasks."""
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """The default."""
+        """Create the default provider."""
         return FileSplitAssignerProvider()
 
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """Reads files below `roots`; without an `interval`, those that are there when the job starts."""
+    """Reads files below `roots`; without an `interval`, those that exist when the job starts."""
 
     format: FileFormat
     roots: tuple[str, ...]
@@ -86,35 +86,35 @@ class FileSource(Source):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
-        """A source of the records of files and of all files in directories, read with the format.
+        """Return a builder of a source that reads files, and all files of directories, with a format.
 
-        Files that end in .gz, .gzip, .bz2 or .xz are unpacked."""
+        Files that end in .gz, .gzip, .bz2 or .xz are decompressed."""
         return FileSourceBuilder(FileSource(stream_format, _roots(paths)))
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """A source of the records of files that hold their own structure: Parquet, ORC, Avro."""
+        """Return a builder of a source that reads Parquet, ORC or Avro files."""
         return FileSourceBuilder(FileSource(bulk_format, _roots(paths)))
 
     def type_info(self) -> TypeInformation:
         """Return the type that the format produces."""
         return self.format.type_info()
 
-    def only(self, wanted: FieldSelection) -> FileSource | None:
-        """The source of the same records with some of their fields only; None if it must read all of them."""
-        narrower = self.format.only(wanted)
+    def only(self, selection: FieldSelection) -> FileSource | None:
+        """Return the source with only some of the fields; None if it must read all of them."""
+        narrower = self.format.only(selection)
         return None if narrower is None else replace(self, format=narrower)
 
     def boundedness(self) -> Boundedness:
-        """Bounded unless directories are watched."""
+        """Return bounded, unless directories are monitored."""
         return Boundedness.BOUNDED if self.interval is None else Boundedness.CONTINUOUS_UNBOUNDED
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """A search for files, or its continuation."""
+        """Create an enumerator that discovers files, or continues from a snapshot."""
         return FileEnumerator(self.roots, self.interval, self._can_split, self.format, parallelism, state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader of ranges of bytes."""
+        """Create a reader of byte ranges."""
         return FileReader(self.format, context.block_records)
 
     def _can_split(self, path: str) -> bool:
@@ -122,7 +122,7 @@ class FileSource(Source):
         if not self.format.unpacks:
             return self.splits_files and self.format.splittable
         if ending in _REFUSED:
-            hint = "unpack it first; .gz, .bz2 and .xz are unpacked while reading"
+            hint = "decompress it first; .gz, .bz2 and .xz are decompressed while reading"
             raise paths.UnusablePath(path, "is compressed in a way that cannot be read", hint=hint)
         return self.splits_files and self.format.splittable and ending not in _COMPRESSED
 
@@ -134,7 +134,7 @@ class FileSourceBuilder:
         self._source = source
 
     def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
-        """Look for new files at an interval; the source is unbounded. A file is read once."""
+        """Discover new files at an interval, which makes the source unbounded. A file is read once."""
         interval = millis(discovery_interval)
         if interval <= 0:
             raise paths.UnusablePath(", ".join(self._source.roots), f"cannot be watched every {interval} ms")
@@ -147,12 +147,12 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Set whether files may be cut into several splits."""
+        """Set whether files may be divided into several splits."""
         self._source = replace(self._source, splits_files=file_enumerator.splits_files)
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Accepted for Flink's sake; Spark decides where a split is read."""
+        """Accept the assigner without effect: Spark decides where a split is read."""
         _log.warning("set_split_assigner has no effect: Spark decides where a split is read")
         return self
 
@@ -161,10 +161,10 @@ class FileSourceBuilder:
         return self._source
 
 
-def _roots(given: tuple[str, ...]) -> tuple[str, ...]:
-    if not given:
-        raise paths.UnusablePath(repr(given), "has nothing to read", hint="give at least one path")
-    return tuple(paths.resolved(path) for path in given)
+def _roots(path_arguments: tuple[str, ...]) -> tuple[str, ...]:
+    if not path_arguments:
+        raise paths.UnusablePath(repr(path_arguments), "has nothing to read", hint="pass at least one path")
+    return tuple(paths.resolve_path(path) for path in path_arguments)
 
 
 class FileReader(SourceReader):
@@ -181,31 +181,33 @@ class FileReader(SourceReader):
         path, planned = part.start["path"], (part.start["size"], part.start["modified"])
         _verify(path, planned)
         unpack = _COMPRESSED.get(os.path.splitext(path)[1].lower()) if self._format.unpacks else None
-        with _opened(path, unpack) as file:
+        with _open_file(path, unpack) as file:
             end, size = (None, None) if unpack else (part.end, planned[0])
-            for found in self._format.read(OpenRange(path, file, part.start["at"], end, size), self._block):
-                self._skipped += len(found.rejected)
+            for records in self._format.read(OpenRange(path, file, part.start["at"], end, size), self._block):
+                self._skipped += len(records.rejected)
                 if self._format.on_error is OnError.DEAD_LETTER:
-                    self._letters += [(each.data, f"{path}:{each.offset}: {each.reason}") for each in found.rejected]
-                for piece in pieces(found.values, self._block):
-                    yield Records(piece)
+                    self._letters += [
+                        (rejected.data, f"{path}:{rejected.offset}: {rejected.reason}") for rejected in records.rejected
+                    ]
+                for values in split_records(records.values, self._block):
+                    yield Records(values)
         _verify(path, planned)
 
     def take_rejected(self) -> Rejected:
         """Return the rejected records, with their offsets."""
-        taken = Rejected(self._skipped, self._letters)
+        rejected = Rejected(self._skipped, self._letters)
         self._skipped, self._letters = 0, []
-        return taken
+        return rejected
 
 
 def _verify(path: str, planned: tuple[int, int]) -> None:
-    found = paths.look_at(path)
-    if found != planned:
-        raise paths.FileChanged(path, planned, found)
+    actual = paths.file_status(path)
+    if actual != planned:
+        raise paths.FileChanged(path, planned, actual)
 
 
 @contextmanager
-def _opened(path: str, unpack: Callable[[BinaryIO], Any] | None) -> Iterator[BinaryIO]:
+def _open_file(path: str, unpack: Callable[[BinaryIO], Any] | None) -> Iterator[BinaryIO]:
     try:
         with get_file_system(path).open(path) as packed, unpack(packed) if unpack else packed as file:
             yield cast(BinaryIO, file)
@@ -214,6 +216,6 @@ def _opened(path: str, unpack: Callable[[BinaryIO], Any] | None) -> Iterator[Bin
     except (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError) as problem:
         raise DamagedFile(path, problem) from problem
     except OSError as error:
-        if unpack is not None and error.errno is None:  # how bz2 says that data is not its own
+        if unpack is not None and error.errno is None:  # the error of bz2 for other data
             raise DamagedFile(path, error) from error
         raise paths.UnreadableFile(path, error) from error

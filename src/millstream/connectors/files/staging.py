@@ -19,7 +19,7 @@ import pyarrow as pa
 from millstream.connector.serialization_schema import BulkWriterFactory, Encoder
 from millstream.connector.sink import SinkWriter, WriterContext
 from millstream.connector.staged import Committable, NotStaged, StagedName
-from millstream.connectors.files.buckets import BucketAssigner, BucketContext, checked
+from millstream.connectors.files.buckets import BucketAssigner, BucketContext, check_bucket
 from millstream.connectors.files.encoders import encode_all
 from millstream.connectors.files.rolling import OutputFileConfig
 from millstream.files.contract import FileSystem
@@ -71,7 +71,7 @@ class StagedFile(Committable):
 
 @dataclass(slots=True)
 class _Part:
-    """A file being written; closed for a while when too many are open."""
+    """A file being written; it is closed temporarily if too many are open."""
 
     staged: str
     final: str
@@ -93,37 +93,37 @@ class Content(ABC):
 
 
 class Rows(Content):
-    """One record after another; a file can be closed and added to later."""
+    """Writes record by record; a file can be closed and appended to later."""
 
     def __init__(self, encoder: Encoder, stream: BinaryIO) -> None:
         self._encoder, self._stream = encoder, stream
 
     def add(self, values: Sequence[Any]) -> None:
-        """As Content promises."""
+        """Write records."""
         encode_all(self._encoder, values, self._stream)
 
 
 class Bulk(Content):
-    """Records of a file that is finished as a whole."""
+    """Writes the records of a bulk-encoded file."""
 
     def __init__(self, factory: BulkWriterFactory, stream: BinaryIO) -> None:
         self._writer = factory.create(stream)
 
     def add(self, values: Sequence[Any]) -> None:
-        """As Content promises."""
+        """Write records."""
         self._writer.add_elements(list(values))
 
     def finish(self) -> None:
-        """As Content promises."""
+        """Write the end of the file."""
         self._writer.finish()
 
 
 @dataclass(frozen=True)
 class PartFiles:
-    """What part files are like: how they are written and called, and how large they become.
+    """The settings of part files: how they are written and named, and their size.
 
-    Parts that have at most `merged` bytes altogether become one when they are committed. `columnar` says whether the
-    content can also take typed records as one Arrow array."""
+    Parts of at most `merged` bytes together are merged when they are committed. `columnar` says whether the
+    content also accepts typed records as one Arrow array."""
 
     content: Callable[[BinaryIO], Content]
     reopens: bool
@@ -141,7 +141,7 @@ class FileWriter(SinkWriter):
     ) -> None:
         self._base = base
         self._files = files
-        self._kind = parts
+        self._part_files = parts
         self._reopens = parts.reopens and files.has_atomic_rename
         self._assigner = assigner
         self.columnar = parts.columnar and assigner.columnar
@@ -157,23 +157,23 @@ class FileWriter(SinkWriter):
         """Encode the records, each into the file of its bucket."""
         now = self._context.now
         if isinstance(values, pa.Array):
-            for found, members in self._assigner.buckets_of(values, BucketContext(None, now)):
-                self._append(checked(found, STAGING), members)
+            for bucket_id, members in self._assigner.buckets_of(values, BucketContext(None, now)):
+                self._append(check_bucket(bucket_id, STAGING), members)
             return
         bucket = self._assigner.bucket_of_all(BucketContext(None, now))
         if bucket is not None:
-            self._append(checked(bucket, STAGING), values)
+            self._append(check_bucket(bucket, STAGING), values)
             return
         by_bucket: dict[str, list[Any]] = {}
         times = timestamps if timestamps is not None else [None] * len(values)
         for value, time in zip(values, times, strict=True):
-            found = self._assigner.get_bucket_id(value, BucketContext(time, now))
-            by_bucket.setdefault(found, []).append(value)
-        for found, rows in by_bucket.items():
-            self._append(checked(found, STAGING), rows)
+            bucket_id = self._assigner.get_bucket_id(value, BucketContext(time, now))
+            by_bucket.setdefault(bucket_id, []).append(value)
+        for bucket_id, rows in by_bucket.items():
+            self._append(check_bucket(bucket_id, STAGING), rows)
 
     def _append(self, bucket: str, values: Sequence[Any]) -> None:
-        # in pieces, so that a part does not grow far beyond its size
+        # in pieces, so that a part does not become much larger than its size limit
         step = _COLUMN_PIECE if isinstance(values, pa.Array) else _PIECE
         for first in range(0, len(values), step):
             part = self._open.get(bucket) or self._begin(bucket)
@@ -193,8 +193,8 @@ class FileWriter(SinkWriter):
         count = self._counts.get(bucket, 0)
         self._counts[bucket] = count + 1
         number = f"{context.epoch}-{count}" if count else str(context.epoch)
-        owner = _tag(context.job, context.sink)  # no other job's
-        # where a name cannot be taken by renaming, each is used once: that of an attempt is its own
+        owner = _tag(context.job, context.sink)  # unique for the job
+        # without atomic renames, each name is used once: it contains the attempt
         attempt = "" if self._files.has_atomic_rename else f"-{_tag(str(context.epoch), context.attempt)}"
         final = f"{self._names.part_prefix}-{owner}-{context.subtask}-{number}{attempt}{self._names.part_suffix}"
         staged = f"{StagedName.of(context)}-{len(self._parts)}"
@@ -206,24 +206,24 @@ class FileWriter(SinkWriter):
     def _content(self, part: _Part) -> Content:
         if part.content is None:
             if len(self._streams) >= _OPEN_FILES:
-                self._put_aside(next(iter(self._streams.values())))
+                self._suspend(next(iter(self._streams.values())))
             try:
-                # an attempt of that name is this one, or long dead
+                # a file of this name belongs to this attempt, or to one that is dead
                 self._files.make_private_dir(
                     join_path(self._base, STAGING)
                 )  # files in it keep the rights of final output
                 part.stream = self._files.create(self._path(part), append=bool(part.size))
-                part.content = self._kind.content(part.stream)
+                part.content = self._part_files.content(part.stream)
             except OSError as error:
                 raise ConnectorStorageFailure(self._path(part), "write", error) from error
             self._streams[part.staged] = part
         return part.content
 
-    def _put_aside(self, part: _Part) -> None:
+    def _suspend(self, part: _Part) -> None:
         """Close a part; it is reopened later if the file system can append."""
         self._close(part)
         if not self._reopens:
-            self._open = {bucket: other for bucket, other in self._open.items() if other is not part}
+            self._open = {bucket: open_part for bucket, open_part in self._open.items() if open_part is not part}
 
     def _close(self, part: _Part) -> None:
         if part.stream is not None and part.content is not None:
@@ -242,7 +242,7 @@ class FileWriter(SinkWriter):
             self._close(part)
         if self._parts:
             self._files.sync_dir(join_path(self._base, STAGING))
-        limit = min(self._part_size, self._kind.merged)
+        limit = min(self._part_size, self._part_files.merged)
         suffix, now, parallelism = self._names.part_suffix, self._context.now, self._context.parallelism
         return [
             StagedFile(part.staged, part.final, suffix, part.group, part.size, limit, now, parallelism).to_json()
@@ -272,5 +272,5 @@ class FileWriter(SinkWriter):
 
 
 def _tag(*parts: str) -> str:
-    """A short name for long ones."""
+    """Return a short hash of names."""
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()

@@ -1,7 +1,7 @@
 """Writers of bulk-encoded files: Parquet, ORC, Avro and CSV.
 
 Promises: a factory is picklable; the same records give the same bytes; files of one factory can be merged.
-Does not know: where files are."""
+Does not know: where files are stored."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ class MergingFactory(BulkWriterFactory):
         """Write the records of all files, in order, as one."""
 
 
-class _Added(BulkWriter):
+class _RowWriter(BulkWriter):
     """Passes records to a writer with `add` and `finish`."""
 
     def __init__(self, rows: Any, name: str) -> None:
         self._rows, self._name = rows, name
 
     def add_elements(self, elements: list[Any]) -> None:
-        """As BulkWriter promises; a row that is a change is refused."""
+        """Write records; rows that are not inserts are refused."""
         for element in elements:
             if isinstance(element, Row) and element.get_row_kind() is not RowKind.INSERT:
                 raise UnencodableRecord(
                     self._name, element, "it is not an insert-only row", hint="write a changelog as JSON lines"
                 )
-        self._told(self._rows.add, elements)
+        self._call(self._rows.add, elements)
 
     def finish(self) -> None:
-        """As BulkWriter promises."""
-        self._told(self._rows.finish)
+        """Write the end of the file."""
+        self._call(self._rows.finish)
 
-    def _told(self, act: Callable[..., None], *arguments: Any) -> None:
+    def _call(self, method: Callable[..., None], *arguments: Any) -> None:
         try:
-            act(*arguments)
+            method(*arguments)
         except TypeMismatch as mismatch:
             raise UnencodableRecord(self._name, mismatch.value, mismatch.message) from None
 
 
 def _rows(data_type: FormatType) -> RowTypeInfo:
-    kind = data_type.type_info()
-    if not isinstance(kind, RowTypeInfo):
-        message = f"files of columns hold rows, not {kind}"
+    row_type = data_type.type_info()
+    if not isinstance(row_type, RowTypeInfo):
+        message = f"columnar files need rows, not {row_type}"
         raise BadFormat(message)
-    return kind
+    return row_type
 
 
 class ParquetWriterFactory(RowDataBulkWriterFactory, MergingFactory):
-    """Rows as Parquet."""
+    """Writes Parquet files of rows."""
 
     def __init__(
         self, row_type: RowTypeInfo | FormatType, *, compression: str = "SNAPPY", block_size: int = 128 << 20
@@ -73,16 +73,16 @@ class ParquetWriterFactory(RowDataBulkWriterFactory, MergingFactory):
         self._compression, self._block_size = compression, block_size
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
-        return _Added(parquet.ParquetRows(stream, self._data_type, self._compression, self._block_size), "parquet")
+        """Create a writer."""
+        return _RowWriter(parquet.ParquetRows(stream, self._data_type, self._compression, self._block_size), "parquet")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As MergingFactory promises."""
+        """Merge files into one."""
         parquet.merge(streams, into)
 
 
 class OrcWriterFactory(RowDataBulkWriterFactory, MergingFactory):
-    """Rows as ORC."""
+    """Writes ORC files of rows."""
 
     def __init__(self, row_type: RowTypeInfo | FormatType, *, compression: str = "ZLIB") -> None:
         self._data_type = FormatType.of(row_type)
@@ -90,21 +90,21 @@ class OrcWriterFactory(RowDataBulkWriterFactory, MergingFactory):
         self._compression = compression
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
-        return _Added(orc.OrcRows(stream, self._data_type, self._compression), "orc")
+        """Create a writer."""
+        return _RowWriter(orc.OrcRows(stream, self._data_type, self._compression), "orc")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As MergingFactory promises."""
+        """Merge files into one."""
         orc.merge(streams, into)
 
 
 class _AvroRecords:
-    """Collects nothing: records go to the file block by block."""
+    """Writes records to an Avro file, block by block."""
 
     def __init__(self, stream: BinaryIO, schema: Any, codec: str, convert: Any) -> None:
         marker = hashlib.md5(json.dumps(schema, sort_keys=True).encode(), usedforsecurity=False).digest()
         self._writer = avro.library().write.Writer(
-            stream, avro.parsed_schema(schema), codec, sync_interval=1 << 16, sync_marker=marker
+            stream, avro.parse_schema(schema), codec, sync_interval=1 << 16, sync_marker=marker
         )
         self._convert = convert
 
@@ -120,18 +120,18 @@ class _AvroRecords:
 
 
 class AvroWriterFactory(MergingFactory):
-    """Records as Avro: dicts as the schema has them, or rows of the type it was made for."""
+    """Writes Avro files of dicts of the schema, or of rows of `data_type`."""
 
     def __init__(self, schema: Any, data_type: FormatType | None = None, *, codec: str = "null") -> None:
         self._schema, self._data_type, self._codec = schema, data_type, codec
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
+        """Create a writer."""
         convert = _as_dict if self._data_type is None else avro_schemas.to_avro(self._data_type)
-        return _Added(_AvroRecords(stream, self._schema, self._codec, convert), "avro")
+        return _RowWriter(_AvroRecords(stream, self._schema, self._codec, convert), "avro")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As MergingFactory promises."""
+        """Merge files into one."""
         rows = _AvroRecords(into, self._schema, self._codec, lambda value: value)
         reader = avro.library().reader
         for stream in streams:
@@ -145,17 +145,17 @@ def _as_dict(value: Any) -> Any:
 
 
 class AvroParquetWriterFactory(MergingFactory):
-    """Dicts as an Avro schema has them, as Parquet."""
+    """Writes Parquet files of dicts of an Avro schema."""
 
     def __init__(self, schema: Any) -> None:
         self._schema = schema
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
-        return _Added(parquet.ParquetRows(stream, avro_schemas.format_type_of(self._schema)), "parquet")
+        """Create a writer."""
+        return _RowWriter(parquet.ParquetRows(stream, avro_schemas.format_type_of(self._schema)), "parquet")
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As MergingFactory promises."""
+        """Merge files into one."""
         parquet.merge(streams, into)
 
 
@@ -174,7 +174,7 @@ class _Lines:
 
 
 class LineWriterFactory(RowDataBulkWriterFactory, MergingFactory):
-    """Rows as lines of a format of messages, perhaps below a line of names."""
+    """Writes rows as lines of a message format, optionally after a header."""
 
     def __init__(
         self, row_type: RowTypeInfo, line_format: Format, *, end: bytes = b"\n", head: bytes | None = None
@@ -183,11 +183,11 @@ class LineWriterFactory(RowDataBulkWriterFactory, MergingFactory):
         self._format, self._end, self._head = line_format, end, head
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
-        return _Added(_Lines(stream, self._format, self._end, self._head), self._format.name)
+        """Create a writer."""
+        return _RowWriter(_Lines(stream, self._format, self._end, self._head), self._format.name)
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As MergingFactory promises: one line of names for all."""
+        """Merge files into one, with one header."""
         for index, stream in enumerate(streams):
             if index and self._head is not None:
                 stream.seek(len(self._head + self._end))

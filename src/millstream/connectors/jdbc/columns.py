@@ -23,14 +23,14 @@ _BLOCK = 1 << 20
 
 
 class _CopyOut(io.RawIOBase):
-    """What COPY sends, as a file. Taken from libpq directly: a row costs half as much."""
+    """The output of COPY as a file. It is read from libpq directly, which costs half as much per row."""
 
     def __init__(self, connection: Any, query: str) -> None:
         driver = psycopg()
         self._pg = connection.pgconn
         self._errors = driver.errors
         self._done = False
-        self._left = b""
+        self._buffer = b""
         started = self._pg.exec_(query.encode())
         if started.status != driver.pq.ExecStatus.COPY_OUT:
             raise self._errors.error_from_result(started)
@@ -39,19 +39,19 @@ class _CopyOut(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        pieces, have = [self._left], len(self._left)
-        take = self._pg.get_copy_data
-        while not self._done and (size < 0 or have < size):
-            length, data = take(0)
+        chunks, size_read = [self._buffer], len(self._buffer)
+        get_data = self._pg.get_copy_data
+        while not self._done and (size < 0 or size_read < size):
+            length, data = get_data(0)
             if length < 0:
                 self._finish()
                 break
-            pieces.append(bytes(data))
-            have += length
-        whole = b"".join(pieces)
-        cut = len(whole) if size < 0 else min(size, len(whole))
-        self._left = whole[cut:]
-        return whole[:cut]
+            chunks.append(bytes(data))
+            size_read += length
+        data_read = b"".join(chunks)
+        end = len(data_read) if size < 0 else min(size, len(data_read))
+        self._buffer = data_read[end:]
+        return data_read[:end]
 
     def _finish(self) -> None:
         self._done = True
@@ -61,8 +61,8 @@ class _CopyOut(io.RawIOBase):
 
     def empty(self) -> bool:
         """Whether the result is empty."""
-        self._left = self.read(1) + self._left
-        return not self._left
+        self._buffer = self.read(1) + self._buffer
+        return not self._buffer
 
     def close(self) -> None:
         """Discard the rest of the result."""
@@ -74,13 +74,13 @@ class _CopyOut(io.RawIOBase):
         super().close()
 
 
-def copied_out(
-    connection: Any, query: str, parameters: Sequence[Any], columns: Sequence[PgType], kind: RowTypeInfo
+def copy_out(
+    connection: Any, query: str, parameters: Sequence[Any], columns: Sequence[PgType], row_type: RowTypeInfo
 ) -> Iterator[pa.Array]:
-    """The result of a query, as arrays of the row type; the connection has the settings of `types.SESSION`."""
-    names = kind.get_field_names()
-    read = csv.ReadOptions(column_names=names, block_size=_BLOCK, use_threads=False)
-    convert = csv.ConvertOptions(
+    """Yield the result of a query as arrays of the row type; the connection needs the settings of `types.SESSION`."""
+    names = row_type.get_field_names()
+    read_options = csv.ReadOptions(column_names=names, block_size=_BLOCK, use_threads=False)
+    convert_options = csv.ConvertOptions(
         column_types={name: column.csv or pa.string() for name, column in zip(names, columns, strict=True)},
         null_values=[""],
         strings_can_be_null=True,
@@ -88,28 +88,28 @@ def copied_out(
         true_values=["t"],
         false_values=["f"],
     )
-    parse = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
-    copy = psycopg().ClientCursor(connection).mogrify(f"COPY ({query}) TO STDOUT (FORMAT csv)", parameters or None)
-    stream = _CopyOut(connection, copy)
+    parse_options = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False)
+    statement = psycopg().ClientCursor(connection).mogrify(f"COPY ({query}) TO STDOUT (FORMAT csv)", parameters or None)
+    stream = _CopyOut(connection, statement)
     try:
         if stream.empty():
             return
-        for batch in csv.open_csv(pa.PythonFile(stream, "r"), read, parse, convert):
+        for batch in csv.open_csv(pa.PythonFile(stream, "r"), read_options, parse_options, convert_options):
             if batch.num_rows:
-                yield _rows(batch, columns, kind)
+                yield _rows(batch, columns, row_type)
     except pa.ArrowInvalid as problem:
         raise UnreadableValue(str(problem), "CSV") from problem
     finally:
         stream.close()
 
 
-def _rows(batch: pa.RecordBatch, columns: Sequence[PgType], kind: RowTypeInfo) -> pa.Array:
+def _rows(batch: pa.RecordBatch, columns: Sequence[PgType], row_type: RowTypeInfo) -> pa.Array:
     arrays = [
         _column(array, column, field)
-        for array, column, field in zip(batch.columns, columns, kind.get_field_types(), strict=True)
+        for array, column, field in zip(batch.columns, columns, row_type.get_field_types(), strict=True)
     ]
-    kinds = pa.nulls(batch.num_rows, pa.int8())
-    return pa.StructArray.from_arrays([*arrays, kinds], fields=list(kind.arrow_type))
+    row_kinds = pa.nulls(batch.num_rows, pa.int8())
+    return pa.StructArray.from_arrays([*arrays, row_kinds], fields=list(row_type.arrow_type))
 
 
 def _column(array: pa.Array, column: PgType, field: Any) -> pa.Array:
@@ -120,9 +120,9 @@ def _column(array: pa.Array, column: PgType, field: Any) -> pa.Array:
     return array
 
 
-def _instants(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _instants(array: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     missing = array.is_null()
     micros = np.asarray(array.cast(pa.int64()).fill_null(0))
-    seconds, rest = np.divmod(micros, 1_000_000)
-    nanos = (rest * 1000).astype(np.int32)
-    return pa.StructArray.from_arrays([pa.array(seconds), pa.array(nanos)], fields=list(kind), mask=missing)
+    seconds, micros_of_second = np.divmod(micros, 1_000_000)
+    nanos = (micros_of_second * 1000).astype(np.int32)
+    return pa.StructArray.from_arrays([pa.array(seconds), pa.array(nanos)], fields=list(arrow_type), mask=missing)

@@ -1,6 +1,6 @@
 """Commit records: which output of a job is committed, as rows of a table in the database.
 
-Promises: the database alone tells whether the output of an attempt is visible, for as long as a checkpoint that names
+Promises: the database alone decides whether the output of an attempt is visible, as long as a checkpoint that names
 it may be restored. A commit record is written in the same transaction as the rows.
 Does not know: rows, checkpoints."""
 
@@ -20,18 +20,18 @@ _log = logging.getLogger("millstream.jdbc")
 
 TABLE = "millstream_commits"
 PREFIX = "millstream"
-_KEPT = 1000  # epochs whose records are kept one by one; of older ones only the last epoch is kept
-LOCK = 0x6D73  # of the advisory lock around creating tables: two at once would meet in the catalog
+_EPOCHS_KEPT = 1000  # epochs whose records are kept one by one; of older ones only the last epoch is kept
+LOCK = 0x6D73  # key of the advisory lock for creating tables: concurrent ones would conflict in the catalog
 
 
 class OutputLost(ExternalError):
-    """Staged output is gone, and there is no record of its commit."""
+    """Staged output is missing, and there is no record of its commit."""
 
-    hint = "was it rolled back or deleted by hand? start from an older checkpoint to write it again"
+    hint = "was it rolled back or deleted manually? start from an older checkpoint to write it again"
 
-    def __init__(self, gid: str, found: str) -> None:
+    def __init__(self, gid: str, state: str) -> None:
         self.gid = gid
-        super().__init__(f"the output {gid} is not committed and cannot be: {found}")
+        super().__init__(f"the output {gid} is not committed and cannot be: {state}")
 
 
 class CommittedOutputGone(ExternalError):
@@ -51,8 +51,8 @@ class CommittedByAnother(OutputRefused):
     """The database has output of the same epochs, and it is not the output that was to be committed."""
 
     hint = (
-        "the job went back behind output that it had committed; to write it again, start a new job from the checkpoint "
-        "(execution.state-recovery.path)"
+        "the job was restored to a checkpoint before output that it had committed; to write it again, start a new job "
+        "from the checkpoint (execution.state-recovery.path)"
     )
 
     def __init__(self, gid: str, committed: str) -> None:
@@ -115,55 +115,60 @@ def add(connection: Any, gid: Gid) -> None:
     connection.execute(f"INSERT INTO {TABLE} (owner, gid, epoch) VALUES (%s, %s, %s)", (gid.owner, str(gid), gid.epoch))
 
 
-def committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
-    """Return those that are committed."""
+def find_committed(connection: Any, gids: Sequence[Gid]) -> set[Gid]:
+    """Return those of the names that are committed."""
     owners = sorted({gid.owner for gid in gids})
-    found = connection.execute(
+    records = connection.execute(
         f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s) AND (gid = '' OR gid = ANY(%s))",
         (owners, [str(gid) for gid in gids]),
     ).fetchall()
-    recorded = {gid for _, gid, _ in found}
-    pruned = {owner: epoch for owner, gid, epoch in found if not gid}
+    recorded = {gid for _, gid, _ in records}
+    pruned = {owner: epoch for owner, gid, epoch in records if not gid}
     return {gid for gid in gids if str(gid) in recorded or gid.epoch <= pruned.get(gid.owner, -1)}
 
 
 def check_still_committed(connection: Any, gids: Sequence[Gid]) -> None:
     """Raise `CommittedOutputGone` unless all of these, which were committed, still are."""
     if gids:
-        gone = sorted({str(gid) for gid in gids} - {str(gid) for gid in committed(connection, gids)})
-        if gone:
-            raise CommittedOutputGone(gone[0], len(gone))
+        missing = sorted({str(gid) for gid in gids} - {str(gid) for gid in find_committed(connection, gids)})
+        if missing:
+            raise CommittedOutputGone(missing[0], len(missing))
 
 
-def check_attempts(connection: Any, gids: Sequence[Gid], done: set[Gid]) -> None:
-    """Raise `CommittedByAnother` if other attempts have committed epochs of output that is not `done`; log the rest.
+def check_attempts(connection: Any, gids: Sequence[Gid], committed: set[Gid]) -> None:
+    """Raise `CommittedByAnother` if other attempts have committed epochs of output that is not in `committed`.
 
     `gids` is all output of a checkpoint, and so of each of its epochs."""
-    named, epochs = {str(gid) for gid in gids}, {(gid.owner, gid.epoch): gid for gid in gids if gid not in done}
-    if done:
-        _log.warning("%d of %d transactions were committed before, and are not committed again", len(done), len(gids))
+    known_names, epochs = (
+        {str(gid) for gid in gids},
+        {(gid.owner, gid.epoch): gid for gid in gids if gid not in committed},
+    )
+    if committed:
+        _log.warning(
+            "%d of %d transactions were committed before, and are not committed again", len(committed), len(gids)
+        )
     if not epochs:
         return
     owners = sorted({owner for owner, _ in epochs})
-    found = connection.execute(f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s)", (owners,)).fetchall()
-    for owner, proof, epoch in found:
-        if proof and proof not in named and (owner, epoch) in epochs:
+    records = connection.execute(f"SELECT owner, gid, epoch FROM {TABLE} WHERE owner = ANY(%s)", (owners,)).fetchall()
+    for owner, proof, epoch in records:
+        if proof and proof not in known_names and (owner, epoch) in epochs:
             raise CommittedByAnother(str(epochs[owner, epoch]), proof)
-        forgotten = [gid for (of, at), gid in epochs.items() if not proof and of == owner and at <= epoch]
-        if forgotten:
-            raise CommittedByAnother(str(forgotten[0]), f"output up to epoch {epoch}")
+        pruned = [gid for (of, at), gid in epochs.items() if not proof and of == owner and at <= epoch]
+        if pruned:
+            raise CommittedByAnother(str(pruned[0]), f"output up to epoch {epoch}")
 
 
 def prune(connection: Any, owner: str, epoch: int) -> None:
-    """Replace the records of old epochs by one that says up to which epoch all output is committed."""
-    if epoch <= _KEPT:
+    """Replace the records of old epochs by one with the epoch up to which all output is committed."""
+    if epoch <= _EPOCHS_KEPT:
         return
     with connection.transaction():
         connection.execute(
             f"INSERT INTO {TABLE} (owner, gid, epoch) VALUES (%s, '', %s) ON CONFLICT (owner, gid) "
             f"DO UPDATE SET epoch = greatest({TABLE}.epoch, EXCLUDED.epoch), committed_at = now()",
-            (owner, epoch - _KEPT),
+            (owner, epoch - _EPOCHS_KEPT),
         )
         connection.execute(
-            f"DELETE FROM {TABLE} WHERE owner = %s AND gid <> '' AND epoch <= %s", (owner, epoch - _KEPT)
+            f"DELETE FROM {TABLE} WHERE owner = %s AND gid <> '' AND epoch <= %s", (owner, epoch - _EPOCHS_KEPT)
         )

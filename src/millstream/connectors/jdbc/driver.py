@@ -19,10 +19,10 @@ from typing import Any
 from millstream.errors import ExternalError, UserError
 
 _idle: dict[tuple[int, str], list[Any]] = {}
-_KEPT = 4  # idle connections to one database in a process
-# What a URL may say otherwise: how long a server may be silent before the connection counts as broken, be it that
-# nothing is under way (keepalives) or that something was sent and not confirmed (tcp_user_timeout, in milliseconds).
-_SILENCE = {
+_MAX_IDLE = 4  # idle connections to one database in a process
+# Defaults that a URL may override: how long a server may be silent before the connection counts as broken, while it is
+# idle (keepalives) or when sent data is not acknowledged (tcp_user_timeout, in milliseconds).
+_TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives": 1,
     "keepalives_idle": 30,
@@ -46,19 +46,19 @@ class DatabaseFailure(ExternalError):
 
     hint = "is the server up, and reachable from the driver and all executors?"
 
-    def __init__(self, doing: str, problem: Exception) -> None:
-        self.doing, self.sqlstate = doing, getattr(problem, "sqlstate", None)
-        super().__init__(f"{doing}: {_first_line(problem)}")
+    def __init__(self, action: str, problem: Exception) -> None:
+        self.action, self.sqlstate = action, getattr(problem, "sqlstate", None)
+        super().__init__(f"{action}: {_first_line(problem)}")
 
 
 class DatabaseRefused(UserError):
     """The database rejected a statement or its data."""
 
-    def __init__(self, doing: str, problem: Exception) -> None:
-        self.doing, self.sqlstate = doing, getattr(problem, "sqlstate", None)
+    def __init__(self, action: str, problem: Exception) -> None:
+        self.action, self.sqlstate = action, getattr(problem, "sqlstate", None)
         diagnosis = getattr(problem, "diag", None)
         details = [text for name in ("message_detail", "message_hint") if (text := getattr(diagnosis, name, None))]
-        super().__init__(f"{doing}: {_first_line(problem)}", hint="; ".join(details) or None)
+        super().__init__(f"{action}: {_first_line(problem)}", hint="; ".join(details) or None)
 
 
 def psycopg() -> Any:
@@ -70,38 +70,38 @@ def psycopg() -> Any:
 
 
 @contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Raise errors of psycopg as millstream errors whose text begins with `doing`."""
+def translate_errors(action: str) -> Iterator[None]:
+    """Raise errors of psycopg as millstream errors whose text begins with `action`."""
     driver = psycopg()
     try:
         yield
     except (driver.OperationalError, driver.InterfaceError, driver.InternalError) as problem:
-        raise DatabaseFailure(doing, problem) from problem
+        raise DatabaseFailure(action, problem) from problem
     except driver.Error as problem:
-        raise DatabaseRefused(doing, problem) from problem
+        raise DatabaseRefused(action, problem) from problem
 
 
-def connected(conninfo: str) -> Any:
+def connect(conninfo: str) -> Any:
     """Open a connection in autocommit mode; transactions are begun explicitly."""
-    with translated("cannot connect to the database"):
-        settings = {**_SILENCE, **psycopg().conninfo.conninfo_to_dict(conninfo)}
+    with translate_errors("cannot connect to the database"):
+        settings = {**_TIMEOUTS, **psycopg().conninfo.conninfo_to_dict(conninfo)}
         return psycopg().connect(autocommit=True, fallback_application_name="millstream", **settings)
 
 
-def borrowed(conninfo: str, taken: Callable[[Any], None] = lambda _: None) -> Any:
-    """Return an idle connection of this process, or a new one. Broken idle connections are skipped; `taken` is called
-    with each connection before it is tested."""
-    kept = _idle.get((os.getpid(), conninfo), [])
-    while kept:
-        connection = kept.pop()
-        taken(connection)
-        if _alive(connection):
+def borrow_connection(conninfo: str, on_taken: Callable[[Any], None] = lambda _: None) -> Any:
+    """Return an idle connection of this process, or a new one. Broken idle connections are skipped; `on_taken` is
+    called with each connection before it is tested."""
+    idle = _idle.get((os.getpid(), conninfo), [])
+    while idle:
+        connection = idle.pop()
+        on_taken(connection)
+        if _is_alive(connection):
             return connection
         discard(connection)
-    return connected(conninfo)
+    return connect(conninfo)
 
 
-def _alive(connection: Any) -> bool:
+def _is_alive(connection: Any) -> bool:
     try:
         connection.execute("SELECT 1")
     except psycopg().Error:
@@ -109,14 +109,14 @@ def _alive(connection: Any) -> bool:
     return True
 
 
-def give_back(conninfo: str, connection: Any) -> None:
+def return_connection(conninfo: str, connection: Any) -> None:
     """Keep a connection for reuse; close it if it is broken or inside a transaction."""
-    kept = _idle.setdefault((os.getpid(), conninfo), [])
+    idle_connections = _idle.setdefault((os.getpid(), conninfo), [])
     idle = psycopg().pq.TransactionStatus.IDLE
-    if connection.closed or connection.info.transaction_status != idle or len(kept) >= _KEPT:
+    if connection.closed or connection.info.transaction_status != idle or len(idle_connections) >= _MAX_IDLE:
         discard(connection)
     else:
-        kept.append(connection)
+        idle_connections.append(connection)
 
 
 def discard(connection: Any) -> None:
@@ -127,9 +127,9 @@ def discard(connection: Any) -> None:
 
 def forget_idle() -> None:
     """Close all idle connections."""
-    for (process, _), kept in _idle.items():
-        if process == os.getpid():  # those of a parent process are its own
-            for connection in kept:
+    for (process, _), connections in _idle.items():
+        if process == os.getpid():  # connections of a parent process belong to it
+            for connection in connections:
                 discard(connection)
     _idle.clear()
 
@@ -150,35 +150,35 @@ class Session:
         self._unowned: Any = None
 
     def connection(self) -> Any:
-        """The open connection."""
+        """Return the connection; it is opened if it is not open."""
         if self._connection is None or self._connection.closed:
             self.drop()
-            self._connection = self._waited_for = borrowed(self._conninfo, self._wait_for)
-            # of an attempt that nobody ended, the writer is let go of as it is; in a cycle of garbage this comes before
-            # the connection's own finalizer, which would complain
+            self._connection = self._waited_for = borrow_connection(self._conninfo, self._wait_for)
+            # the writer of an attempt that was not ended is garbage-collected while open; in a reference cycle this
+            # runs before the connection's own finalizer, which would warn
             self._unowned = weakref.finalize(self, discard, self._connection)
-            self._unowned.atexit = False  # a forked process may not close what is its parent's
+            self._unowned.atexit = False  # a forked process must not close connections of its parent
             if self._setup is not None:
                 self._connection.execute(self._setup)
         return self._connection
 
-    def run(self, doing: str, work: Callable[[Any], Any]) -> Any:
+    def run(self, action: str, work: Callable[[Any], Any]) -> Any:
         """Call `work` with the connection; after a failure the next call opens a new one."""
-        with translated(doing):
+        with translate_errors(action):
             try:
                 return work(self.connection())
             except psycopg().OperationalError:
                 self.drop()
                 raise
 
-    def query(self, doing: str, statement: Any, parameters: Any = None) -> list[Any]:
+    def query(self, action: str, statement: Any, parameters: Any = None) -> list[Any]:
         """Return the rows of a statement, none if it has no result."""
 
         def fetch(connection: Any) -> list[Any]:
             cursor = connection.execute(statement, parameters)
             return list(cursor.fetchall()) if cursor.description is not None else []
 
-        rows: list[Any] = self.run(doing, fetch)
+        rows: list[Any] = self.run(action, fetch)
         return rows
 
     def _wait_for(self, connection: Any) -> None:
@@ -189,21 +189,24 @@ class Session:
         connection = self._waited_for
         if connection is None or connection.closed:
             return
-        # the same socket under another number: closing libpq's own would let another file have its number
-        with contextlib.suppress(OSError, psycopg().Error), socket.socket(fileno=os.dup(connection.fileno())) as same:
-            same.shutdown(socket.SHUT_RDWR)
+        # a duplicate of the descriptor: if libpq's own were closed, another file could get its number
+        with (
+            contextlib.suppress(OSError, psycopg().Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as duplicate,
+        ):
+            duplicate.shutdown(socket.SHUT_RDWR)
 
     def drop(self) -> None:
         """Close the connection; an open transaction is rolled back."""
-        if (connection := self._released()) is not None:
+        if (connection := self._release()) is not None:
             discard(connection)
 
     def close(self) -> None:
         """Return the connection to the pool of this process."""
-        if (connection := self._released()) is not None:
-            give_back(self._conninfo, connection)
+        if (connection := self._release()) is not None:
+            return_connection(self._conninfo, connection)
 
-    def _released(self) -> Any:
+    def _release(self) -> Any:
         connection, self._connection, self._waited_for = self._connection, None, None
         if connection is not None:
             self._unowned.detach()

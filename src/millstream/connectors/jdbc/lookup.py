@@ -1,7 +1,7 @@
 """Lookup of rows by key, to enrich a stream.
 
-Promises: rows as the table has them now, or had them no longer ago than the cache allows; a key without rows can be
-cached too. Safe to call from several threads.
+Promises: rows are current, or not older than the cache allows; a key without rows can be cached, too. Safe to call from
+several threads.
 Does not know: streams; a map function or Async I/O calls it.
 
 Results are not part of a checkpoint: after a recovery a record may be joined with a newer row."""
@@ -17,7 +17,7 @@ from millstream.connector.lookup_cache import CachePolicy, LookupCache
 from millstream.connectors.jdbc.at_least_once import retry
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
-from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table
+from millstream.connectors.jdbc.statements import quote_name, quote_names, quote_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
 from millstream.functions.async_io import AsyncFunction
 from millstream.functions.base import RuntimeContext
@@ -25,8 +25,8 @@ from millstream.types.row import Row
 
 
 class JdbcLookupFunction:
-    """Finds rows of a table by key. `open` it in the `open` of a function, then call `lookup`. Values have the types
-    that `JdbcSource` gives them.
+    """Looks up rows of a table by key. Call its `open` in the `open` of a function, then `lookup`. Values have the
+    types that `JdbcSource` uses.
 
     `columns` are the columns of the rows; all columns by default. The cache has Flink's options:
     `lookup.partial-cache.max-rows` (of keys, as in Flink), `.expire-after-write`, `.cache-missing-key`."""
@@ -47,10 +47,10 @@ class JdbcLookupFunction:
             message = f"a lookup in {table} needs at least one key field"
             raise InvalidJdbcOption(message)
         self._options = connection_options
-        wanted = quoted_list(columns) if columns else "*"
-        where = " AND ".join(f"{quoted(key)} = %s" for key in key_fields)
-        self._described = f"SELECT {wanted} FROM {quoted_table(table)} LIMIT 0"
-        self._where = f"FROM {quoted_table(table)} WHERE {where}"
+        column_list = quote_names(columns) if columns else "*"
+        condition = " AND ".join(f"{quote_name(key)} = %s" for key in key_fields)
+        self._described = f"SELECT {column_list} FROM {quote_table(table)} LIMIT 0"
+        self._where = f"FROM {quote_table(table)} WHERE {condition}"
         self._columns: tuple[list[str], list[PgType]] | None = None
         self._width = len(key_fields)
         self._policy = CachePolicy(max_keys=cache_max_rows, after_write=cache_ttl_ms or None, missing=cache_missing_key)
@@ -59,19 +59,19 @@ class JdbcLookupFunction:
         self._free: list[Session] = []
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
-        """Begin with an empty cache."""
+        """Create an empty cache."""
         self.cache = LookupCache(self._policy)
         self._free = []
 
     def lookup(self, *key: Any) -> list[Row]:
-        """The rows with this key."""
+        """Return the rows with this key."""
         if len(key) != self._width:
             message = f"the key {key!r} has {len(key)} parts, the lookup has {self._width} key fields"
             raise InvalidJdbcOption(message)
         cached = self.get_cached(key)
         if cached is not None:
             return cached
-        rows: list[Row] = retry(lambda: self._ask(key), self._retries + 1)
+        rows: list[Row] = retry(lambda: self._query(key), self._retries + 1)
         if self.cache is not None:
             self.cache.put(key, rows, self._now())
         return rows
@@ -84,8 +84,8 @@ class JdbcLookupFunction:
     def _now() -> int:
         return time.monotonic_ns() // 1_000_000
 
-    def _ask(self, key: tuple[Any, ...]) -> list[Row]:
-        # one session for each call under way: taking from a list is atomic
+    def _query(self, key: tuple[Any, ...]) -> list[Row]:
+        # one session for each concurrent call; list.pop is atomic
         session = self._free.pop() if self._free else Session(self._options.conninfo(), SESSION)
         try:
             rows: list[Row] = session.run("cannot look up", lambda connection: self._fetch(connection, key))
@@ -95,12 +95,15 @@ class JdbcLookupFunction:
 
     def _fetch(self, connection: Any, key: tuple[Any, ...]) -> list[Row]:
         if self._columns is None:
-            found = connection.execute(self._described).description
-            self._columns = [column.name for column in found], [pg_type(column.type_code) for column in found]
-        names, kinds = self._columns
-        texts = ", ".join(f"{quoted(name)}::text" for name in names)
+            description = connection.execute(self._described).description
+            self._columns = (
+                [column.name for column in description],
+                [pg_type(column.type_code) for column in description],
+            )
+        names, types = self._columns
+        texts = ", ".join(f"{quote_name(name)}::text" for name in names)
         records = connection.execute(f"SELECT {texts} {self._where}", key).fetchall()
-        return [Row._from(names, [k.value(t) for k, t in zip(kinds, record, strict=True)]) for record in records]
+        return [Row._from(names, [k.value(t) for k, t in zip(types, record, strict=True)]) for record in records]
 
     def close(self) -> None:
         """Close the connections."""
@@ -112,9 +115,9 @@ class JdbcLookupFunction:
 
 
 class JdbcAsyncLookupFunction(AsyncFunction[Any, Any]):
-    """Looks up the key of every record; for `AsyncDataStream`. `join` makes the results of a record and its rows.
+    """Looks up the key of every record, for `AsyncDataStream`. `join` returns the results of a record and its rows.
 
-    At most as many queries are under way as the capacity of the asynchronous operator allows."""
+    The capacity of the asynchronous operator limits the number of concurrent queries."""
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class JdbcAsyncLookupFunction(AsyncFunction[Any, Any]):
         self._lookup.open(runtime_context)
 
     async def async_invoke(self, value: Any) -> list[Any]:
-        """The record with the rows of its key."""
+        """Return the results of a record and the rows of its key."""
         key = self._key_selector(value)
         parts = key if isinstance(key, tuple) else (key,)
         rows = self._lookup.get_cached(parts)

@@ -1,6 +1,6 @@
 """Options of connection, execution and exactly-once output, under the names of Flink's JDBC connector.
 
-Promises: values; a URL of JDBC or of libpq becomes what psycopg takes, and one of another database is refused. A
+Promises: values; a URL of JDBC or libpq is converted for psycopg, and that of another database is refused. A
 password is never part of a text form.
 Does not know: connections."""
 
@@ -15,7 +15,7 @@ from millstream.errors import UserError
 _log = logging.getLogger("millstream.jdbc")
 
 _DRIVERS = (None, "", "org.postgresql.Driver")
-# what JDBC's driver calls it -> what libpq calls it
+# parameters of the JDBC driver, and their names in libpq
 _RENAMED = {
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
@@ -32,7 +32,7 @@ _RENAMED = {
 
 
 class InvalidJdbcOption(UserError, ValueError):
-    """An option of a JDBC connector that cannot work."""
+    """An invalid option of a JDBC connector."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ class JdbcConnectionOptions:
         """Return the connection string for libpq."""
         if self.driver_name not in _DRIVERS:
             message = f"the JDBC driver {self.driver_name} is not supported"
-            raise InvalidJdbcOption(message, hint="omit it: PostgreSQL is the only database, and needs no jar")
+            raise InvalidJdbcOption(
+                message, hint="omit it: PostgreSQL is the only supported database, and needs no jar"
+            )
         text = self.url.removeprefix("jdbc:")
         parts = urlsplit(text)
         if parts.scheme not in ("postgresql", "postgres"):
@@ -79,8 +81,8 @@ class JdbcConnectionOptions:
             raise InvalidJdbcOption(message, hint=hint)
         if text == self.url and self.user_name is None and self.password is None:
             return text
-        given = dict(parse_qsl(parts.query, keep_blank_values=True))
-        settings = _of_jdbc(given) if text != self.url else given
+        url_parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
+        settings = _to_libpq(url_parameters) if text != self.url else url_parameters
         user = self.user_name or settings.pop("user", None) or (unquote(parts.username) if parts.username else None)
         secret = (
             self.password or settings.pop("password", None) or (unquote(parts.password) if parts.password else None)
@@ -98,7 +100,7 @@ class JdbcConnectionOptions:
         return JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
 
     class JdbcConnectionOptionsBuilder:
-        """Makes JdbcConnectionOptions."""
+        """Builds JdbcConnectionOptions."""
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -175,7 +177,7 @@ class JdbcExecutionOptions:
         return JdbcExecutionOptions.Builder()
 
     class Builder:
-        """Makes JdbcExecutionOptions."""
+        """Builds JdbcExecutionOptions."""
 
         def __init__(self) -> None:
             self._options = JdbcExecutionOptions()
@@ -227,7 +229,7 @@ class JdbcExactlyOnceOptions:
         return JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder()
 
     class JDBCExactlyOnceOptionsBuilder:
-        """Makes JdbcExactlyOnceOptions."""
+        """Builds JdbcExactlyOnceOptions."""
 
         def __init__(self) -> None:
             self._options = JdbcExactlyOnceOptions()
@@ -262,13 +264,13 @@ class JdbcExactlyOnceOptions:
             return self._options
 
 
-def _of_jdbc(given: dict[str, str]) -> dict[str, str]:
+def _to_libpq(jdbc_parameters: dict[str, str]) -> dict[str, str]:
     settings: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in jdbc_parameters.items():
         if name == "tcpKeepAlive":
             settings["keepalives"] = "0" if value == "false" else "1"
         elif name == "socketTimeout":
-            settings["tcp_user_timeout"] = f"{value}000"  # seconds there, milliseconds here
+            settings["tcp_user_timeout"] = f"{value}000"  # seconds in JDBC, milliseconds in libpq
         elif name in _RENAMED:
             settings[_RENAMED[name]] = value
         elif name == "currentSchema":
@@ -276,7 +278,7 @@ def _of_jdbc(given: dict[str, str]) -> dict[str, str]:
         elif name == "ssl":
             settings.setdefault("sslmode", "require" if value in ("", "true") else "prefer")
         else:
-            _log.warning("%s of a JDBC URL has no meaning here and is ignored", name)
+            _log.warning("the parameter %s of a JDBC URL is not supported and has no effect", name)
     return settings
 
 

@@ -8,8 +8,9 @@ Does not know: what rows are.
 driver   2. COMMIT PREPARED gid                                  crash before: repeated; after: the record is visible
     driver   3. ROLLBACK PREPARED of dead attempts                 crash before: the next commit does it
 
-What a dead attempt prepared may hold rows that its next attempt needs. The first writer after a recovery rolls back
-what was prepared before that recovery; a transaction that was prepared since ends with the next commit."""
+A transaction that a dead attempt prepared may lock rows that its next attempt needs. The first writer after a recovery
+rolls back transactions that were prepared before that recovery; one that was prepared since ends with the next
+commit."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from millstream.connector.sink import Committer, SinkWriter, WriterContext
-from millstream.connector.staged import latest
+from millstream.connector.staged import newest_epochs
 from millstream.connectors.jdbc import commit_records
 from millstream.connectors.jdbc.at_least_once import retry
 from millstream.connectors.jdbc.commit_records import Gid, OutputLost
@@ -28,7 +29,7 @@ from millstream.errors import ExternalError, UserError
 
 _NO_SUCH_TRANSACTION = "42704"
 _LOCK_TIMEOUT = "55P03"
-_TOO_MANY = "53200"  # what PREPARE says when max_prepared_transactions are waiting
+_TOO_MANY = "53200"  # the error of PREPARE when max_prepared_transactions is reached
 
 
 class PreparedTransactionsDisabled(UserError):
@@ -46,20 +47,20 @@ class RowsLocked(ExternalError):
     """A row is locked by a prepared transaction of an earlier epoch."""
 
     hint = (
-        "two epochs of one checkpoint wrote the same row: give the sink a table with key fields, which stages rows "
-        "instead of holding them"
+        "two epochs of one checkpoint wrote the same row: use a table with key fields, for which the sink stages rows "
+        "instead of locking them"
     )
 
     def __init__(self, seconds: int) -> None:
-        super().__init__(f"a row is locked by another transaction for more than {seconds} s")
+        super().__init__(f"a row has been locked by another transaction for more than {seconds} s")
 
 
 class TooManyPrepared(ExternalError):
     """The limit of prepared transactions is reached."""
 
     hint = (
-        "every epoch of every subtask prepares one: raise max_prepared_transactions, take checkpoints more often, or "
-        "give the sink a table with key fields, which stages rows"
+        "every epoch of every subtask prepares one: increase max_prepared_transactions, take more checkpoints, or "
+        "use a table with key fields, for which the sink stages rows"
     )
 
     def __init__(self) -> None:
@@ -82,7 +83,7 @@ class PreparedWriter(SinkWriter):
         self._batch = execution.batch_size or 5000
         self._options = options
         self._context, self._gid = context, Gid.of(context)
-        self._begun = False
+        self._has_begun = False
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Send the records in the open transaction."""
@@ -96,30 +97,31 @@ class PreparedWriter(SinkWriter):
         self._run(send)
 
     def _begin(self, connection: Any) -> None:
-        if self._begun:
+        if self._has_begun:
             return
         commit_records.ensure_table(connection)
-        dead = [gid for gid in waiting(connection, self._gid.owner) if self._is_dead(gid)]
+        dead = [gid for gid in find_prepared(connection, self._gid.owner) if self._is_dead(gid)]
         roll_back_all(connection, dead)
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
-        self._begun = True
+        self._has_begun = True
 
     def _is_dead(self, gid: Gid) -> bool:
-        """An attempt of our own name is of a driver that died; one from before a recovery will not be committed."""
-        return gid == self._gid or (self._options.recovered_and_rollback and gid.outlived(self._context))
+        """Return whether a transaction will not be committed: one with our name is of a dead driver, others of before a
+        recovery."""
+        return gid == self._gid or (self._options.recovered_and_rollback and gid.is_obsolete(self._context))
 
     def prepare_commit(self) -> list[Any]:
         """Prepare the transaction."""
-        if not self._begun:
+        if not self._has_begun:
             return []
 
         def prepare(connection: Any) -> None:
             commit_records.add(connection, self._gid)
-            connection.execute(_named("PREPARE TRANSACTION {}", self._gid))
+            connection.execute(_with_gid("PREPARE TRANSACTION {}", self._gid))
 
         self._run(prepare)
-        self._begun = False
+        self._has_begun = False
         return [{"gid": str(self._gid)}]
 
     def _run(self, work: Any) -> None:
@@ -138,7 +140,7 @@ class PreparedWriter(SinkWriter):
 
     def close(self) -> None:
         """Return the connection to the pool of this process."""
-        if self._begun:
+        if self._has_begun:
             self._session.drop()
         self._session.close()
 
@@ -152,11 +154,11 @@ class PreparedCommitter(Committer):
         self._committed: list[Gid] = []  # by the last commit
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises."""
-        gids = [Gid.parse(each["gid"]) for each in committables]
-        doing = f"cannot commit the output of checkpoint {checkpoint}"
+        """Commit the prepared transactions."""
+        gids = [Gid.parse(committable["gid"]) for committable in committables]
+        action = f"cannot commit the output of checkpoint {checkpoint}"
         retry(
-            lambda: self._session.run(doing, lambda connection: self._commit(connection, gids)),
+            lambda: self._session.run(action, lambda connection: self._commit(connection, gids)),
             self._options.max_commit_attempts,
         )
         self._committed = gids or self._committed
@@ -164,26 +166,28 @@ class PreparedCommitter(Committer):
     def _commit(self, connection: Any, gids: Sequence[Gid]) -> None:
         commit_records.ensure_table(connection)
         commit_records.check_still_committed(connection, self._committed)
-        there = {gid for owner in latest(gids) for gid in waiting(connection, owner)}
-        done = commit_records.committed(connection, [gid for gid in gids if gid not in there])
-        commit_records.check_attempts(connection, gids, done)
+        prepared = {gid for owner in newest_epochs(gids) for gid in find_prepared(connection, owner)}
+        committed = commit_records.find_committed(connection, [gid for gid in gids if gid not in prepared])
+        commit_records.check_attempts(connection, gids, committed)
         for gid in gids:
-            if gid in there:
+            if gid in prepared:
                 commit_prepared(connection, gid)
-            elif gid not in done:
-                raise OutputLost(str(gid), "its transaction is no longer prepared and left no proof")
-        for owner, epoch in latest(gids).items():
-            roll_back_all(connection, [gid for gid in waiting(connection, owner) if gid.epoch <= epoch])
+            elif gid not in committed:
+                raise OutputLost(
+                    str(gid), "its transaction is no longer prepared, and there is no record of its commit"
+                )
+        for owner, epoch in newest_epochs(gids).items():
+            roll_back_all(connection, [gid for gid in find_prepared(connection, owner) if gid.epoch <= epoch])
             commit_records.prune(connection, owner, epoch)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Roll back what will never be committed."""
-        gids = [Gid.parse(each["gid"]) for each in committables]
+        gids = [Gid.parse(committable["gid"]) for committable in committables]
         self._session.run("cannot roll back", lambda connection: roll_back_all(connection, gids))
 
     def describe(self, committables: Sequence[Any]) -> str:
-        """As Committer promises."""
-        gids = super().describe([f"'{each['gid']}'" for each in committables])
+        """Name prepared transactions, and the statements that end them."""
+        gids = super().describe([f"'{committable['gid']}'" for committable in committables])
         return f"prepared transactions {gids}; COMMIT PREPARED or ROLLBACK PREPARED ends each of them"
 
     def interrupt(self) -> None:
@@ -195,31 +199,31 @@ class PreparedCommitter(Committer):
         self._session.close()
 
 
-def waiting(connection: Any, owner: str = commit_records.PREFIX) -> list[Gid]:
+def find_prepared(connection: Any, owner: str = commit_records.PREFIX) -> list[Gid]:
     """Return the transactions of an owner that are prepared in this database."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() AND starts_with(gid, %s) ORDER BY gid",
         (f"{owner}:",),
     ).fetchall()
-    return [Gid.parse(gid) for (gid,) in found]
+    return [Gid.parse(gid) for (gid,) in rows]
 
 
 def commit_prepared(connection: Any, gid: Gid) -> None:
-    """Commit a transaction; that another driver has done so is fine if there is a commit record."""
+    """Commit a transaction; another driver may have committed it, if there is a commit record."""
     try:
-        connection.execute(_named("COMMIT PREPARED {}", gid))
+        connection.execute(_with_gid("COMMIT PREPARED {}", gid))
     except psycopg().Error as problem:
         if problem.sqlstate != _NO_SUCH_TRANSACTION:
             raise
-        if not commit_records.committed(connection, [gid]):
-            raise OutputLost(str(gid), "its transaction was rolled back by someone else") from problem
+        if not commit_records.find_committed(connection, [gid]):
+            raise OutputLost(str(gid), "its transaction was rolled back by another connection") from problem
 
 
 def roll_back_all(connection: Any, gids: Iterable[Gid]) -> None:
     """Roll back transactions, ignoring those that do not exist any more."""
     for gid in gids:
         try:
-            connection.execute(_named("ROLLBACK PREPARED {}", gid))
+            connection.execute(_with_gid("ROLLBACK PREPARED {}", gid))
         except psycopg().Error as problem:
             if problem.sqlstate != _NO_SUCH_TRANSACTION:
                 raise
@@ -231,14 +235,14 @@ def check_enabled(connection: Any) -> None:
         raise PreparedTransactionsDisabled
 
 
-def leftovers(conninfo: str) -> list[Gid]:
+def list_prepared(conninfo: str) -> list[Gid]:
     """Return all prepared transactions of millstream jobs in a database, of running jobs and of others."""
     session = Session(conninfo)
     try:
-        found: list[Gid] = session.run("cannot list prepared transactions", waiting)
+        gids: list[Gid] = session.run("cannot list prepared transactions", find_prepared)
     finally:
         session.close()
-    return found
+    return gids
 
 
 def roll_back(conninfo: str, gids: Sequence[Gid]) -> None:
@@ -250,6 +254,6 @@ def roll_back(conninfo: str, gids: Sequence[Gid]) -> None:
         session.close()
 
 
-def _named(statement: str, gid: Gid) -> Any:
+def _with_gid(statement: str, gid: Gid) -> Any:
     sql = psycopg().sql
     return sql.SQL(statement).format(sql.Literal(str(gid)))

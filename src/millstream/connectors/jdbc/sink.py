@@ -1,7 +1,7 @@
 """A PostgreSQL database as a sink, under the names of Flink's JDBC connector.
 
-Promises: at least once, or exactly once: by prepared transactions, or by staging for tables with keys; what cannot work
-is refused before the job starts.
+Promises: at least once, or exactly once: by prepared transactions, or by staging for tables with keys; an invalid
+setting is refused before the job starts.
 Does not know: SQL of other databases."""
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from millstream.connectors.jdbc.options import (
 from millstream.connectors.jdbc.prepared import PreparedCommitter, PreparedWriter, check_enabled
 from millstream.connectors.jdbc.staged import StagedCommitter, StagedWriter, ensure_tables
 from millstream.connectors.jdbc.targets import StatementTarget, TableTarget, Target
+from millstream.functions import SinkFunction
 from millstream.types.factory import RowTypeInfo
 
 
 @dataclass(frozen=True)
-class JdbcSink(Sink):
-    """Writes records to a database. `exactly_once` None means at least once; `staged`: rows wait in a table."""
+class JdbcSink(Sink, SinkFunction):
+    """Writes records to a database. `exactly_once` None means at least once; `staged`: rows are staged in a table."""
 
     target: Target
     connection: JdbcConnectionOptions
@@ -139,26 +140,26 @@ class JdbcSink(Sink):
 
         def build_at_least_once(self, connection_options: JdbcConnectionOptions) -> JdbcSink:
             """Build a sink whose rows are visible at once."""
-            return JdbcSink(self._checked(), connection_options, self._execution)
+            return JdbcSink(self._require_target(), connection_options, self._execution)
 
         def build_exactly_once(
             self, connection_options: JdbcConnectionOptions, exactly_once_options: JdbcExactlyOnceOptions | None = None
         ) -> JdbcSink:
             """Build a sink whose rows are visible once, after their checkpoint."""
-            target = self._checked()
-            keyed = isinstance(target, TableTarget) and bool(target.keys)
-            staged = keyed if self._staged is None else self._staged
+            target = self._require_target()
+            has_keys = isinstance(target, TableTarget) and bool(target.keys)
+            staged = has_keys if self._staged is None else self._staged
             if staged and not isinstance(target, TableTarget):
                 message = "only rows for a table can be staged"
                 raise InvalidJdbcOption(message, hint="call with_table(...) instead of with_query_statement(...)")
-            if keyed and not staged:
+            if has_keys and not staged:
                 message = "a table with key fields cannot be written to by prepared transactions"
-                hint = "leave with_staging out, or write the upsert as a statement: INSERT ... ON CONFLICT ..."
+                hint = "omit with_staging, or write the upsert as a statement: INSERT ... ON CONFLICT ..."
                 raise InvalidJdbcOption(message, hint=hint)
             options = exactly_once_options or JdbcExactlyOnceOptions()
             return JdbcSink(target, connection_options, self._execution, options, staged)
 
-        def _checked(self) -> Target:
+        def _require_target(self) -> Target:
             if self._target is None:
                 message = "a JDBC sink needs a statement or a table"
                 raise InvalidJdbcOption(message, hint="call with_query_statement(...) or with_table(...)")

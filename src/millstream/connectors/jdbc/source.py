@@ -13,16 +13,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.connector.source import ReaderContext, Records, Source, SourceReader, SplitEnumerator, SplitRange
-from millstream.connectors.jdbc.columns import copied_out
-from millstream.connectors.jdbc.driver import Session, translated
+from millstream.connectors.jdbc.columns import copy_out
+from millstream.connectors.jdbc.driver import Session, translate_errors
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.splits import Layout, ScanEnumerator
-from millstream.connectors.jdbc.statements import quoted, quoted_list, quoted_table, statement
+from millstream.connectors.jdbc.statements import quote_name, quote_names, quote_table, statement
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
 from millstream.types.factory import RowTypeInfo, TypeInformation
 
-_WHOLE_NUMBERS = ("smallint", "integer", "bigint", "oid", "numeric")
-_ROWS_IN_A_BLOCK = 60  # of a table that was never analysed
+_INTEGER_TYPES = ("smallint", "integer", "bigint", "oid", "numeric")
+_ROWS_IN_A_BLOCK = 60  # estimate for a table that was never analysed
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Scan:
 
     def query(self) -> str:
         """Return the query of the whole result."""
-        chosen = quoted_list(self.columns) if self.columns else "*"
+        column_list = quote_names(self.columns) if self.columns else "*"
         if self.table is not None:
-            return f"SELECT {chosen} FROM {quoted_table(self.table)}"
-        return f"SELECT {chosen} FROM ({statement(self.sql or '').sql}) AS scanned"
+            return f"SELECT {column_list} FROM {quote_table(self.table)}"
+        return f"SELECT {column_list} FROM ({statement(self.sql or '').sql}) AS scanned"
 
     def part(self, layout: Layout, split: int, start: int, end: int) -> tuple[str, Sequence[Any]]:
         """Return the query of one range, with its parameters."""
@@ -52,21 +52,21 @@ class Scan:
         if layout.unit == "block":
             return f"{self.query()} WHERE ctid >= '({start},0)'::tid AND ctid < '({end},0)'::tid", ()
         if layout.unit == "column":
-            column = quoted(self.partition_column or "")
-            within = f"{column} >= {int(start)} AND {column} < {int(end)}"
+            column = quote_name(self.partition_column or "")
+            condition = f"{column} >= {int(start)} AND {column} < {int(end)}"
             if layout.nulls and start == layout.lower:
-                within = f"({within} OR {column} IS NULL)"
-            return f"{self.query()} WHERE {within}", ()
+                condition = f"({condition} OR {column} IS NULL)"
+            return f"{self.query()} WHERE {condition}", ()
         return self.query(), ()
 
 
 @dataclass(frozen=True)
 class JdbcSource(Source):
-    """Reads a table or query. `kinds` are the numbers of the columns' types in the database."""
+    """Reads a table or query. `type_oids` are the OIDs of the columns' types in the database."""
 
     connection: JdbcConnectionOptions
     scan: Scan
-    kinds: tuple[int, ...]
+    type_oids: tuple[int, ...]
     row_type: RowTypeInfo
 
     @staticmethod
@@ -91,29 +91,29 @@ class JdbcSource(Source):
                 return self._by_column(session, scan.partitions or parallelism)
             if scan.table is not None:
                 blocks, rows = session.query(
-                    "cannot look at the table",
+                    "cannot read the size of the table",
                     "SELECT CASE WHEN relkind IN ('r', 'm') THEN pg_relation_size(oid) "
                     "/ current_setting('block_size')::int END, reltuples FROM pg_class WHERE oid = %s::regclass",
-                    (quoted_table(scan.table),),
+                    (quote_table(scan.table),),
                 )[0]
                 if blocks is not None:
-                    guess = int(rows) if rows > 0 else int(blocks) * _ROWS_IN_A_BLOCK
-                    return Layout("block", 0, int(blocks), scan.partitions or parallelism, guess)
+                    row_estimate = int(rows) if rows > 0 else int(blocks) * _ROWS_IN_A_BLOCK
+                    return Layout("block", 0, int(blocks), scan.partitions or parallelism, row_estimate)
             return Layout("whole", 0, 1, 1, 0)
         finally:
             session.close()
 
     def _by_column(self, session: Session, partitions: int) -> Layout:
         scan = self.scan
-        column = quoted(scan.partition_column or "")
+        column = quote_name(scan.partition_column or "")
         lower, upper, rows = session.query(
-            "cannot look at the partition column",
+            "cannot read the partition column",
             f"SELECT min({column}), max({column}), count(*) FROM ({scan.query()}) AS whole",
         )[0]
         bounded = scan.lower is not None or scan.upper is not None
         first = scan.lower if scan.lower is not None else int(lower or 0)
         last = scan.upper if scan.upper is not None else int(upper if upper is not None else -1)
-        # no value at all, but rows: they are all null
+        # there are rows, but no values: all are null
         last = max(last, first) if rows and not bounded else last
         return Layout("column", first, max(last + 1, first), partitions, int(rows), nulls=not bounded)
 
@@ -122,7 +122,7 @@ class JdbcSource(Source):
         return _ScanReader(self, context.block_records)
 
     class JdbcSourceBuilder:
-        """Builds a JdbcSource; `build` asks the database for the columns."""
+        """Builds a JdbcSource; `build` reads the columns from the database."""
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -172,7 +172,7 @@ class JdbcSource(Source):
 
         def set_jdbc_parameter_values_provider(self, values: Sequence[Sequence[Any]]) -> JdbcSource.JdbcSourceBuilder:
             """Run the query once for each of these tuples of parameters."""
-            self._scan = replace(self._scan, parameters=tuple(tuple(each) for each in values))
+            self._scan = replace(self._scan, parameters=tuple(tuple(parameters) for parameters in values))
             return self
 
         def build(self) -> JdbcSource:
@@ -185,11 +185,11 @@ class JdbcSource(Source):
                 message = "a JDBC source needs a table or a query"
                 raise InvalidJdbcOption(message, hint="call set_table(...) or set_sql(...)")
             options = self._options or JdbcConnectionOptions(self._url or "", None, self._user, self._password)
-            names, kinds = _columns(options, scan)
+            names, type_oids = _columns(options, scan)
             if scan.partition_column is not None:
-                _check_partition(scan, names, kinds)
-            row_type = RowTypeInfo([pg_type(kind).type_info for kind in kinds], list(names))
-            return JdbcSource(options, scan, tuple(kinds), row_type)
+                _check_partition(scan, names, type_oids)
+            row_type = RowTypeInfo([pg_type(oid).type_info for oid in type_oids], list(names))
+            return JdbcSource(options, scan, tuple(type_oids), row_type)
 
 
 def _columns(options: JdbcConnectionOptions, scan: Scan) -> tuple[list[str], list[int]]:
@@ -201,17 +201,17 @@ def _columns(options: JdbcConnectionOptions, scan: Scan) -> tuple[list[str], lis
         return [(column.name, column.type_code) for column in cursor.description]
 
     try:
-        found = session.run("the source cannot read from the database", describe)
+        columns = session.run("the source cannot read from the database", describe)
     finally:
         session.close()
-    return [name for name, _ in found], [kind for _, kind in found]
+    return [name for name, _ in columns], [oid for _, oid in columns]
 
 
-def _check_partition(scan: Scan, names: Sequence[str], kinds: Sequence[int]) -> None:
-    kind = dict(zip(names, kinds, strict=True)).get(scan.partition_column or "")
-    if kind is None or pg_type(kind).name not in _WHOLE_NUMBERS:
-        found = "is not in the result" if kind is None else f"is {pg_type(kind).name}"
-        message = f"the partition column {scan.partition_column} {found}, it must hold whole numbers"
+def _check_partition(scan: Scan, names: Sequence[str], type_oids: Sequence[int]) -> None:
+    oid = dict(zip(names, type_oids, strict=True)).get(scan.partition_column or "")
+    if oid is None or pg_type(oid).name not in _INTEGER_TYPES:
+        problem = "is not in the result" if oid is None else f"has the type {pg_type(oid).name}"
+        message = f"the partition column {scan.partition_column} {problem}, it must be an integer column"
         raise InvalidJdbcOption(message, hint=f"the result has {', '.join(names)}")
     if scan.partitions is not None and scan.partitions < 1:
         message = f"{scan.partitions} partitions, there must be at least one"
@@ -228,9 +228,9 @@ class _ScanReader(SourceReader):
         source = self._source
         end, layout = part.end[0], Layout.from_json(part.end[1])
         query, parameters = source.scan.part(layout, int(part.split), part.start, end)
-        columns: list[PgType] = [pg_type(kind) for kind in source.kinds]
-        with translated("cannot read from the database"):
-            for array in copied_out(self._session.connection(), query, parameters, columns, source.row_type):
+        columns: list[PgType] = [pg_type(oid) for oid in source.type_oids]
+        with translate_errors("cannot read from the database"):
+            for array in copy_out(self._session.connection(), query, parameters, columns, source.row_type):
                 for first in range(0, len(array), self._block):
                     yield Records(array.slice(first, self._block))
 

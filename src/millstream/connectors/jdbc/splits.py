@@ -16,7 +16,8 @@ from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Units from `lower` to before `upper`, over `partitions` splits. `nulls`: rows without a unit come first."""
+    """Units from `lower` to before `upper`, over `partitions` splits. `nulls`: the first range includes rows without a
+    unit."""
 
     unit: str
     lower: int
@@ -38,76 +39,76 @@ class Layout:
         return max(records * (self.upper - self.lower) // self.rows, 1)
 
     def to_json(self) -> dict[str, Any]:
-        """The layout as a JSON value."""
+        """Return the layout as a JSON value."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Layout:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         return cls(**data)
 
 
 class ScanEnumerator(SplitEnumerator):
     """Plans ranges of units."""
 
-    def __init__(self, look: Callable[[], Layout], state: Any = None) -> None:
-        """`look` asks the database for the layout; it is called at the first plan, unless the layout is restored."""
-        self._look = look
+    def __init__(self, create_layout: Callable[[], Layout], state: Any = None) -> None:
+        """`create_layout` reads the layout from the database, at the first plan, unless the layout is restored."""
+        self._create_layout = create_layout
         self._layout: Layout | None = None
-        self._at: dict[str, int] = {}
+        self._offsets: dict[str, int] = {}
         if state is not None:
-            self._adopt(Layout.from_json(state["layout"]))
-            self._at.update(state["at"])
+            self._set_layout(Layout.from_json(state["layout"]))
+            self._offsets.update(state["at"])
 
-    def _adopt(self, layout: Layout) -> None:
+    def _set_layout(self, layout: Layout) -> None:
         self._layout = layout
-        self._at = {str(number): start for number, (start, _) in enumerate(layout.bounds())}
+        self._offsets = {str(number): start for number, (start, _) in enumerate(layout.bounds())}
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan a range of each split, with its share of the budget."""
-        layout = self._known()
+        layout = self._get_layout()
         share = max(budget.records // max(len(self.splits()), 1), 1)
         step = layout.units_for(share)
         planned: list[SplitRange] = []
         for split in self.splits():
             if split in budget.held:
                 continue
-            start, last = self._at[split], layout.bounds()[int(split)][1]
+            start, last = self._offsets[split], layout.bounds()[int(split)][1]
             end = min(start + step, last)
-            self._at[split] = end
+            self._offsets[split] = end
             planned.append(SplitRange(split, start, [end, layout.to_json()], share))
         return planned
 
-    def _known(self) -> Layout:
+    def _get_layout(self) -> Layout:
         if self._layout is None:
-            self._adopt(self._look())
+            self._set_layout(self._create_layout())
         assert self._layout is not None
         return self._layout
 
     def snapshot(self) -> Any:
         """Return the layout and the offset of each split; None before the first plan."""
-        return None if self._layout is None else {"layout": self._layout.to_json(), "at": dict(self._at)}
+        return None if self._layout is None else {"layout": self._layout.to_json(), "at": dict(self._offsets)}
 
     def splits(self) -> list[str]:
         """Return the unfinished splits."""
-        bounds = self._known().bounds()
-        return [split for split, at in self._at.items() if at < bounds[int(split)][1]]
+        bounds = self._get_layout().bounds()
+        return [split for split, offset in self._offsets.items() if offset < bounds[int(split)][1]]
 
     def finished(self) -> bool:
         """Whether all splits are read."""
         return not self.splits()
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after a range, in its layout."""
-        end, layout = done.end
+        end, layout = split_range.end
         if self._layout is None:
-            self._adopt(Layout.from_json(layout))
-        self._at[done.split] = end
+            self._set_layout(Layout.from_json(layout))
+        self._offsets[split_range.split] = end
 
     def lag(self) -> int | None:
         """Return the number of rows left, by the estimate of the database."""
         layout = self._layout
         if layout is None or not layout.rows:
             return None
-        left = sum(end - self._at[str(number)] for number, (_, end) in enumerate(layout.bounds()))
-        return layout.rows * left // max(layout.upper - layout.lower, 1)
+        units_left = sum(end - self._offsets[str(number)] for number, (_, end) in enumerate(layout.bounds()))
+        return layout.rows * units_left // max(layout.upper - layout.lower, 1)

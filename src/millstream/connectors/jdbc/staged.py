@@ -1,10 +1,10 @@
-"""Exactly-once output by staging: rows are kept in a table beside the target until their checkpoint.
+"""Exactly-once output by staging: rows are stored in a staging table next to the target until their checkpoint.
 
 Promises: the output of a checkpoint becomes visible in one transaction, over all its epochs and subtasks; no row of the
 target is locked while output is staged. A commit that is repeated changes nothing.
 Does not know: prepared transactions, which the server need not support.
 
-    task     1. COPY into the staged table, in one transaction        crash before its end: nothing is there
+    task     1. COPY into the staged table, in one transaction        crash before its end: no rows are staged
     driver   2. merge, commit records, delete the staged rows: one transaction"""
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from millstream.connector.sink import Committer, SinkWriter, WriterContext
-from millstream.connector.staged import latest
+from millstream.connector.staged import newest_epochs
 from millstream.connectors.jdbc import commit_records
 from millstream.connectors.jdbc.at_least_once import retry
 from millstream.connectors.jdbc.commit_records import Gid, OutputLost
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
-from millstream.connectors.jdbc.statements import merge, quoted, table_name
+from millstream.connectors.jdbc.statements import merge_statements, quote_name, table_name
 from millstream.connectors.jdbc.targets import TableTarget
 
 
 def staged_table(target: TableTarget) -> str:
     """Return the name of the staging table of a target."""
     schema, name = table_name(target.table)
-    staged = quoted(f"millstream_staged_{name}"[:63])
-    return f"{quoted(schema)}.{staged}" if schema else staged
+    staged = quote_name(f"millstream_staged_{name}"[:63])
+    return f"{quote_name(schema)}.{staged}" if schema else staged
 
 
 def ensure_tables(connection: Any, target: TableTarget) -> None:
@@ -59,7 +59,7 @@ class StagedWriter(SinkWriter):
         if not self._rows:
             ensure_tables(connection, self._target)
             connection.execute("BEGIN")
-            # a row of our own name is of a driver that died
+            # rows with our own name are of a driver that died
             connection.execute(f"DELETE FROM {table} WHERE ms_gid = %s", (str(gid),))
         with connection.cursor() as cursor:
             self._target.copy_staged(cursor, table, records, (gid.epoch, gid.subtask), (str(gid),), self._rows)
@@ -93,55 +93,57 @@ class StagedCommitter(Committer):
         self._committed: list[Gid] = []  # by the last commit
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """As Committer promises."""
-        named = {Gid.parse(each["gid"]): int(each["rows"]) for each in committables}
-        doing = f"cannot commit the output of checkpoint {checkpoint}"
+        """Merge the staged rows into the target, in one transaction."""
+        row_counts = {Gid.parse(committable["gid"]): int(committable["rows"]) for committable in committables}
+        action = f"cannot commit the output of checkpoint {checkpoint}"
         retry(
-            lambda: self._session.run(doing, lambda connection: self._commit(connection, named)),
+            lambda: self._session.run(action, lambda connection: self._commit(connection, row_counts)),
             self._options.max_commit_attempts,
         )
-        self._committed = list(named) or self._committed
+        self._committed = list(row_counts) or self._committed
 
-    def _commit(self, connection: Any, named: dict[Gid, int]) -> None:
+    def _commit(self, connection: Any, row_counts: dict[Gid, int]) -> None:
         ensure_tables(connection, self._target)
         commit_records.check_still_committed(connection, self._committed)
         table = staged_table(self._target)
         with connection.transaction():
-            # one committer at a time, should there be two drivers
+            # if there are two drivers, only one commits at a time
             connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
             connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (commit_records.LOCK, table))
-            open_ones = self._not_yet_committed(connection, table, named)
-            names = [str(gid) for gid in open_ones]
+            uncommitted = self._not_yet_committed(connection, table, row_counts)
+            names = [str(gid) for gid in uncommitted]
             if names:
-                for sql in merge(
-                    self._target.quoted, table, self._target.columns, self._target.keys, "ms_gid = ANY(%s)"
+                for sql in merge_statements(
+                    self._target.quoted_name, table, self._target.columns, self._target.keys, "ms_gid = ANY(%s)"
                 ):
                     connection.execute(sql, (names,))
-                for gid in open_ones:
+                for gid in uncommitted:
                     commit_records.add(connection, gid)
-            for owner, epoch in latest(named).items():
-                swept = f"DELETE FROM {table} WHERE starts_with(ms_gid, %s) AND ms_epoch <= %s"
-                connection.execute(swept, (f"{owner}:", epoch))
-        for owner, epoch in latest(named).items():
+            for owner, epoch in newest_epochs(row_counts).items():
+                delete_statement = f"DELETE FROM {table} WHERE starts_with(ms_gid, %s) AND ms_epoch <= %s"
+                connection.execute(delete_statement, (f"{owner}:", epoch))
+        for owner, epoch in newest_epochs(row_counts).items():
             commit_records.prune(connection, owner, epoch)
 
-    def _not_yet_committed(self, connection: Any, table: str, named: dict[Gid, int]) -> list[Gid]:
-        counted = f"SELECT ms_gid, count(*) FROM {table} WHERE ms_gid = ANY(%s) GROUP BY ms_gid"
-        there = dict(connection.execute(counted, ([str(gid) for gid in named],)).fetchall())
-        done = commit_records.committed(connection, [gid for gid in named if str(gid) not in there])
-        left: list[Gid] = []
-        for gid, rows in named.items():
-            found = there.get(str(gid), 0)
-            if found == rows:
-                left.append(gid)
-            elif gid not in done:
-                raise OutputLost(str(gid), f"{found} of its {rows} rows are staged")
-        commit_records.check_attempts(connection, list(named), done)
-        return left
+    def _not_yet_committed(self, connection: Any, table: str, row_counts: dict[Gid, int]) -> list[Gid]:
+        count_statement = f"SELECT ms_gid, count(*) FROM {table} WHERE ms_gid = ANY(%s) GROUP BY ms_gid"
+        staged_counts = dict(connection.execute(count_statement, ([str(gid) for gid in row_counts],)).fetchall())
+        committed = commit_records.find_committed(
+            connection, [gid for gid in row_counts if str(gid) not in staged_counts]
+        )
+        uncommitted: list[Gid] = []
+        for gid, rows in row_counts.items():
+            staged_rows = staged_counts.get(str(gid), 0)
+            if staged_rows == rows:
+                uncommitted.append(gid)
+            elif gid not in committed:
+                raise OutputLost(str(gid), f"{staged_rows} of its {rows} rows are staged")
+        commit_records.check_attempts(connection, list(row_counts), committed)
+        return uncommitted
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove rows that will never be committed."""
-        names = [str(Gid.parse(each["gid"])) for each in committables]
+        names = [str(Gid.parse(committable["gid"])) for committable in committables]
         sql = f"DELETE FROM {staged_table(self._target)} WHERE ms_gid = ANY(%s)"
         self._session.query("cannot remove staged rows", sql, (names,))
 

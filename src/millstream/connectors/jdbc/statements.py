@@ -19,7 +19,7 @@ _TOKEN = re.compile(
   | --[^\n]*                          # a comment to the end of the line
   | /\*.*?\*/                         # a comment
   | \?                                # a placeholder
-  | %                                 # what psycopg would take for one
+  | %                                 # a placeholder of psycopg
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -33,18 +33,18 @@ _APPEND = re.compile(
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement for many rows. `copied` is the COPY that does the same, for a plain INSERT."""
+    """A statement for many rows. `copy` is an equivalent COPY, for a plain INSERT."""
 
     sql: str
     placeholders: int
-    copied: str | None = None
+    copy: str | None = None
 
 
 def statement(sql: str) -> Statement:
     """Parse a statement with JDBC's placeholders into one for psycopg."""
     count = 0
 
-    def replaced(token: re.Match[str]) -> str:
+    def replace_token(token: re.Match[str]) -> str:
         nonlocal count
         text = token.group()
         if text == "?":
@@ -52,19 +52,19 @@ def statement(sql: str) -> Statement:
             return "%s"
         return text.replace("%", "%%")
 
-    translated = _TOKEN.sub(replaced, sql)
-    plain = _APPEND.fullmatch(sql)
-    copied = None
-    if plain is not None and len(_names(plain["columns"])) == count:
-        copied = f"COPY {plain['table']} ({plain['columns']}) FROM STDIN"
-    return Statement(translated, count, copied)
+    psycopg_sql = _TOKEN.sub(replace_token, sql)
+    plain_insert = _APPEND.fullmatch(sql)
+    copy = None
+    if plain_insert is not None and len(_names(plain_insert["columns"])) == count:
+        copy = f"COPY {plain_insert['table']} ({plain_insert['columns']}) FROM STDIN"
+    return Statement(psycopg_sql, count, copy)
 
 
 def _names(columns: str) -> list[str]:
     return re.findall(_NAME, columns)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as a quoted SQL identifier."""
     if not name or "\0" in name:
         message = f"{name!r} is not the name of a column or table"
@@ -72,13 +72,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def quoted_list(names: Sequence[str], prefix: str = "") -> str:
+def quote_names(names: Sequence[str], prefix: str = "") -> str:
     """Return quoted names, separated by commas."""
-    return ", ".join(prefix + quoted(name) for name in names)
+    return ", ".join(prefix + quote_name(name) for name in names)
 
 
 def table_name(table: str) -> tuple[str | None, str]:
-    """Schema, if any, and name of a table written as `table` or `schema.table`, with quotes or without."""
+    """Return schema (or None) and name of a table written as `table` or `schema.table`, with quotes or without."""
     parts = re.findall(_NAME, table)
     if len(parts) not in (1, 2) or re.sub(r"\s", "", table) != ".".join(re.sub(r"\s", "", part) for part in parts):
         message = f"{table!r} is not the name of a table"
@@ -87,32 +87,37 @@ def table_name(table: str) -> tuple[str | None, str]:
     return (plain[0] if len(plain) == 2 else None), plain[-1]
 
 
-def quoted_table(table: str) -> str:
+def quote_table(table: str) -> str:
     """Return the quoted name of a table."""
     schema, name = table_name(table)
-    return f"{quoted(schema)}.{quoted(name)}" if schema else quoted(name)
+    return f"{quote_name(schema)}.{quote_name(name)}" if schema else quote_name(name)
 
 
-def merge(target: str, staged: str, columns: Sequence[str], keys: Sequence[str], where: str) -> tuple[str, ...]:
-    """The statements that bring staged rows into the target, both quoted.
+def merge_statements(
+    target: str, staged: str, columns: Sequence[str], keys: Sequence[str], condition: str
+) -> tuple[str, ...]:
+    """Return the statements that merge staged rows into the target; both names are quoted.
 
-    The staged relation has the columns and `ms_epoch`, `ms_subtask`, `ms_seq` (the order) and `ms_deleted`. With keys
-    the last row of each key wins, and deletes it if it says so; without, all rows are added in order."""
-    listed = quoted_list(columns)
+    The staged relation has the columns and `ms_epoch`, `ms_subtask`, `ms_seq` (the order) and `ms_deleted`. With keys,
+    the last row of each key replaces or deletes the row of the target; without, all rows are inserted in order."""
+    column_list = quote_names(columns)
     if not keys:
         order = "ms_epoch, ms_subtask, ms_seq"
-        return (f"INSERT INTO {target} ({listed}) SELECT {listed} FROM {staged} WHERE {where} ORDER BY {order}",)
-    by = quoted_list(keys)
-    last = (
-        f"SELECT DISTINCT ON ({by}) {listed}, ms_deleted FROM {staged} WHERE {where} "
-        f"ORDER BY {by}, ms_epoch DESC, ms_seq DESC"
+        return (
+            f"INSERT INTO {target} ({column_list}) SELECT {column_list} FROM {staged} WHERE {condition} "
+            f"ORDER BY {order}",
+        )
+    key_list = quote_names(keys)
+    last_rows = (
+        f"SELECT DISTINCT ON ({key_list}) {column_list}, ms_deleted FROM {staged} WHERE {condition} "
+        f"ORDER BY {key_list}, ms_epoch DESC, ms_seq DESC"
     )
-    same = " AND ".join(f"kept.{quoted(key)} = last.{quoted(key)}" for key in keys)
-    rest = [column for column in columns if column not in keys]
-    update = ", ".join(f"{quoted(column)} = EXCLUDED.{quoted(column)}" for column in rest)
-    action = f"DO UPDATE SET {update}" if rest else "DO NOTHING"
+    keys_equal = " AND ".join(f"kept.{quote_name(key)} = last.{quote_name(key)}" for key in keys)
+    other_columns = [column for column in columns if column not in keys]
+    update = ", ".join(f"{quote_name(column)} = EXCLUDED.{quote_name(column)}" for column in other_columns)
+    action = f"DO UPDATE SET {update}" if other_columns else "DO NOTHING"
     return (
-        f"DELETE FROM {target} AS kept USING ({last}) AS last WHERE last.ms_deleted AND {same}",
-        f"INSERT INTO {target} ({listed}) SELECT {listed} FROM ({last}) AS last WHERE NOT ms_deleted "
-        f"ORDER BY {by} ON CONFLICT ({by}) {action}",
+        f"DELETE FROM {target} AS kept USING ({last_rows}) AS last WHERE last.ms_deleted AND {keys_equal}",
+        f"INSERT INTO {target} ({column_list}) SELECT {column_list} FROM ({last_rows}) AS last WHERE NOT ms_deleted "
+        f"ORDER BY {key_list} ON CONFLICT ({key_list}) {action}",
     )

@@ -1,6 +1,7 @@
 """PostgreSQL's types: their type information, and the parsing of their text form.
 
-Promises: every column has a type; one that is not known is text. Reading a value's text gives a value of that type.
+Promises: every column has a type; an unknown type is read as text. The text of a value is parsed to a value of its
+type.
 Does not know: rows, tables.
 
 The text forms are those of a session with the settings of `SESSION`."""
@@ -9,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.times import Instant
+from millstream.times import Instant, to_instant
 from millstream.types.factory import LocalTimeTypeInfo, TypeInformation, Types
 
 #: Settings on which the text form of a value depends.
 SESSION = "SET datestyle = 'ISO, MDY'; SET timezone = 'UTC'; SET bytea_output = 'hex'; SET intervalstyle = 'iso_8601'"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UnreadableValue(UserError):
@@ -30,14 +29,14 @@ class UnreadableValue(UserError):
 
     hint = "cast the column to text in the database, or change the value"
 
-    def __init__(self, text: str, kind: str) -> None:
-        self.text, self.kind = text, kind
-        super().__init__(f"the value {text[:100]!r} of type {kind} cannot be read")
+    def __init__(self, text: str, type_name: str) -> None:
+        self.text, self.type_name = text, type_name
+        super().__init__(f"the value {text[:100]!r} of type {type_name} cannot be read")
 
 
 @dataclass(frozen=True)
 class PgType:
-    """One type. `csv` is how Arrow reads a CSV column of it; None where the text must be read value by value."""
+    """One type. `csv` is how Arrow reads a CSV column of it; None if texts must be parsed one by one."""
 
     name: str
     make: Callable[[], TypeInformation]
@@ -70,12 +69,11 @@ def _bytes(text: str) -> bytes:
 
 
 def _instant(text: str) -> Instant:
-    gone = datetime.fromisoformat(text) - _EPOCH
-    return Instant(gone.days * 86_400 + gone.seconds, gone.microseconds * 1000)
+    return to_instant(datetime.fromisoformat(text))
 
 
-def _local(kind: LocalTimeTypeInfo.TimeType) -> Callable[[], TypeInformation]:
-    return lambda: LocalTimeTypeInfo(kind)
+def _local(time_type: LocalTimeTypeInfo.TimeType) -> Callable[[], TypeInformation]:
+    return lambda: LocalTimeTypeInfo(time_type)
 
 
 _TIMES = LocalTimeTypeInfo.TimeType
@@ -95,7 +93,7 @@ _SCALARS: dict[int, PgType] = {
     1184: PgType("timestamptz", Types.INSTANT, _instant, pa.timestamp("us", "UTC")),
     1700: PgType("numeric", Types.BIG_DEC, Decimal, pa.string()),
 }
-# array type -> type of its elements; text and its kin have no entry of their own above
+# OIDs of array types, and of the types of their elements; text types have no entry above
 _ARRAYS = {
     1000: 16, 1001: 17, 1016: 20, 1005: 21, 1007: 23, 1028: 26, 1021: 700, 1022: 701, 1182: 1082, 1183: 1083,
     1115: 1114, 1185: 1184, 1231: 1700, 1009: 25, 1015: 1043, 1014: 1042, 1003: 19, 199: 114, 3807: 3802, 2951: 2950,
@@ -103,7 +101,7 @@ _ARRAYS = {
 
 
 def pg_type(oid: int) -> PgType:
-    """The type with this number in `pg_type`; text for one that is not known."""
+    """Return the type with this OID; text for an unknown one."""
     if oid in _ARRAYS:
         element = pg_type(_ARRAYS[oid])
         return PgType(
@@ -116,7 +114,7 @@ def pg_type(oid: int) -> PgType:
 
 
 def _array(text: str, read: Callable[[str | None], Any]) -> list[Any]:
-    """The elements of an array's text: `{1,NULL,"a,b",{...}}`, perhaps with bounds before it."""
+    """Parse the text of an array: `{1,NULL,"a,b",{...}}`, optionally with bounds before it."""
     start = text.index("{")
     values, end = _elements(text, start, read)
     if end != len(text):
@@ -126,27 +124,27 @@ def _array(text: str, read: Callable[[str | None], Any]) -> list[Any]:
 
 def _elements(text: str, start: int, read: Callable[[str | None], Any]) -> tuple[list[Any], int]:
     values: list[Any] = []
-    at = start + 1
-    while text[at] != "}":
-        if text[at] == "{":
-            inner, at = _elements(text, at, read)
+    offset = start + 1
+    while text[offset] != "}":
+        if text[offset] == "{":
+            inner, offset = _elements(text, offset, read)
             values.append(inner)
-        elif text[at] == '"':
-            piece, at = _quoted(text, at + 1)
-            values.append(read(piece))
-        elif text[at] == ",":
-            at += 1
+        elif text[offset] == '"':
+            element, offset = _parse_quoted(text, offset + 1)
+            values.append(read(element))
+        elif text[offset] == ",":
+            offset += 1
         else:
-            end = min(found for mark in ",}" if (found := text.find(mark, at)) >= 0)
-            piece, at = text[at:end], end
-            values.append(None if piece == "NULL" else read(piece))
-    return values, at + 1
+            end = min(index for delimiter in ",}" if (index := text.find(delimiter, offset)) >= 0)
+            element, offset = text[offset:end], end
+            values.append(None if element == "NULL" else read(element))
+    return values, offset + 1
 
 
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    piece: list[str] = []
-    while text[at] != '"':
-        at += text[at] == "\\"
-        piece.append(text[at])
-        at += 1
-    return "".join(piece), at + 1
+def _parse_quoted(text: str, offset: int) -> tuple[str, int]:
+    characters: list[str] = []
+    while text[offset] != '"':
+        offset += text[offset] == "\\"
+        characters.append(text[offset])
+        offset += 1
+    return "".join(characters), offset + 1

@@ -1,6 +1,19 @@
 """Kafka: topics as a source, read once; topics as a sink, exactly once with checkpoints."""
 
-from millstream.connectors.kafka.dynamic import DynamicKafkaSource, DynamicKafkaSourceBuilder
+from millstream.connectors.kafka.dynamic import (
+    DynamicKafkaSource,
+    DynamicKafkaSourceBuilder,
+    KafkaStreamSetSubscriber,
+    KafkaStreamSubscriber,
+    StreamPatternSubscriber,
+)
+from millstream.connectors.kafka.flink_kafka import (
+    FlinkKafkaConsumer,
+    FlinkKafkaConsumerBase,
+    FlinkKafkaProducer,
+    FlinkKafkaProducerBase,
+    Semantic,
+)
 from millstream.connectors.kafka.metadata_service import (
     ClusterMetadata,
     KafkaMetadataService,
@@ -21,6 +34,10 @@ __all__ = [
     "ClusterMetadata",
     "DynamicKafkaSource",
     "DynamicKafkaSourceBuilder",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
+    "FlinkKafkaProducer",
+    "FlinkKafkaProducerBase",
     "KafkaMetadataService",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
@@ -33,7 +50,11 @@ __all__ = [
     "KafkaSource",
     "KafkaSourceBuilder",
     "KafkaStream",
+    "KafkaStreamSetSubscriber",
+    "KafkaStreamSubscriber",
     "KafkaTopicPartition",
     "KafkaTopicSelector",
+    "Semantic",
     "SingleClusterTopicMetadataService",
+    "StreamPatternSubscriber",
 ]

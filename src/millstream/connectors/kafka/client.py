@@ -18,8 +18,8 @@ from millstream.errors import ExternalError, MillstreamError, UserError
 Result = TypeVar("Result")
 
 DEADLINE = 30.0  # seconds for one request to the brokers
-_FIRST_TURN = 1.0  # seconds of it until the client is asked whether it was refused; then twice as long, and so on
-_refusals: dict[str, str] = {}  # by servers: why a client was not let in
+_FIRST_WAIT = 1.0  # seconds until the first check whether the log-in was refused; doubled after each check
+_refusals: dict[str, str] = {}  # by servers: why a log-in was refused
 
 
 class KafkaLibraryMissing(UserError):
@@ -34,10 +34,10 @@ class KafkaLibraryMissing(UserError):
 class BrokerUnreachable(ExternalError):
     """No broker answered."""
 
-    def __init__(self, servers: str, doing: str, reason: str) -> None:
+    def __init__(self, servers: str, action: str, reason: str) -> None:
         self.servers = servers
         super().__init__(
-            f"no Kafka broker at {servers} answered while {doing}: {reason}",
+            f"no Kafka broker at {servers} answered while {action}: {reason}",
             hint="are the brokers up, and are the bootstrap servers and the listeners' names right from here?",
         )
 
@@ -47,16 +47,16 @@ class NotAdmitted(ExternalError):
 
     hint = "check security.protocol, sasl.mechanism, user and password, and the certificates (ssl.ca.location)"
 
-    def __init__(self, servers: str, doing: str, reason: str) -> None:
+    def __init__(self, servers: str, action: str, reason: str) -> None:
         self.servers = servers
-        super().__init__(f"the Kafka brokers at {servers} refused the log-in while {doing}: {reason}")
+        super().__init__(f"the Kafka brokers at {servers} refused the log-in while {action}: {reason}")
 
 
 class KafkaFailure(ExternalError):
     """The brokers answered with an error."""
 
-    def __init__(self, doing: str, reason: str, *, hint: str | None = None) -> None:
-        super().__init__(f"{doing} failed: {reason}", hint=hint)
+    def __init__(self, action: str, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{action} failed: {reason}", hint=hint)
 
 
 class Fenced(KafkaFailure):
@@ -82,59 +82,65 @@ def _module(name: str) -> Any:
         raise
 
 
-def configured(kind: str, settings: Mapping[str, Any]) -> Any:
-    """A `Consumer`, `Producer` or `AdminClient` of these settings."""
-    module = admin_library() if kind == "AdminClient" else library()
+def create_client(client_type: str, settings: Mapping[str, Any]) -> Any:
+    """Create a `Consumer`, `Producer` or `AdminClient` with these settings."""
+    module = admin_library() if client_type == "AdminClient" else library()
     servers, codes = str(settings.get("bootstrap.servers")), library().KafkaError
 
-    def heard(error: Any) -> None:
+    def on_error(error: Any) -> None:
         if error.code() in (codes._AUTHENTICATION, codes._SSL):
             _refusals[servers] = error.str()
 
     _refusals.pop(servers, None)
     try:
-        return getattr(module, kind)({"log_level": 2, "error_cb": heard, **settings})
+        return getattr(module, client_type)({"log_level": 2, "error_cb": on_error, **settings})
     except library().KafkaException as problem:
         error = problem.args[0]
-        named = re.search(r'property[: ]+"?([\w.]+)"?', error.str())
-        raise BadKafkaProperty(named[1] if named else "?", error.str()) from None
+        property_match = re.search(r'property[: ]+"?([\w.]+)"?', error.str())
+        raise BadKafkaProperty(property_match[1] if property_match else "?", error.str()) from None
 
 
-def failure(problem: BaseException, servers: str, doing: str) -> MillstreamError:
-    """The error to raise for a `KafkaException`."""
+def failure(problem: BaseException, servers: str, action: str) -> MillstreamError:
+    """Return the error to raise for a `KafkaException`."""
     kafka = library()
     error = problem.args[0] if problem.args else None
     if not isinstance(error, kafka.KafkaError):
-        return KafkaFailure(doing, str(problem))
+        return KafkaFailure(action, str(problem))
     codes = kafka.KafkaError
-    lost = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE, codes._TIMED_OUT_QUEUE}
-    if error.code() in lost or (error.retriable() and "timed out" in error.str().lower()):
+    unreachable_codes = {
+        codes._TRANSPORT,
+        codes._TIMED_OUT,
+        codes._ALL_BROKERS_DOWN,
+        codes._RESOLVE,
+        codes._TIMED_OUT_QUEUE,
+    }
+    if error.code() in unreachable_codes or (error.retriable() and "timed out" in error.str().lower()):
         if servers in _refusals:
-            return NotAdmitted(servers, doing, _refusals[servers])
-        return BrokerUnreachable(servers, doing, error.str())
-    fenced = error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
-    return (Fenced if fenced else KafkaFailure)(doing, f"{error.name()}: {error.str()}")
+            return NotAdmitted(servers, action, _refusals[servers])
+        return BrokerUnreachable(servers, action, error.str())
+    is_fenced = error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
+    return (Fenced if is_fenced else KafkaFailure)(action, f"{error.name()}: {error.str()}")
 
 
-def metadata(client: Any, servers: str, doing: str, topic: str | None = None, timeout: float = DEADLINE) -> Any:
+def metadata(client: Any, servers: str, action: str, topic: str | None = None, timeout: float = DEADLINE) -> Any:
     """Request the metadata of the cluster, or of one topic."""
-    deadline, turn = time.monotonic() + timeout, _FIRST_TURN
+    deadline, wait = time.monotonic() + timeout, _FIRST_WAIT
     while True:
-        left = deadline - time.monotonic()
+        remaining = deadline - time.monotonic()
         try:
-            return client.list_topics(topic, timeout=max(min(left, turn), 0.1))
+            return client.list_topics(topic, timeout=max(min(remaining, wait), 0.1))
         except library().KafkaException as problem:
-            client.poll(0)  # it tells what it has heard
-            if left <= turn or servers in _refusals:
-                raise failure(problem, servers, doing) from problem
-        turn *= 2
+            client.poll(0)  # calls the error callback
+            if remaining <= wait or servers in _refusals:
+                raise failure(problem, servers, action) from problem
+        wait *= 2
 
 
-def patiently(call: Callable[[], Result], servers: str, doing: str) -> Result:
-    """The result of a call to the brokers; repeated while a coordinator or leader is being found."""
+def retry_while_unavailable(call: Callable[[], Result], servers: str, action: str) -> Result:
+    """Return the result of a call to the brokers; it is repeated while a coordinator or leader is being elected."""
     kafka = library()
     codes = kafka.KafkaError
-    passing = {
+    transient_codes = {
         codes.NOT_COORDINATOR,
         codes.COORDINATOR_NOT_AVAILABLE,
         codes.COORDINATOR_LOAD_IN_PROGRESS,
@@ -147,6 +153,6 @@ def patiently(call: Callable[[], Result], servers: str, doing: str) -> Result:
         try:
             return call()
         except kafka.KafkaException as problem:
-            if problem.args[0].code() not in passing or time.monotonic() >= deadline:
-                raise failure(problem, servers, doing) from problem
+            if problem.args[0].code() not in transient_codes or time.monotonic() >= deadline:
+                raise failure(problem, servers, action) from problem
             time.sleep(0.1)

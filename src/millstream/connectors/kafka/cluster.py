@@ -15,11 +15,11 @@ from millstream.connectors.kafka import marks
 from millstream.connectors.kafka.client import (
     DEADLINE,
     admin_library,
-    configured,
+    create_client,
     failure,
     library,
     metadata,
-    patiently,
+    retry_while_unavailable,
 )
 from millstream.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
@@ -31,8 +31,8 @@ from millstream.errors import UserError
 
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", marks.TOPIC}
 
-_APPEAR_SECONDS = 2.0  # for a topic that was made a moment ago: not every broker has heard of it at once
-_LOOK_EVERY = 0.1
+_APPEAR_SECONDS = 2.0  # for a topic that was just created: not every broker knows it at once
+_POLL_INTERVAL = 0.1
 
 Offsets = dict[KafkaTopicPartition, int]
 
@@ -40,32 +40,32 @@ Offsets = dict[KafkaTopicPartition, int]
 class TopicMissing(UserError):
     """A topic or partition does not exist."""
 
-    hint = "create it first, or use set_topic_pattern for topics that come later"
+    hint = "create it first, or use set_topic_pattern for topics that are created later"
 
     def __init__(self, names: Iterable[str], servers: str) -> None:
         self.names = tuple(names)
-        super().__init__(f"there is no {', '.join(self.names)} at {servers}")
+        super().__init__(f"{', '.join(self.names)} does not exist at {servers}")
 
 
 class NoOffset(UserError):
     """The requested offset does not exist, and there is no reset strategy."""
 
-    hint = "give a KafkaOffsetResetStrategy other than NONE"
+    hint = "use a KafkaOffsetResetStrategy other than NONE"
 
-    def __init__(self, partition: KafkaTopicPartition, why: str) -> None:
-        super().__init__(f"{partition.split} has no offset to begin at: {why}")
+    def __init__(self, partition: KafkaTopicPartition, reason: str) -> None:
+        super().__init__(f"{partition.split} has no offset to start at: {reason}")
 
 
 def partitions_of(client: Any, topic: str, servers: str) -> list[int]:
-    """The partitions of a topic that must be there, as a client of any kind learns of them."""
+    """Return the partitions of a topic, which must exist; with a client of any type."""
     deadline = time.monotonic() + _APPEAR_SECONDS
     while True:
-        found = metadata(client, servers, f"looking for topic '{topic}'", topic).topics[topic]
-        if found.error is None and found.partitions:
-            return sorted(found.partitions)
+        topic_metadata = metadata(client, servers, f"looking for topic '{topic}'", topic).topics[topic]
+        if topic_metadata.error is None and topic_metadata.partitions:
+            return sorted(topic_metadata.partitions)
         if time.monotonic() >= deadline:
             raise TopicMissing([f"topic '{topic}'"], servers)
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_POLL_INTERVAL)
 
 
 class KafkaCluster:
@@ -75,41 +75,54 @@ class KafkaCluster:
         self._servers = servers
         self._group = group
         common = {key: value for key, value in settings.items() if key not in ("group.id", "isolation.level")}
-        self._admin = configured("AdminClient", common)
+        self._admin = create_client("AdminClient", common)
         kafka = library()
         self._isolation = (
             kafka.IsolationLevel.READ_COMMITTED if committed_only else kafka.IsolationLevel.READ_UNCOMMITTED
         )
-        self._consumer = configured("Consumer", {**settings, "group.id": group or "millstream", **_QUIET})
+        self._consumer = create_client(
+            "Consumer", {**settings, "group.id": group or "millstream", **_CONSUMER_SETTINGS}
+        )
 
     # ---------------------------------------------------------------------------------------------- partitions
 
     def partitions(self, topics: Collection[str], pattern: str | None) -> list[KafkaTopicPartition]:
-        """All partitions of the topics, or of all topics that the pattern matches as a whole."""
+        """Return all partitions of the topics, or of all topics whose whole name matches the pattern."""
         deadline = time.monotonic() + _APPEAR_SECONDS
         while True:
-            found = self._topics()
+            topics_by_name = self._topics()
             if pattern is not None:
-                wanted = re.compile(pattern)
-                names = [name for name in found if name not in _INTERNAL and wanted.fullmatch(name)]
+                compiled_pattern = re.compile(pattern)
+                names = [name for name in topics_by_name if name not in _INTERNAL and compiled_pattern.fullmatch(name)]
                 missing = []
             else:
                 names = list(topics)
-                missing = [f"topic '{name}'" for name in names if name not in found or not found[name].partitions]
+                missing = [
+                    f"topic '{name}'"
+                    for name in names
+                    if name not in topics_by_name or not topics_by_name[name].partitions
+                ]
             if not missing:
-                return sorted(KafkaTopicPartition(name, number) for name in names for number in found[name].partitions)
+                return sorted(
+                    KafkaTopicPartition(name, number) for name in names for number in topics_by_name[name].partitions
+                )
             if time.monotonic() >= deadline:
                 raise TopicMissing(missing, self._servers)
-            time.sleep(_LOOK_EVERY)
+            time.sleep(_POLL_INTERVAL)
 
     def _topics(self) -> Mapping[str, Any]:
-        """All topics: asking for one could make it; and the client that is asked for offsets learns of new ones."""
+        """Return all topics: a request for one could create it. The admin client also needs metadata of new topics for
+        offsets."""
         topics: Mapping[str, Any] = metadata(self._admin, self._servers, "looking for topics", timeout=DEADLINE).topics
         return topics
 
-    def require(self, wanted: Collection[KafkaTopicPartition], found: Collection[KafkaTopicPartition]) -> None:
+    def require(self, required: Collection[KafkaTopicPartition], existing: Collection[KafkaTopicPartition]) -> None:
         """Raise `TopicMissing` for partitions that do not exist."""
-        missing = [f"partition {each.partition} of topic '{each.topic}'" for each in wanted if each not in found]
+        missing = [
+            f"partition {partition.partition} of topic '{partition.topic}'"
+            for partition in required
+            if partition not in existing
+        ]
         if missing:
             raise TopicMissing(missing, self._servers)
 
@@ -117,63 +130,80 @@ class KafkaCluster:
 
     def latest(self, partitions: Iterable[KafkaTopicPartition], timeout: float = DEADLINE) -> Offsets:
         """Return the end offset of each partition."""
-        return self._listed(partitions, admin_library().OffsetSpec.latest(), timeout)
+        return self._list_offsets(partitions, admin_library().OffsetSpec.latest(), timeout)
 
     def earliest(self, partitions: Iterable[KafkaTopicPartition]) -> Offsets:
         """Return the first offset of each partition."""
-        return self._listed(partitions, admin_library().OffsetSpec.earliest(), DEADLINE)
+        return self._list_offsets(partitions, admin_library().OffsetSpec.earliest(), DEADLINE)
 
-    def _listed(self, partitions: Iterable[KafkaTopicPartition], spec: Any, timeout: float) -> Offsets:
+    def _list_offsets(self, partitions: Iterable[KafkaTopicPartition], spec: Any, timeout: float) -> Offsets:
         kafka = library()
-        asked = {kafka.TopicPartition(each.topic, each.partition): spec for each in partitions}
-        if not asked:
+        request = {kafka.TopicPartition(partition.topic, partition.partition): spec for partition in partitions}
+        if not request:
             return {}
-        for last in (False, True):
-            answers = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=timeout)
+        for is_last_try in (False, True):
+            futures = self._admin.list_offsets(request, isolation_level=self._isolation, request_timeout=timeout)
             try:
                 return {
-                    KafkaTopicPartition(at.topic, at.partition): done.result().offset for at, done in answers.items()
+                    KafkaTopicPartition(topic_partition.topic, topic_partition.partition): future.result().offset
+                    for topic_partition, future in futures.items()
                 }
             except kafka.KafkaException as problem:
-                if last:
-                    raise failure(problem, self._servers, "asking for offsets") from problem
-                self._learn(timeout)
-        raise AssertionError(asked)
+                if is_last_try:
+                    raise failure(problem, self._servers, "requesting offsets") from problem
+                self._refresh_metadata(timeout)
+        raise AssertionError(request)
 
-    def _learn(self, timeout: float) -> None:
-        """After a restart of brokers the client must see new leaders before it may ask them."""
+    def _refresh_metadata(self, timeout: float) -> None:
+        """Request metadata: after a restart of brokers the client must know the new leaders before it sends
+        requests."""
         metadata(self._admin, self._servers, "looking for leaders", timeout=timeout)
 
     def committed(self, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         """Return the offsets that the group has committed."""
         if self._group is None or not partitions:
             return {}
-        asked = [library().TopicPartition(each.topic, each.partition) for each in partitions]
-        doing = f"asking for the offsets of group '{self._group}'"
-        answers = patiently(lambda: self._consumer.committed(asked, timeout=DEADLINE), self._servers, doing)
-        return {KafkaTopicPartition(tp.topic, tp.partition): tp.offset for tp in answers if tp.offset >= 0}
+        request = [library().TopicPartition(partition.topic, partition.partition) for partition in partitions]
+        action = f"requesting the offsets of group '{self._group}'"
+        committed_offsets = retry_while_unavailable(
+            lambda: self._consumer.committed(request, timeout=DEADLINE), self._servers, action
+        )
+        return {KafkaTopicPartition(tp.topic, tp.partition): tp.offset for tp in committed_offsets if tp.offset >= 0}
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit the offsets of a checkpoint to the group."""
-        told = [library().TopicPartition(each.topic, each.partition, offset) for each, offset in offsets.items()]
-        doing = f"committing offsets of group '{self._group}'"
-        patiently(lambda: self._consumer.commit(offsets=told, asynchronous=False), self._servers, doing)
+        positions = [
+            library().TopicPartition(partition.topic, partition.partition, offset)
+            for partition, offset in offsets.items()
+        ]
+        action = f"committing offsets of group '{self._group}'"
+        retry_while_unavailable(
+            lambda: self._consumer.commit(offsets=positions, asynchronous=False), self._servers, action
+        )
 
-    def resolve(self, wanted: KafkaOffsetsInitializer, partitions: Collection[KafkaTopicPartition]) -> Offsets:
+    def resolve(self, initializer: KafkaOffsetsInitializer, partitions: Collection[KafkaTopicPartition]) -> Offsets:
         """Return the offset of an initializer for each partition."""
-        if wanted.kind is OffsetsKind.EARLIEST:
+        if initializer.kind is OffsetsKind.EARLIEST:
             return self.earliest(partitions)
         latest = self.latest(partitions)
-        if wanted.kind is OffsetsKind.LATEST:
+        if initializer.kind is OffsetsKind.LATEST:
             return latest
-        if wanted.kind is OffsetsKind.TIMESTAMP:
-            found = self._listed(partitions, admin_library().OffsetSpec.for_timestamp(wanted.at), DEADLINE)
-            return {each: min(at, latest[each]) if at >= 0 else latest[each] for each, at in found.items()}
-        given = dict(wanted.given)
-        asked = [each for each in partitions if each not in given]
-        given.update(self.committed(asked))
+        if initializer.kind is OffsetsKind.TIMESTAMP:
+            offsets_at_time = self._list_offsets(
+                partitions, admin_library().OffsetSpec.for_timestamp(initializer.at), DEADLINE
+            )
+            return {
+                partition: min(offset, latest[partition]) if offset >= 0 else latest[partition]
+                for partition, offset in offsets_at_time.items()
+            }
+        offsets = dict(initializer.given)
+        missing = [partition for partition in partitions if partition not in offsets]
+        offsets.update(self.committed(missing))
         earliest = self.earliest(partitions)
-        return {each: _existing(each, given.get(each), earliest[each], latest[each], wanted) for each in partitions}
+        return {
+            partition: _existing(partition, offsets.get(partition), earliest[partition], latest[partition], initializer)
+            for partition in partitions
+        }
 
     # ------------------------------------------------------------------------------------------------- records
 
@@ -182,28 +212,30 @@ class KafkaCluster:
         kafka = library()
         self._consumer.assign([kafka.TopicPartition(partition.topic, partition.partition, start)])
         try:
-            read = self._consumer.consume(count, timeout=timeout)
+            messages = self._consumer.consume(count, timeout=timeout)
         finally:
             self._consumer.unassign()
-        return [len(each.value() or b"") + len(each.key() or b"") for each in read if each.error() is None]
+        return [
+            len(message.value() or b"") + len(message.key() or b"") for message in messages if message.error() is None
+        ]
 
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
 
 
-_QUIET = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "queued.max.messages.kbytes": 4096}
+_CONSUMER_SETTINGS = {"enable.auto.commit": False, "auto.offset.reset": "earliest", "queued.max.messages.kbytes": 4096}
 
 
 def _existing(
-    partition: KafkaTopicPartition, offset: int | None, earliest: int, latest: int, wanted: KafkaOffsetsInitializer
+    partition: KafkaTopicPartition, offset: int | None, earliest: int, latest: int, initializer: KafkaOffsetsInitializer
 ) -> int:
     """Return the requested offset if it exists, else that of the reset strategy."""
     if offset is not None and earliest <= offset <= latest:
         return offset
-    if wanted.reset is KafkaOffsetResetStrategy.EARLIEST:
+    if initializer.reset is KafkaOffsetResetStrategy.EARLIEST:
         return earliest
-    if wanted.reset is KafkaOffsetResetStrategy.LATEST:
+    if initializer.reset is KafkaOffsetResetStrategy.LATEST:
         return latest
-    why = "the group has committed none" if offset is None else f"{offset} is not between {earliest} and {latest}"
-    raise NoOffset(partition, why)
+    reason = "the group has committed none" if offset is None else f"{offset} is not between {earliest} and {latest}"
+    raise NoOffset(partition, reason)

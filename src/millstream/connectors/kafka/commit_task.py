@@ -1,9 +1,9 @@
 """The task that writes the staged output of one transactional id.
 
 Promises: each file's messages are in the topics once, however many attempts of the task run, also at the same time: an
-attempt that opens the id later fences the earlier ones, and the mark tells it what they have written. A file is removed
-after its transaction is committed.
-Does not know: checkpoints, other transactional ids, when to try again.
+attempt that opens the id later fences the earlier ones, and reads from the mark what they have written. A file is
+removed after its transaction is committed.
+Does not know: checkpoints, other transactional ids, when to retry.
 
 A producer stays open in the process between two tasks, because opening one takes longer than a small transaction.
 
@@ -24,8 +24,8 @@ from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
 
-MOST = 5_000_000  # messages in a transaction, as far as whole epochs allow
-_IDLE_SECONDS = 300.0  # after which a producer that others left open is closed
+MAX_MESSAGES = 5_000_000  # in a transaction, rounded up to complete epochs
+_IDLE_SECONDS = 300.0  # after which an unused producer is closed
 
 
 class Outcome(StrEnum):
@@ -33,9 +33,9 @@ class Outcome(StrEnum):
 
     DONE = "done"
     RETRY = "retry"
-    LOST = "lost"  # a file is gone: an attempt that was faster has written it, or nobody has
+    LOST = "lost"  # a file is missing: a faster attempt may have written it
     TAKEN_OVER = "taken over"
-    UNREADABLE = "unreadable"  # the mark: what is written already is not known
+    UNREADABLE = "unreadable"  # the mark: it is unknown what is written already
 
 
 @dataclass
@@ -53,7 +53,7 @@ _opened: dict[Key, _Open] = {}
 class WriteStaged:
     """Write staged output of one job, in the order of `files`, and remove the files.
 
-    `owner` is the run of the driver; with `claims`, it takes the id over from another run. The result is JSON: the
+    `owner` is the run of the driver; with `claims`, it fences another run. The result is JSON: the
     outcome, the number of messages and files that were written, of files that were written before, and a reason."""
 
     transaction: str
@@ -62,7 +62,7 @@ class WriteStaged:
     files: tuple[Staged, ...]
     directory: str
     settings: Mapping[str, Any] = field(repr=False)
-    most: int = MOST
+    max_messages: int = MAX_MESSAGES
 
     def __call__(self) -> dict[str, Any]:
         """Make one attempt. After a failure the id must be opened again to know the outcome of its transaction."""
@@ -82,7 +82,7 @@ class WriteStaged:
         opened, staging = self._open(), Staging(self.directory)
         counts = {"messages": 0, "written": 0, "skipped": 0}
         try:
-            for group in _groups(self.files, self.most):
+            for group in _groups(self.files, self.max_messages):
                 pending = opened.mark.pending(self.transaction, group, staging.exists)
                 if pending:
                     counts["messages"] += opened.write(
@@ -90,8 +90,8 @@ class WriteStaged:
                     )
                     counts["written"] += len(pending)
                 counts["skipped"] += len(group) - len(pending)
-                for each in group:
-                    staging.remove(each)
+                for staged_file in group:
+                    staging.remove(staged_file)
         except BaseException:
             close(self._key)
             raise
@@ -102,14 +102,14 @@ class WriteStaged:
         return str(self.settings["bootstrap.servers"]), self.transaction, self.owner
 
     def _open(self) -> Transactions:
-        found = _opened.get(self._key)
-        if found is None or found.settings != self.settings:
+        entry = _opened.get(self._key)
+        if entry is None or entry.settings != self.settings:
             close(self._key)
             _close_idle()
             transactions = Transactions(self.transaction, self.settings, self.owner, claims=self.claims)
-            found = _opened[self._key] = _Open(transactions, self.settings, 0.0)
-        found.used = time.monotonic()
-        return found.transactions
+            entry = _opened[self._key] = _Open(transactions, self.settings, 0.0)
+        entry.used = time.monotonic()
+        return entry.transactions
 
 
 @dataclass(frozen=True)
@@ -124,32 +124,32 @@ class CloseTransactions:
 
 
 def close(key: Key) -> None:
-    """Close a producer; nothing if it is not open in this process."""
-    found = _opened.pop(key, None)
-    if found is not None:
-        found.transactions.close()
+    """Close a producer, if it is open in this process."""
+    entry = _opened.pop(key, None)
+    if entry is not None:
+        entry.transactions.close()
 
 
 def _close_idle() -> None:
     """Close producers of jobs that have ended, or that run elsewhere now."""
     now = time.monotonic()
-    for key in [key for key, each in _opened.items() if now - each.used > _IDLE_SECONDS]:
+    for key in [key for key, entry in _opened.items() if now - entry.used > _IDLE_SECONDS]:
         close(key)
 
 
 def _messages(staging: Staging, files: list[Staged]) -> Iterator[Messages]:
-    for each in files:
-        yield from staging.read(each)
+    for staged_file in files:
+        yield from staging.read(staged_file)
 
 
-def _groups(files: tuple[Staged, ...], most: int) -> Iterator[list[Staged]]:
+def _groups(files: tuple[Staged, ...], max_messages: int) -> Iterator[list[Staged]]:
     """Group whole epochs, as many as fit into a transaction."""
     group: list[Staged] = []
-    for each in files:
-        new_epoch = bool(group) and each.epoch != group[-1].epoch
-        if group and new_epoch and sum(file.records for file in group) >= most:
+    for staged_file in files:
+        new_epoch = bool(group) and staged_file.epoch != group[-1].epoch
+        if group and new_epoch and sum(file.records for file in group) >= max_messages:
             yield group
             group = []
-        group.append(each)
+        group.append(staged_file)
     if group:
         yield group

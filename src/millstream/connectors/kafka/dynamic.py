@@ -1,12 +1,13 @@
 """Dynamic Kafka source: topics and clusters can be added and removed while a job runs, as in Flink.
 
-Promises: Flink's names in Python's spelling. What a stream is made of is asked of a `KafkaMetadataService`, again every
-`stream-metadata-discovery-interval-ms`; every record of every part is read once, also when parts move.
+Promises: Flink's names in Python's spelling. The topics and clusters of a stream come from a `KafkaMetadataService`,
+which is called every `stream-metadata-discovery-interval-ms`; every record is read once, also when topics move.
 Does not know: how ranges are planned and read."""
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,9 +38,9 @@ _THRESHOLD = "stream-metadata-discovery-failure-threshold"
 
 
 class ClusterGone(ExternalError):
-    """A range of a cluster that the metadata service no longer knows."""
+    """A range belongs to a cluster that the metadata service no longer returns."""
 
-    hint = "the cluster must be known until what was planned of it is read"
+    hint = "the service must return the cluster until its planned ranges are read"
 
     def __init__(self, cluster: str) -> None:
         super().__init__(f"cluster '{cluster}' is no longer part of the streams that are read")
@@ -65,7 +66,7 @@ class DynamicKafkaSource(Source):
         return self.schema.get_produced_type()
 
     def boundedness(self) -> Boundedness:
-        """Bounded if the builder was called with `set_bounded`."""
+        """Return bounded if the builder was called with `set_bounded`."""
         return Boundedness.BOUNDED if self.bounded else Boundedness.CONTINUOUS_UNBOUNDED
 
     def check(self) -> None:
@@ -74,27 +75,27 @@ class DynamicKafkaSource(Source):
             self.of_cluster(part).check()
 
     def of_cluster(self, part: ClusterMetadata) -> KafkaSource:
-        """The source of one cluster's topics; the cluster's own properties come first."""
+        """Return the source of the topics of one cluster; properties of the cluster take precedence."""
         properties = {**self.properties, **part.properties}
         servers = str(properties.pop("bootstrap.servers", ""))
         if not servers:
-            raise IncompleteKafkaSource(what="has a cluster without bootstrap.servers", call="set_property")
-        wanted = replace(self.subscription, topics=tuple(sorted(part.topics)))
-        return KafkaSource(servers, self.schema, wanted, self.bounded, properties)
+            raise IncompleteKafkaSource(problem="has a cluster without bootstrap.servers", call="set_property")
+        subscription = replace(self.subscription, topics=tuple(sorted(part.topics)))
+        return KafkaSource(servers, self.schema, subscription, self.bounded, properties)
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """An enumerator for each cluster, as streams are found."""
+        """Create an enumerator that plans the partitions of all clusters of the streams."""
 
-        def opened(part: ClusterMetadata, wanted: Subscription, positions: Any) -> KafkaEnumerator:
-            source = replace(self.of_cluster(part), subscription=wanted)
-            made = source.create_enumerator(parallelism, positions)
-            assert isinstance(made, KafkaEnumerator)
-            return made
+        def open_cluster(part: ClusterMetadata, subscription: Subscription, positions: Any) -> KafkaEnumerator:
+            source = replace(self.of_cluster(part), subscription=subscription)
+            enumerator = source.create_enumerator(parallelism, positions)
+            assert isinstance(enumerator, KafkaEnumerator)
+            return enumerator
 
-        return DynamicKafkaEnumerator(self.streams, self.subscription, opened, state)
+        return DynamicKafkaEnumerator(self.streams, self.subscription, open_cluster, state)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
-        """A reader for each cluster, as ranges come."""
+        """Create a reader that opens a reader for each cluster when it is first needed."""
         return DynamicKafkaReader(self, context)
 
 
@@ -112,21 +113,54 @@ class DynamicKafkaReader(SourceReader):
 
     def _reader(self, name: str) -> SourceReader:
         if name not in self._readers:
-            found = self._source.streams.clusters()
-            if name not in found:
+            clusters = self._source.streams.clusters()
+            if name not in clusters:
                 raise ClusterGone(name)
-            self._readers[name] = self._source.of_cluster(found[name]).create_reader(self._context)
+            self._readers[name] = self._source.of_cluster(clusters[name]).create_reader(self._context)
         return self._readers[name]
 
     def take_rejected(self) -> Rejected:
         """Return the rejected messages of all clusters."""
-        taken = [reader.take_rejected() for reader in self._readers.values()]
-        return Rejected(sum(each.count for each in taken), [letter for each in taken for letter in each.letters])
+        all_rejected = [reader.take_rejected() for reader in self._readers.values()]
+        return Rejected(
+            sum(rejected.count for rejected in all_rejected),
+            [letter for rejected in all_rejected for letter in rejected.letters],
+        )
 
     def close(self) -> None:
         """Close all readers."""
         while self._readers:
             self._readers.popitem()[1].close()
+
+
+class KafkaStreamSubscriber(ABC):
+    """Selects the streams that a dynamic source reads."""
+
+    @abstractmethod
+    def subscribe(self, builder: DynamicKafkaSourceBuilder) -> None:
+        """Set the streams in a builder."""
+
+
+@dataclass(frozen=True)
+class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
+    """Selects streams by their ids."""
+
+    stream_ids: Collection[str]
+
+    def subscribe(self, builder: DynamicKafkaSourceBuilder) -> None:
+        """Set the ids."""
+        builder.set_stream_ids(self.stream_ids)
+
+
+@dataclass(frozen=True)
+class StreamPatternSubscriber(KafkaStreamSubscriber):
+    """Selects every stream whose whole id matches a regular expression."""
+
+    stream_pattern: str
+
+    def subscribe(self, builder: DynamicKafkaSourceBuilder) -> None:
+        """Set the pattern."""
+        builder.set_stream_pattern(self.stream_pattern)
 
 
 class DynamicKafkaSourceBuilder:
@@ -144,24 +178,29 @@ class DynamicKafkaSourceBuilder:
     def build(self) -> DynamicKafkaSource:
         """Build the source."""
         if self._service is None:
-            raise IncompleteKafkaSource(what="does not know where streams are", call="set_kafka_metadata_service")
+            raise IncompleteKafkaSource(problem="has no metadata service", call="set_kafka_metadata_service")
         if bool(self._ids) + (self._pattern is not None) != 1:
             raise IncompleteKafkaSource(
-                what="has no streams, or two kinds of them", call="one of set_stream_ids, set_stream_pattern"
+                problem="has no streams, or both stream ids and a stream pattern",
+                call="one of set_stream_ids, set_stream_pattern",
             )
         properties = dict(self._properties)
-        every, failures = int(properties.pop(_INTERVAL, -1)), int(properties.pop(_THRESHOLD, 1))
-        # what one cluster's source would be is checked, and completed, by its own builder
-        like = KafkaSourceBuilder().set_bootstrap_servers("of the cluster").set_topics("of the stream")
-        like.set_properties(properties)
+        interval, failures = int(properties.pop(_INTERVAL, -1)), int(properties.pop(_THRESHOLD, 1))
+        # the settings of one cluster's source are checked and completed by its own builder
+        cluster_builder = KafkaSourceBuilder().set_bootstrap_servers("of the cluster").set_topics("of the stream")
+        cluster_builder.set_properties(properties)
         if self._schema is not None:
-            like.set_deserializer(self._schema)
+            cluster_builder.set_deserializer(self._schema)
         if self._subscription.stopping is not None:
-            (like.set_bounded if self._bounded else like.set_unbounded)(self._subscription.stopping)
-        made = like.set_starting_offsets(self._subscription.starting).build()
-        discovery = None if every <= 0 or self._subscription.stopping is not None else every
+            (cluster_builder.set_bounded if self._bounded else cluster_builder.set_unbounded)(
+                self._subscription.stopping
+            )
+        cluster_source = cluster_builder.set_starting_offsets(self._subscription.starting).build()
+        discovery = None if interval <= 0 or self._subscription.stopping is not None else interval
         streams = Streams(self._service, self._ids, self._pattern, discovery, failures)
-        return DynamicKafkaSource(streams, made.schema, made.subscription, self._bounded, made.properties)
+        return DynamicKafkaSource(
+            streams, cluster_source.schema, cluster_source.subscription, self._bounded, cluster_source.properties
+        )
 
     def set_stream_ids(self, stream_ids: Collection[str]) -> DynamicKafkaSourceBuilder:
         """Read these streams."""
@@ -174,8 +213,13 @@ class DynamicKafkaSourceBuilder:
             re.compile(stream_pattern)
         except re.error as problem:
             msg = f"the stream pattern {stream_pattern!r} is not a regular expression: {problem}"
-            raise UserError(msg, hint="Python's syntax counts, not Java's") from None
+            raise UserError(msg, hint="use the syntax of Python, not of Java") from None
         self._pattern = stream_pattern
+        return self
+
+    def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
+        """Read the streams of a subscriber, instead of `set_stream_ids` or `set_stream_pattern`."""
+        kafka_stream_subscriber.subscribe(self)
         return self
 
     def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> DynamicKafkaSourceBuilder:
@@ -193,9 +237,9 @@ class DynamicKafkaSourceBuilder:
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
         return self
 
-    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> DynamicKafkaSourceBuilder:
+    def set_deserializer(self, deserializer: KafkaRecordDeserializationSchema) -> DynamicKafkaSourceBuilder:
         """Decode whole messages."""
-        self._schema = record_deserializer
+        self._schema = deserializer
         return self
 
     def set_value_only_deserializer(
@@ -215,11 +259,11 @@ class DynamicKafkaSourceBuilder:
 
     def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
         """Set a property of Kafka's consumer for all clusters, or of this source: stream-metadata-discovery-interval-ms
-        (never, unless it is set) and stream-metadata-discovery-failure-threshold."""
+        (by default, never) and stream-metadata-discovery-failure-threshold."""
         self._properties[key] = value
         return self
 
-    def set_properties(self, properties: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
+    def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
         """Set several properties."""
-        self._properties.update(properties)
+        self._properties.update(props)
         return self

@@ -26,7 +26,8 @@ _log = logging.getLogger("millstream.kafka")
 
 @dataclass(frozen=True)
 class Streams:
-    """Which streams are read, and who knows where they are; how often (milliseconds) and how patiently to ask."""
+    """Which streams are read, the metadata service, the discovery interval in milliseconds, and the tolerated
+    failures."""
 
     service: KafkaMetadataService
     ids: frozenset[str] = frozenset()
@@ -35,115 +36,129 @@ class Streams:
     failures: int = 1
 
     def clusters(self) -> dict[str, ClusterMetadata]:
-        """What is to be read in each active cluster, of all streams together."""
+        """Return the topics to read in each active cluster, of all streams together."""
         if self.pattern is None:
-            found = list(self.service.describe_streams(self.ids).values())
+            streams = list(self.service.describe_streams(self.ids).values())
         else:
-            wanted = re.compile(self.pattern)
-            found = [each for each in self.service.get_all_streams() if wanted.fullmatch(each.stream_id)]
+            compiled_pattern = re.compile(self.pattern)
+            streams = [
+                stream_found
+                for stream_found in self.service.get_all_streams()
+                if compiled_pattern.fullmatch(stream_found.stream_id)
+            ]
         merged: dict[str, ClusterMetadata] = {}
-        for stream in found:
+        for stream in streams:
             for name, part in stream.cluster_metadata_map.items():
                 topics = part.topics | merged[name].topics if name in merged else part.topics
                 merged[name] = ClusterMetadata(frozenset(topics), part.properties)
         return {name: part for name, part in merged.items() if self.service.is_cluster_active(name)}
 
 
-Positions = dict[str, dict[str, Any]]  # of splits that are open, and of those at their end
+Positions = dict[str, dict[str, Any]]  # of open splits, and of splits at their end
 Open = Callable[[ClusterMetadata, Subscription, Any], KafkaEnumerator]
 
 
 class DynamicKafkaEnumerator(SplitEnumerator):
-    """Enumerators of clusters, made and replaced as streams move. `opened` makes one."""
+    """Enumerators of clusters, created and replaced as streams change. `open_cluster` creates one."""
 
     def __init__(
-        self, streams: Streams, subscription: Subscription, opened: Open, state: dict[str, Any] | None
+        self, streams: Streams, subscription: Subscription, open_cluster: Open, state: dict[str, Any] | None
     ) -> None:
-        self._streams, self._subscription, self._opened = streams, subscription, opened
-        self._waiting: dict[str, Positions] = dict(state or {})  # of splits that are not read now, by cluster
-        self._known = state is not None
+        self._streams, self._subscription, self._open_cluster = streams, subscription, open_cluster
+        self._inactive: dict[str, Positions] = dict(
+            state or {}
+        )  # positions of splits that are not read now, by cluster
+        self._has_started = state is not None
         self._open: dict[str, tuple[ClusterMetadata, KafkaEnumerator]] = {}
-        self._looked_at: int | None = None
+        self._discovered_at: int | None = None
         self._failed = 0
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan an equal share of the budget for every cluster."""
-        self._look(budget.now)
+        self._discover(budget.now)
         ranges = []
         for name, (_, enumerator) in self._open.items():
             held = frozenset(split.removeprefix(f"{name}/") for split in budget.held if split.startswith(f"{name}/"))
-            share = len(self._open)
-            mine = Budget(max(budget.records // share, 1), max(budget.bytes // share, 1), budget.now, held)
-            ranges += [replace(part, split=f"{name}/{part.split}") for part in enumerator.plan(mine)]
+            cluster_count = len(self._open)
+            share_of_budget = Budget(
+                max(budget.records // cluster_count, 1), max(budget.bytes // cluster_count, 1), budget.now, held
+            )
+            ranges += [replace(part, split=f"{name}/{part.split}") for part in enumerator.plan(share_of_budget)]
         return ranges
 
-    def _look(self, now: int) -> None:
+    def _discover(self, now: int) -> None:
         interval = self._streams.discovery
-        if self._looked_at is not None and (interval is None or now - self._looked_at < interval):
+        if self._discovered_at is not None and (interval is None or now - self._discovered_at < interval):
             return
         try:
-            found = self._streams.clusters()
+            clusters = self._streams.clusters()
         except ExternalError as problem:
             self._failed += 1
-            if self._looked_at is None or self._failed > self._streams.failures:
+            if self._discovered_at is None or self._failed > self._streams.failures:
                 raise
-            _log.warning("where streams are is not known for now: %s", problem)
-            self._looked_at = now
+            _log.warning("the metadata service failed: %s", problem)
+            self._discovered_at = now
             return
         self._failed = 0
         for name in list(self._open):
-            if found.get(name) != self._open[name][0]:
+            if clusters.get(name) != self._open[name][0]:
                 self._leave(name)
-        for name, part in found.items():
+        for name, part in clusters.items():
             if name not in self._open:
                 self._join(name, part)
-        self._looked_at, self._known = now, True
+        self._discovered_at, self._has_started = now, True
 
     def _leave(self, name: str) -> None:
-        """The part of a cluster has changed or is gone: keep its positions."""
+        """Stop reading a cluster whose topics changed, and keep its positions."""
         enumerator = self._open.pop(name)[1]
-        self._waiting[name] = _both(self._waiting.get(name), enumerator.snapshot())
+        self._inactive[name] = _merge_positions(self._inactive.get(name), enumerator.snapshot())
         enumerator.close()
 
     def _join(self, name: str, part: ClusterMetadata) -> None:
-        """Read a cluster. What the job has not seen when it started begins with its first record."""
-        positions = self._waiting.pop(name, None)
-        wanted = replace(self._subscription, topics=tuple(sorted(part.topics)))
-        if self._known and positions is None:
-            wanted = replace(wanted, starting=KafkaOffsetsInitializer.earliest())
-        mine = None if positions is None else _some(positions, lambda split: _topic(split) in part.topics)
-        self._open[name] = (part, self._opened(part, wanted, mine))
+        """Start reading a cluster. Topics that are added while the job runs begin with their first record."""
+        positions = self._inactive.pop(name, None)
+        subscription = replace(self._subscription, topics=tuple(sorted(part.topics)))
+        if self._has_started and positions is None:
+            subscription = replace(subscription, starting=KafkaOffsetsInitializer.earliest())
+        positions_of_topics = (
+            None if positions is None else _select_positions(positions, lambda split: _topic(split) in part.topics)
+        )
+        self._open[name] = (part, self._open_cluster(part, subscription, positions_of_topics))
         if positions is not None:
-            self._waiting[name] = _some(positions, lambda split: _topic(split) not in part.topics)
+            self._inactive[name] = _select_positions(positions, lambda split: _topic(split) not in part.topics)
         _log.info("reading topics %s of cluster %s", ", ".join(sorted(part.topics)), name)
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after a range of one cluster."""
-        name, _, split = done.split.partition("/")
+        name, _, split = split_range.split.partition("/")
         if name in self._open:
-            self._open[name][1].skip(replace(done, split=split))
+            self._open[name][1].skip(replace(split_range, split=split))
             return
-        positions = self._waiting[name] = _both(self._waiting.get(name), {"open": {}, "done": {}})
-        stop = done.start[1]
+        positions = self._inactive[name] = _merge_positions(self._inactive.get(name), {"open": {}, "done": {}})
+        stop = split_range.start[1]
         positions["open"].pop(split, None)
-        if stop is not None and done.end >= stop:
-            positions["done"][split] = done.end
+        if stop is not None and split_range.end >= stop:
+            positions["done"][split] = split_range.end
         else:
-            positions["open"][split] = [done.end, stop]
+            positions["open"][split] = [split_range.end, stop]
 
     def snapshot(self) -> dict[str, Any]:
-        """The positions of each cluster, those that are not read now included."""
-        read = {name: enumerator.snapshot() for name, (_, enumerator) in self._open.items()}
-        return {name: _both(self._waiting.get(name), read.get(name)) for name in {**self._waiting, **read}}
+        """Return the positions of each cluster, including those that are not read now."""
+        active = {name: enumerator.snapshot() for name, (_, enumerator) in self._open.items()}
+        return {
+            name: _merge_positions(self._inactive.get(name), active.get(name)) for name in {**self._inactive, **active}
+        }
 
     def finished(self) -> bool:
         """Whether all partitions of a bounded source were planned to their end."""
-        bounded = self._subscription.stopping is not None and self._looked_at is not None
+        bounded = self._subscription.stopping is not None and self._discovered_at is not None
         return bounded and all(enumerator.finished() for _, enumerator in self._open.values())
 
     def splits(self) -> list[str]:
-        """All partitions that are read and not at their end."""
-        return sorted(f"{name}/{split}" for name, (_, each) in self._open.items() for split in each.splits())
+        """Return all partitions that are read and not at their end."""
+        return sorted(
+            f"{name}/{split}" for name, (_, enumerator) in self._open.items() for split in enumerator.splits()
+        )
 
     def acknowledge(self) -> None:
         """Commit the offsets to the consumer groups."""
@@ -165,11 +180,14 @@ def _topic(split: str) -> str:
     return split.rpartition("-")[0]
 
 
-def _both(one: Positions | None, other: Positions | None) -> Positions:
-    """The positions of two."""
-    return {kind: {**(one or {}).get(kind, {}), **(other or {}).get(kind, {})} for kind in ("open", "done")}
+def _merge_positions(first: Positions | None, second: Positions | None) -> Positions:
+    """Merge two sets of positions."""
+    return {group: {**(first or {}).get(group, {}), **(second or {}).get(group, {})} for group in ("open", "done")}
 
 
-def _some(positions: Positions, wanted: Callable[[str], bool]) -> Positions:
-    """The positions of some splits."""
-    return {kind: {split: at for split, at in each.items() if wanted(split)} for kind, each in positions.items()}
+def _select_positions(positions: Positions, is_selected: Callable[[str], bool]) -> Positions:
+    """Return the positions of the selected splits."""
+    return {
+        group: {split: position for split, position in positions_of_group.items() if is_selected(split)}
+        for group, positions_of_group in positions.items()
+    }

@@ -1,10 +1,10 @@
-"""A mark: which output of a transactional id is in the topics.
+"""A mark: the record of which output of a transactional id is in the topics.
 
 Promises: output counts as written only if the same attempt wrote it; output of another attempt at an epoch that was
 written is an error. A mark has a bounded size.
 Does not know: topics, files, producers.
 
-A mark remembers for each job the last epoch that was written, and for the last transactions which epochs and which
+A mark contains for each job the last epoch that was written, and for the last transactions which epochs and which
 files they wrote (a digest of the files' names, which contain the attempt). A job here is a job's id with its
 incarnation. Marks of earlier releases have the last epoch only."""
 
@@ -18,24 +18,24 @@ from dataclasses import dataclass, field, replace
 from millstream.connectors.kafka.staging import Staged
 from millstream.errors import ExternalError
 
-_JOBS = 16  # that a mark remembers
-_TRANSACTIONS = 8  # of the job that wrote last; of the others it remembers one
+_JOBS = 16  # in a mark
+_TRANSACTIONS = 8  # of the job that wrote last; one of each other job
 
 
 class WrittenByAnotherAttempt(ExternalError):
-    """The topics have the output of an epoch already, and this is not that output."""
+    """The topics already have the output of an epoch from another attempt."""
 
     hint = (
-        "the job went back behind output that readers have seen: start it from its newest checkpoint; or start a new "
-        "job from the checkpoint it has, with execution.state-recovery.path, and the output since then appears twice"
+        "the job was restored to a checkpoint before visible output: start it from its newest checkpoint; or start "
+        "a new job from the checkpoint it has, with execution.state-recovery.path: the output since then appears twice"
     )
 
-    def __init__(self, transactional_id: str, staged: Sequence[Staged], written: int) -> None:
+    def __init__(self, transactional_id: str, staged: Sequence[Staged], last_written: int) -> None:
         self.transactional_id, self.job = transactional_id, staged[0].job
         self.first, self.last = staged[0].epoch, staged[-1].epoch
         super().__init__(
             f"epochs {self.first} to {self.last} of job {self.job} were run again, but '{transactional_id}' has "
-            f"written the job's output up to epoch {written} from other attempts, so this output is not written"
+            f"written the job's output up to epoch {last_written} from other attempts, so this output is not written"
         )
 
 
@@ -65,26 +65,28 @@ class JobMark:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of one transactional id. `owner` is the run of a driver that wrote last; empty if that is not known."""
+    """The mark of one transactional id. `owner` is the run of the driver that wrote last; empty if it is unknown."""
 
     owner: str = ""
     jobs: Mapping[str, JobMark] = field(default_factory=dict)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Mark:
-        """The inverse of `to_bytes`. Raises `NotAMark` if the bytes are none, or have a form that is not known here: to
-        read them as an empty mark would write output again."""
+        """Return the inverse of `to_bytes`. Raises `NotAMark` if the bytes are not a mark, or one of an unknown format:
+        reading them as an empty mark would write output again."""
         try:
-            read = json.loads(data)
-            if not isinstance(read.get("jobs"), dict):  # of an earlier release: a number for each job
-                return cls("", {str(job): JobMark(_epoch(epoch)) for job, epoch in read.items()})
-            _check_members(read, "jobs", "owner")
-            return cls(str(read["owner"]), {str(job): _job_mark(each) for job, each in read["jobs"].items()})
+            data_read = json.loads(data)
+            if not isinstance(data_read.get("jobs"), dict):  # an earlier release wrote a number for each job
+                return cls("", {str(job): JobMark(_epoch(epoch)) for job, epoch in data_read.items()})
+            _check_members(data_read, "jobs", "owner")
+            return cls(
+                str(data_read["owner"]), {str(job): _job_mark(entry) for job, entry in data_read["jobs"].items()}
+            )
         except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as problem:
             raise NotAMark(data, problem) from problem
 
     def to_bytes(self) -> bytes:
-        """The mark as JSON."""
+        """Return the mark as JSON."""
         jobs = {
             name: {"epoch": job.epoch, "written": [[w.first, w.last, w.digest] for w in job.transactions]}
             for name, job in self.jobs.items()
@@ -100,39 +102,43 @@ class Mark:
         return self.owner not in ("", owner)
 
     def after(self, owner: str, written: Sequence[Staged]) -> Mark:
-        """The mark after a transaction with the output of one job."""
+        """Return the mark after a transaction with the output of one job."""
         name, first, last = written[0].job, written[0].epoch, written[-1].epoch
         before = self.jobs.get(name, JobMark(-1)).transactions
-        mine = JobMark(last, (*before, Written(first, last, digest_of(written)))[-_TRANSACTIONS:])
-        others = {job: replace(each, transactions=each.transactions[-1:]) for job, each in self.jobs.items()}
-        others.pop(name, None)
-        return Mark(owner, dict([*others.items(), (name, mine)][-_JOBS:]))
+        job_mark = JobMark(last, (*before, Written(first, last, digest_of(written)))[-_TRANSACTIONS:])
+        other_jobs = {
+            job: replace(other_mark, transactions=other_mark.transactions[-1:]) for job, other_mark in self.jobs.items()
+        }
+        other_jobs.pop(name, None)
+        return Mark(owner, dict([*other_jobs.items(), (name, job_mark)][-_JOBS:]))
 
     def pending(
         self, transactional_id: str, staged: Sequence[Staged], exists: Callable[[Staged], bool]
     ) -> list[Staged]:
-        """What is not written yet of the staged output of one job, which is in the order of epochs.
+        """Return the staged output of one job, in the order of epochs, that is not written yet.
 
-        Output that is older than the transactions the mark remembers counts as written if its file is gone; so does
-        output of an earlier release, whose marks have the last epoch only."""
-        known = self.jobs.get(staged[0].job) if staged else None
-        if known is None:
+        Output that is older than the transactions in the mark counts as written if its file is missing; so does output
+        of an earlier release, whose marks have the last epoch only."""
+        job_mark = self.jobs.get(staged[0].job) if staged else None
+        if job_mark is None:
             return list(staged)
-        same: set[str] = set()
-        for transaction in known.transactions:
-            mine = [each for each in staged if transaction.first <= each.epoch <= transaction.last]
-            if digest_of(mine) == transaction.digest:
-                same.update(each.name for each in mine)
-        oldest = known.transactions[0].first if known.transactions else known.epoch + 1
-        other = [
-            each
-            for each in staged
-            if each.epoch <= known.epoch and each.name not in same and each.transaction
-            if each.epoch >= oldest or exists(each)
+        written_names: set[str] = set()
+        for transaction in job_mark.transactions:
+            files_of_transaction = [
+                staged_file for staged_file in staged if transaction.first <= staged_file.epoch <= transaction.last
+            ]
+            if digest_of(files_of_transaction) == transaction.digest:
+                written_names.update(staged_file.name for staged_file in files_of_transaction)
+        oldest = job_mark.transactions[0].first if job_mark.transactions else job_mark.epoch + 1
+        of_other_attempts = [
+            staged_file
+            for staged_file in staged
+            if staged_file.epoch <= job_mark.epoch and staged_file.name not in written_names and staged_file.transaction
+            if staged_file.epoch >= oldest or exists(staged_file)
         ]
-        if other:
-            raise WrittenByAnotherAttempt(transactional_id, other, known.epoch)
-        return [each for each in staged if each.epoch > known.epoch]
+        if of_other_attempts:
+            raise WrittenByAnotherAttempt(transactional_id, of_other_attempts, job_mark.epoch)
+        return [staged_file for staged_file in staged if staged_file.epoch > job_mark.epoch]
 
 
 def _job_mark(entry: Mapping[str, Sequence[Sequence[object]]]) -> JobMark:
@@ -162,6 +168,6 @@ def _written(entry: Sequence[object]) -> Written:
 
 
 def digest_of(staged: Iterable[Staged]) -> str:
-    """A digest of attempts: of the names of their files."""
-    names = "\n".join(each.name for each in staged)
+    """Return a digest of the names of files, which contain the attempt."""
+    names = "\n".join(staged_file.name for staged_file in staged)
     return hashlib.blake2b(names.encode(), digest_size=8).hexdigest()

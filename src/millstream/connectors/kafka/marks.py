@@ -1,4 +1,4 @@
-"""The marks of transactional ids in a compacted topic: how far their output is written.
+"""The marks of transactional ids, in a compacted topic: which output is written.
 
 Promises: a mark is written in the same transaction as the output it describes, so both are visible or neither is;
 `read` returns the last committed mark, and waits for open transactions of other ids that could hide it.
@@ -19,29 +19,29 @@ from millstream.connectors.kafka.client import (
     DEADLINE,
     KafkaFailure,
     admin_library,
-    configured,
+    create_client,
     failure,
     library,
-    patiently,
+    retry_while_unavailable,
 )
 from millstream.connectors.kafka.mark import Mark, NotAMark
 
 TOPIC = "millstream-marks"
 _PARTITIONS = 16
-_WAIT_SECONDS = 180.0  # for transactions of others
-_COMPACTED = {
+_WAIT_SECONDS = 180.0  # for transactions of other ids
+_TOPIC_SETTINGS = {
     "cleanup.policy": "compact",
     "segment.bytes": str(4 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
 _CREATE_SECONDS = 30.0
-_READING = {
+_CONSUMER_SETTINGS = {
     "group.id": "millstream-marks",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    # a job waits for this to go on: the end of the partition is reported at once, not after half a second
+    # jobs wait for this: so that the end of the partition is reported at once, not after half a second
     "fetch.wait.max.ms": 10,
     "fetch.error.backoff.ms": 20,
 }
@@ -53,16 +53,16 @@ class MarksHidden(KafkaFailure):
     def __init__(self, transactional_id: str) -> None:
         super().__init__(
             f"reading the mark of '{transactional_id}'",
-            f"a transaction in the topic '{TOPIC}' is open for longer than {_WAIT_SECONDS:g} s",
-            hint="`millstream txn list` shows it; the job it belongs to must come back, or it must be aborted",
+            f"a transaction in the topic '{TOPIC}' has been open for longer than {_WAIT_SECONDS:g} s",
+            hint="`millstream txn list` shows it; restart its job, or abort the transaction",
         )
 
 
 class MarkUnreadable(OutputRefused):
-    """A mark cannot be read, so it is not known which output is written."""
+    """A mark cannot be read, so it is unknown which output is written."""
 
     hint = (
-        "if a newer release of millstream wrote it, run the job with that release; to give the mark up, write a "
+        "if a newer release of millstream wrote it, run the job with that release; to discard the mark, write a "
         "message with this key and no value to the topic: then staged output that was written before appears twice"
     )
 
@@ -74,12 +74,12 @@ class MarkUnreadable(OutputRefused):
 
 
 class TopicNotDescribed(KafkaFailure):
-    """The topic of the marks was created, or exists, and the brokers do not say which partitions it has."""
+    """The topic of the marks exists, but the brokers do not return its partitions."""
 
-    def __init__(self, doing: str, error: object) -> None:
+    def __init__(self, action: str, error: object) -> None:
         reason = f"the brokers have not described its partitions for {_CREATE_SECONDS:g} s"
         super().__init__(
-            doing,
+            action,
             f"{reason}: {error}" if error else reason,
             hint="may the user of the sink DESCRIBE the topic? see its ACLs, and whether its partitions have leaders",
         )
@@ -89,41 +89,41 @@ class Marks:
     """The mark of one transactional id. Its clients stay open until `close`."""
 
     def __init__(self, transactional_id: str, connection: Mapping[str, Any]) -> None:
-        """`connection`: settings for any kind of client."""
+        """`connection`: settings for all types of clients."""
         self._id = transactional_id
         self._connection = dict(connection)
         self._servers = str(connection["bootstrap.servers"])
-        self._doing = f"reading the mark of '{transactional_id}'"
-        self._admin = configured("AdminClient", self._connection)
+        self._action = f"reading the mark of '{transactional_id}'"
+        self._admin = create_client("AdminClient", self._connection)
         self._consumer: Any = None
         self.partition = zlib.crc32(transactional_id.encode()) % self._partitions()
 
     def message(self, mark: Mark) -> tuple[Any, ...]:
-        """The arguments of `produce` for a mark."""
+        """Return the arguments of `produce` for a mark."""
         return TOPIC, mark.to_bytes(), self._id.encode(), self.partition
 
     def _partitions(self) -> int:
-        doing, deadline = f"making the topic '{TOPIC}'", time.monotonic() + _CREATE_SECONDS
+        action, deadline = f"creating the topic '{TOPIC}'", time.monotonic() + _CREATE_SECONDS
         kafka, admin = library(), self._admin
         try:
             while True:
-                found = admin.list_topics(timeout=DEADLINE).topics.get(TOPIC)
-                if found is not None and found.partitions:
-                    return len(found.partitions)
+                topic = admin.list_topics(timeout=DEADLINE).topics.get(TOPIC)
+                if topic is not None and topic.partitions:
+                    return len(topic.partitions)
                 if time.monotonic() > deadline:
-                    raise TopicNotDescribed(doing, None if found is None else found.error)
+                    raise TopicNotDescribed(action, None if topic is None else topic.error)
                 if not self._create():
-                    time.sleep(0.2)  # the broker that was asked may not know of it yet
+                    time.sleep(0.2)  # the broker may not know the topic yet
         except kafka.KafkaException as problem:
-            raise failure(problem, self._servers, doing) from problem
+            raise failure(problem, self._servers, action) from problem
 
     def _create(self) -> bool:
-        """Create the topic; False if there is one."""
+        """Create the topic; return False if it exists."""
         kafka, library_ = library(), admin_library()
-        topic = library_.NewTopic(TOPIC, num_partitions=_PARTITIONS, replication_factor=-1, config=_COMPACTED)
+        topic = library_.NewTopic(TOPIC, num_partitions=_PARTITIONS, replication_factor=-1, config=_TOPIC_SETTINGS)
         try:
-            for done in self._admin.create_topics([topic], operation_timeout=10).values():
-                done.result(DEADLINE)
+            for future in self._admin.create_topics([topic], operation_timeout=10).values():
+                future.result(DEADLINE)
         except kafka.KafkaException as problem:
             if problem.args[0].code() == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 return False
@@ -131,25 +131,27 @@ class Marks:
         return True
 
     def read(self) -> Mark:
-        """The last mark that was committed. The id must be open, so that no transaction of its own is undecided."""
+        """Return the last committed mark. The id must be open, so that none of its own transactions is pending."""
         return self._read(library().IsolationLevel.READ_UNCOMMITTED)
 
     def peek(self) -> Mark:
-        """The last mark that can be seen now, open or not: there may be newer ones that open transactions hide."""
+        """Return the last visible mark; open transactions may hide newer ones."""
         return self._read(library().IsolationLevel.READ_COMMITTED)
 
     def _read(self, isolation: Any) -> Mark:
-        """The last mark before the end, as it is with or without open transactions."""
+        """Return the last mark before the end of the partition at an isolation level."""
         kafka = library()
         if self._consumer is None:
-            self._consumer = configured("Consumer", {**self._connection, **_READING})
+            self._consumer = create_client("Consumer", {**self._connection, **_CONSUMER_SETTINGS})
         try:
-            where = kafka.TopicPartition(TOPIC, self.partition, 0)  # compaction does not move where a partition begins
-            end = patiently(lambda: self._end(isolation), self._servers, self._doing)
-            self._consumer.assign([where])
+            topic_partition = kafka.TopicPartition(
+                TOPIC, self.partition, 0
+            )  # compaction does not change the first offset
+            end = retry_while_unavailable(lambda: self._end(isolation), self._servers, self._action)
+            self._consumer.assign([topic_partition])
             return self._newest(self._consumer, end)
         except kafka.KafkaException as problem:
-            raise failure(problem, self._servers, self._doing) from problem
+            raise failure(problem, self._servers, self._action) from problem
 
     def close(self) -> None:
         """Close the clients that read; messages can still be created."""
@@ -158,29 +160,29 @@ class Marks:
             consumer.close()
 
     def _end(self, isolation: Any) -> int:
-        """Where the partition ends; a consumer would tell where committed data ends."""
-        where = library().TopicPartition(TOPIC, self.partition)
-        answer = self._admin.list_offsets(
-            {where: admin_library().OffsetSpec.latest()},
+        """Return the end of the partition; a consumer would return the end of committed data."""
+        topic_partition = library().TopicPartition(TOPIC, self.partition)
+        futures = self._admin.list_offsets(
+            {topic_partition: admin_library().OffsetSpec.latest()},
             isolation_level=isolation,
             request_timeout=DEADLINE,
         )
-        return int(answer[where].result(DEADLINE).offset)
+        return int(futures[topic_partition].result(DEADLINE).offset)
 
     def _newest(self, consumer: Any, end: int) -> Mark:
-        """Read up to the end as it was; the end of what is committed may come before it, for a while."""
+        """Return the newest mark before `end`; committed data may end before it for a while."""
         end_code, key = library().KafkaError._PARTITION_EOF, self._id.encode()
-        text, at, deadline = b"{}", 0, time.monotonic() + _WAIT_SECONDS
-        while at < end:
+        text, offset, deadline = b"{}", 0, time.monotonic() + _WAIT_SECONDS
+        while offset < end:
             if time.monotonic() > deadline:
                 raise MarksHidden(self._id)
             for message in consumer.consume(1000, timeout=0.05):
                 error = message.error()
                 if error is None:
-                    at = message.offset() + 1
+                    offset = message.offset() + 1
                     text = (message.value() or b"{}") if message.key() == key else text
                 elif error.code() == end_code:
-                    at = max(at, message.offset())
+                    offset = max(offset, message.offset())
         try:
             return Mark.from_bytes(text)
         except NotAMark as problem:

@@ -27,13 +27,13 @@ HeaderList = list[tuple[str, bytes | None]]
 
 
 class StagedOutputDamaged(ExternalError):
-    """A staged file does not hold what was written to it."""
+    """A staged file does not contain what was written to it."""
 
     hint = "restore the file from a copy, or start from an older checkpoint"
 
-    def __init__(self, path: str, what: str) -> None:
+    def __init__(self, path: str, problem: str) -> None:
         self.path = path
-        super().__init__(f"the staged output {path} is damaged: {what}")
+        super().__init__(f"the staged output {path} is damaged: {problem}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Messages:
         return len(self.values)
 
     def to_bytes(self) -> bytes:
-        """The messages as an Arrow stream."""
+        """Return the messages as an Arrow stream."""
         columns = {"value": self.values}
         if self.keys is not None:
             columns["key"] = self.keys
@@ -60,13 +60,15 @@ class Messages:
         if self.partitions is not None:
             columns["partition"] = pa.array(self.partitions, pa.int32())
         if self.headers is not None:
-            columns["headers"] = pa.array([_packed(each) for each in self.headers], pa.binary())
+            columns["headers"] = pa.array(
+                [_pack_headers(message_headers) for message_headers in self.headers], pa.binary()
+            )
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
         return stream_bytes(batch.replace_schema_metadata({"topic": self.topic}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Messages:
-        """The inverse of `to_bytes`."""
+        """Return the inverse of `to_bytes`."""
         with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
             batch = stream.read_next_batch()
         names = set(batch.schema.names)
@@ -81,20 +83,20 @@ class Messages:
             column("key"),
             None if times is None else times.to_numpy(zero_copy_only=False),
             None if partitions is None else partitions.to_numpy(zero_copy_only=False),
-            None if headers is None else [_unpacked(each) for each in _bytes(headers)],
+            None if headers is None else [_unpack_headers(packed) for packed in _bytes(headers)],
         )
 
     def pieces(self, anywhere: Callable[[str], int]) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
-        """The values, and columns for the other arguments of a producer's `produce`, some at a time: key, partition,
-        two callbacks, timestamp and, where there are any, headers. `anywhere` gives a partition of the topic for many
-        messages at once that may go anywhere."""
-        free = self.keys is None and self.partitions is None
+        """Yield pieces of the messages: values, and columns for the other arguments of a producer's `produce`: key,
+        partition, two callbacks, timestamp and, if there are any, headers. `anywhere` returns a partition of the topic
+        for many messages without a key and a partition."""
+        has_no_target = self.keys is None and self.partitions is None
         for start in range(0, len(self), _PIECE):
             piece = slice(start, start + _PIECE)
-            where = anywhere(self.topic) if free and len(self) - start >= _MANY else -1
+            partition = anywhere(self.topic) if has_no_target and len(self) - start >= _MANY else -1
             columns: list[Iterable[Any]] = [
                 repeat(None) if self.keys is None else _bytes(self.keys[piece]),
-                repeat(where) if self.partitions is None else self.partitions[piece].tolist(),
+                repeat(partition) if self.partitions is None else self.partitions[piece].tolist(),
                 repeat(None),
                 repeat(None),
                 repeat(0) if self.timestamps is None else np.maximum(self.timestamps[piece], 0).tolist(),  # 0: now
@@ -106,11 +108,11 @@ def _bytes(array: pa.Array) -> list[Any]:
     return list(array.to_numpy(zero_copy_only=False).tolist())
 
 
-def _packed(headers: HeaderList) -> bytes:
+def _pack_headers(headers: HeaderList) -> bytes:
     return json.dumps([[name, None if value is None else value.hex()] for name, value in headers]).encode()
 
 
-def _unpacked(data: bytes) -> HeaderList:
+def _unpack_headers(data: bytes) -> HeaderList:
     return [(name, None if value is None else bytes.fromhex(value)) for name, value in json.loads(data)]
 
 
@@ -123,7 +125,7 @@ def write_frame(stream: BinaryIO, messages: Messages) -> int:
 
 
 def read_frames(stream: BinaryIO, path: str) -> Iterator[Messages]:
-    """What `write_frame` has appended, verified."""
+    """Yield the messages that `write_frame` has appended; checksums are verified."""
     while head := stream.read(_FRAME.size):
         if len(head) < _FRAME.size:
             raise StagedOutputDamaged(path, "it ends inside a block")

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.connectors.kafka.client import configured, metadata
+from millstream.connectors.kafka.client import create_client, metadata
 from millstream.connectors.kafka.cluster import TopicMissing
-from millstream.connectors.kafka.properties import translated
+from millstream.connectors.kafka.properties import translate_properties
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ClusterMetadata:
 
 @dataclass(frozen=True)
 class KafkaStream:
-    """A stream: topics in one or more clusters, by the ids of these."""
+    """A stream: topics in one or more clusters, by cluster id."""
 
     stream_id: str
     cluster_metadata_map: Mapping[str, ClusterMetadata] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class KafkaMetadataService(ABC):
         """Return the streams with these ids."""
 
     def is_cluster_active(self, kafka_cluster_id: str) -> bool:
-        """Whether a cluster can be read now; one that cannot is left alone, and read on later."""
+        """Return whether a cluster can be read now; reading of an inactive cluster is continued later."""
         return True
 
     def close(self) -> None:
@@ -69,19 +69,24 @@ class KafkaMetadataService(ABC):
 
 @dataclass(frozen=True)
 class SingleClusterTopicMetadataService(KafkaMetadataService):
-    """The topics of one cluster as streams of their own names."""
+    """The topics of one cluster, each a stream with its name."""
 
     kafka_cluster_id: str
     properties: Mapping[str, Any]
 
     def get_all_streams(self) -> Collection[KafkaStream]:
-        """A stream for every topic."""
+        """Return a stream for every topic."""
         return [self._stream(name) for name in self._topics() if not name.startswith("__")]
 
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
-        """The topics of these names, which must exist."""
-        there = self._topics()
-        missing = [f"topic '{name}'" for name in stream_ids if name not in there]
+        """Return a stream for each of the given topics.
+
+        Raises:
+            TopicMissing: If one of the topics does not exist.
+
+        """
+        existing = self._topics()
+        missing = [f"topic '{name}'" for name in stream_ids if name not in existing]
         if missing:
             raise TopicMissing(missing, str(self.properties["bootstrap.servers"]))
         return {name: self._stream(name) for name in stream_ids}
@@ -90,5 +95,5 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
         return KafkaStream(topic, {self.kafka_cluster_id: ClusterMetadata(frozenset([topic]), dict(self.properties))})
 
     def _topics(self) -> Collection[str]:
-        admin = configured("AdminClient", translated(self.properties))
+        admin = create_client("AdminClient", translate_properties(self.properties))
         return set(metadata(admin, str(self.properties["bootstrap.servers"]), "looking for topics").topics)

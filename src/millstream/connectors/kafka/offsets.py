@@ -19,12 +19,12 @@ class KafkaTopicPartition:
 
     @property
     def split(self) -> str:
-        """Its name as a split of the source."""
+        """The name of the partition as a split of the source."""
         return f"{self.topic}-{self.partition}"
 
     @staticmethod
     def of_split(split: str) -> KafkaTopicPartition:
-        """The inverse of `split`."""
+        """Parse the name of a split; the inverse of `split`."""
         topic, _, partition = split.rpartition("-")
         return KafkaTopicPartition(topic, int(partition))
 
@@ -38,7 +38,7 @@ class KafkaOffsetResetStrategy(Enum):
 
 
 class OffsetsKind(Enum):
-    """What an initializer looks at."""
+    """The type of an initializer."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -83,7 +83,7 @@ class KafkaOffsetsInitializer:
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """These offsets. Partitions that are not named begin where the group has committed; the strategy is for those
-        without, and for offsets that do not exist."""
+        """Use these offsets. Partitions that are not named use the committed offsets of the group; the strategy applies
+        to those without, and to offsets that do not exist."""
         given = tuple(sorted(offsets.items()))
         return KafkaOffsetsInitializer(OffsetsKind.OFFSETS, given=given, reset=offset_reset_strategy)

@@ -3,8 +3,8 @@
 Promises: listing changes nothing. Aborting fences the producer that uses the id; a job that still runs opens it again.
 Does not know: jobs.
 
-The client library can open transactions but not list them, so this speaks the three messages of Kafka's protocol that
-are needed (KIP-664). Brokers must be reachable without a log-in, in plain text or by TLS; aborting works with any
+The client library can open transactions but not list them, so this module implements the messages of Kafka's protocol
+that are needed (KIP-664). Brokers must be reachable without a log-in, in plain text or by TLS; aborting works with any
 settings."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.connectors.kafka.client import (
     DEADLINE,
     BrokerUnreachable,
     KafkaFailure,
-    configured,
+    create_client,
     failure,
     library,
     metadata,
@@ -42,7 +42,8 @@ class CannotList(UserError):
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transactional id as its coordinator sees it. Times are milliseconds; `started` is None when none is open."""
+    """A transactional id, as its coordinator reports it. Times are milliseconds; `started` is None if no transaction is
+    open."""
 
     id: str
     state: str
@@ -53,27 +54,32 @@ class OpenTransaction:
     topics: tuple[str, ...]
 
 
-def listed(
+def list_transactions(
     servers: str, settings: Mapping[str, Any], prefix: str = "", *, everything: bool = False
 ) -> list[OpenTransaction]:
-    """The transactions that are open, of ids that begin with a prefix; with `everything`, finished ones too."""
+    """Return the open transactions of ids that begin with a prefix; with `everything`, finished ones, too."""
     protocol = str(settings.get("security.protocol", "plaintext")).lower()
     if protocol not in ("plaintext", "ssl"):
         raise CannotList(protocol)
-    admin = configured("AdminClient", {**settings, "bootstrap.servers": servers})
-    brokers = metadata(admin, servers, "looking for brokers").brokers.values()
-    found: list[OpenTransaction] = []
+    admin = create_client("AdminClient", {**settings, "bootstrap.servers": servers})
+    brokers = metadata(admin, servers, "requesting brokers").brokers.values()
+    transactions: list[OpenTransaction] = []
     for broker in brokers:
         with _Connection(broker.host, broker.port, _tls(settings) if protocol == "ssl" else None) as connection:
-            names = [name for name in connection.listed() if name.startswith(prefix)]
-            found.extend(connection.described(names))
-    return sorted((each for each in found if everything or each.started is not None), key=lambda each: each.id)
+            names = [name for name in connection.list_ids() if name.startswith(prefix)]
+            transactions.extend(connection.describe(names))
+    return sorted(
+        (transaction for transaction in transactions if everything or transaction.started is not None),
+        key=lambda transaction: transaction.id,
+    )
 
 
 def abort(servers: str, settings: Mapping[str, Any], transactional_id: str) -> None:
     """Abort the open transaction of an id, by opening the id again; its messages are never visible to
     read_committed."""
-    producer = configured("Producer", {**settings, "bootstrap.servers": servers, "transactional.id": transactional_id})
+    producer = create_client(
+        "Producer", {**settings, "bootstrap.servers": servers, "transactional.id": transactional_id}
+    )
     try:
         producer.init_transactions(DEADLINE)
     except library().KafkaException as problem:
@@ -89,7 +95,7 @@ def _tls(settings: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
-class _Answer:
+class _Response:
     """Decodes Kafka's compact encoding."""
 
     def __init__(self, data: bytes) -> None:
@@ -115,8 +121,8 @@ class _Answer:
         start, self._at = self._at, self._at + size
         return self._data[start : self._at].decode()
 
-    def array(self, each: Callable[[], Any]) -> list[Any]:
-        return [each() for _ in range(self.varint() - 1)]
+    def array(self, read_element: Callable[[], Any]) -> list[Any]:
+        return [read_element() for _ in range(self.varint() - 1)]
 
     def tags(self) -> None:
         for _ in range(self.varint()):
@@ -141,20 +147,20 @@ class _Connection:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def _ask(self, kind: int, body: bytes) -> _Answer:
+    def _request(self, api_key: int, body: bytes) -> _Response:
         client = b"millstream"
-        head = struct.pack(">hhih", kind, 0, 1, len(client)) + client + b"\0"
+        head = struct.pack(">hhih", api_key, 0, 1, len(client)) + client + b"\0"
         try:
             self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
-            answer = _Answer(self._exactly(struct.unpack(">i", self._exactly(4))[0]))
+            response = _Response(self._receive(struct.unpack(">i", self._receive(4))[0]))
         except OSError as error:
             raise BrokerUnreachable(self._name, "listing transactions", str(error)) from error
-        answer.number("i")
-        answer.tags()
-        answer.number("i")  # throttled for so long
-        return answer
+        response.number("i")
+        response.tags()
+        response.number("i")  # throttle time
+        return response
 
-    def _exactly(self, size: int) -> bytes:
+    def _receive(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
             more = self._socket.recv(size - len(data))
@@ -164,52 +170,61 @@ class _Connection:
             data += more
         return data
 
-    def listed(self) -> list[str]:
-        """The ids this broker coordinates."""
-        answer = self._ask(_LIST, b"\x01\x01\0")
-        code = answer.number("h")
+    def list_ids(self) -> list[str]:
+        """Return the ids that this broker coordinates."""
+        response = self._request(_LIST, b"\x01\x01\0")
+        code = response.number("h")
         if code:
-            raise KafkaFailure(doing="listing transactions", reason=f"{self._name} answered with error {code}")
-        answer.array(answer.text)
+            raise KafkaFailure(action="listing transactions", reason=f"{self._name} returned error {code}")
+        response.array(response.text)
 
-        def one() -> str:
-            name = answer.text()
-            answer.number("q")
-            answer.text()
-            answer.tags()
+        def read_id() -> str:
+            name = response.text()
+            response.number("q")
+            response.text()
+            response.tags()
             return name
 
-        return answer.array(one)
+        return response.array(read_id)
 
-    def described(self, names: list[str]) -> list[OpenTransaction]:
-        """What the broker knows about ids it coordinates."""
+    def describe(self, names: list[str]) -> list[OpenTransaction]:
+        """Return the transactions of ids that this broker coordinates."""
         encoded = b"".join(_varint(len(name.encode()) + 1) + name.encode() for name in names)
-        answer = self._ask(_DESCRIBE, _varint(len(names) + 1) + encoded + b"\0")
-        return [each for each in answer.array(lambda: _described(answer)) if each is not None]
+        response = self._request(_DESCRIBE, _varint(len(names) + 1) + encoded + b"\0")
+        return [
+            transaction
+            for transaction in response.array(lambda: _read_transaction(response))
+            if transaction is not None
+        ]
 
 
-def _described(answer: _Answer) -> OpenTransaction | None:
-    code, name, state = answer.number("h"), answer.text(), answer.text()
-    timeout, started, producer, epoch = answer.number("i"), answer.number("q"), answer.number("q"), answer.number("h")
+def _read_transaction(response: _Response) -> OpenTransaction | None:
+    code, name, state = response.number("h"), response.text(), response.text()
+    timeout, started, producer, epoch = (
+        response.number("i"),
+        response.number("q"),
+        response.number("q"),
+        response.number("h"),
+    )
 
     def topic() -> str:
-        told = answer.text()
-        answer.array(lambda: answer.number("i"))
-        answer.tags()
-        return told
+        topic_name = response.text()
+        response.array(lambda: response.number("i"))
+        response.tags()
+        return topic_name
 
-    topics = answer.array(topic)
-    answer.tags()
+    topics = response.array(topic)
+    response.tags()
     if code:
         return None
-    open_ = state in ("Ongoing", "PrepareCommit", "PrepareAbort") and started >= 0
-    return OpenTransaction(name, state, producer, epoch, timeout, started if open_ else None, tuple(sorted(topics)))
+    is_open = state in ("Ongoing", "PrepareCommit", "PrepareAbort") and started >= 0
+    return OpenTransaction(name, state, producer, epoch, timeout, started if is_open else None, tuple(sorted(topics)))
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        made.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)

@@ -1,13 +1,13 @@
 """Reads ranges of offsets in a task.
 
-Promises: exactly the messages of [start, end), in order. Offsets without a message (compacted away, of an aborted
-transaction, marks of transactions) are no reason to wait: the range is over when a message behind it, or the end of the
-log at or behind its end, was seen. Offsets that are gone from the log are an error, or are counted where the source was
-told to go on without.
+Promises: exactly the messages of [start, end), in order. The reader does not wait for offsets without a message
+(compacted, of an aborted transaction, control records): the range ends when a message after it, or the end of the log
+at or after its end, arrives. Offsets that were removed from the log are an error, or they are skipped and counted if
+the source has a reset strategy.
 Does not know: where ranges come from; what messages mean.
 
-A consumer stays open for each partition as long as the reader lives, and fetches ahead: the next range begins where the
-last one ended as a rule, and then its messages are here already. One that does not is sought."""
+A consumer stays open for each partition as long as the reader exists, and fetches ahead: usually the next range begins
+where the last one ended, and its messages are already here. Otherwise the consumer seeks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,36 @@ from typing import Any
 import numpy as np
 
 from millstream.connector.source import Records, Rejected, SourceReader, SplitRange
-from millstream.connectors.kafka.client import DEADLINE, BrokerUnreachable, KafkaFailure, configured, failure, library
+from millstream.connectors.kafka.client import (
+    DEADLINE,
+    BrokerUnreachable,
+    KafkaFailure,
+    create_client,
+    failure,
+    library,
+)
 from millstream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from millstream.connectors.kafka.records import Decoder, KafkaRecordDeserializationSchema, timestamps_of
 from millstream.errors import ExternalError
 
 _log = logging.getLogger("millstream.kafka")
 
-_OPEN = 64  # consumers a reader keeps
-_AHEAD = "queued.max.messages.kbytes"
-_FAR, _NEAR = 16 << 10, 2 << 10  # about what is read while an epoch ends and the next begins; for many, less each
-_FEW = 4
-_TURN = 0.02  # seconds to wait for a full batch
-_SILENCE = 60.0  # seconds without a message that are too many
+_MAX_CONSUMERS = 64  # that a reader keeps open
+_PREFETCH = "queued.max.messages.kbytes"
+_LARGE_PREFETCH = 16 << 10  # KiB; about as much as is read between two epochs
+_SMALL_PREFETCH = 2 << 10  # KiB; for many partitions
+_FEW_PARTITIONS = 4
+_POLL_SECONDS = 0.02  # seconds to wait for a full batch
+_MAX_SILENCE = 60.0  # seconds without a message after which reading fails
 _BATCH = 10_000
 
 DEFAULTS: dict[str, Any] = {
-    "fetch.queue.backoff.ms": 5,  # librdkafka's own is a second, in which a queue that was full runs empty
+    "fetch.queue.backoff.ms": 5,  # the default is a second, in which a full queue becomes empty
     "fetch.message.max.bytes": 1 << 20,
     "fetch.wait.max.ms": 100,
     "fetch.error.backoff.ms": 100,
 }
-_DECIDED: dict[str, Any] = {
+_FIXED_SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
@@ -52,127 +60,131 @@ _DECIDED: dict[str, Any] = {
 
 
 class OffsetsGone(ExternalError):
-    """A planned range is no longer in the log."""
+    """Offsets of a planned range are no longer in the log."""
 
     hint = (
         "retention or a deletion removed records before they were read; with the property auto.offset.reset = earliest "
-        "the job goes on where the log begins now"
+        "the job continues at the first offset of the log"
     )
 
     def __init__(self, split: str, start: int, end: int, reason: str) -> None:
         self.split, self.start, self.end = split, start, end
-        super().__init__(f"offsets {start} to {end} of {split} are gone: {reason}")
+        super().__init__(f"offsets {start} to {end} of {split} are no longer in the log: {reason}")
 
 
 class _Partition:
-    """An open consumer of one partition: what it fetched and nobody took yet, and where it is."""
+    """An open consumer of one partition, with its position and the messages that were fetched but not read."""
 
     def __init__(self, split: str, settings: Mapping[str, Any], reset: KafkaOffsetResetStrategy) -> None:
-        self._of = KafkaTopicPartition.of_split(split)
+        self._topic_partition = KafkaTopicPartition.of_split(split)
         self._split = split
         self._reset = reset
-        self.lost = 0  # offsets that were gone
+        self.lost = 0  # offsets that were skipped because they are no longer in the log
         self._servers = str(settings["bootstrap.servers"])
         reasons = self._reasons = deque(["no answer"], maxlen=1)
 
-        def heard(error: Any) -> None:  # knows the list and not this object, which would be a cycle
+        def on_error(error: Any) -> None:  # refers to the list, not to this object, to avoid a cycle
             reasons.append(error.str())
 
-        self._consumer = configured("Consumer", {**settings, **_DECIDED, "error_cb": heard})
+        self._consumer = create_client("Consumer", {**settings, **_FIXED_SETTINGS, "error_cb": on_error})
         self._position: int | None = None
-        self._stopped = False  # at an error: it reads on only after it is sought
-        self._left: list[Any] = []
+        self._stopped = False  # at an error: it must seek before it can read again
+        self._fetched: list[Any] = []
         self._eof = library().KafkaError._PARTITION_EOF
 
-    def messages(self, start: int, end: int, most: int) -> Iterator[tuple[list[Any], np.ndarray]]:
-        """The messages of a range with their timestamps, in batches that are not empty."""
-        resumes, self._position = self._position == start, None  # known again when the range was read to its end
+    def messages(self, start: int, end: int, max_messages: int) -> Iterator[tuple[list[Any], np.ndarray]]:
+        """Yield the messages of a range with their timestamps, in batches that are not empty."""
+        resumes, self._position = self._position == start, None  # set again when the range was read to its end
         if not resumes:
             self._seek(start)
-        at, heard = start, time.monotonic()
-        while at < end:
-            taken, self._left = self._left, []
-            if not taken:
-                taken = self._consumer.consume(min(most, end - at), timeout=_TURN)
-            times = timestamps_of(taken)
-            batch, reached = self._sorted(taken, times, at, end)
-            if reached > at or batch:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > _SILENCE:
-                raise BrokerUnreachable(self._servers, f"reading {self._split} at offset {at}", self._reasons[0])
-            at = reached
+        offset, last_message_at = start, time.monotonic()
+        while offset < end:
+            fetched, self._fetched = self._fetched, []
+            if not fetched:
+                fetched = self._consumer.consume(min(max_messages, end - offset), timeout=_POLL_SECONDS)
+            times = timestamps_of(fetched)
+            batch, reached = self._take_range(fetched, times, offset, end)
+            if reached > offset or batch:
+                last_message_at = time.monotonic()
+            elif time.monotonic() - last_message_at > _MAX_SILENCE:
+                raise BrokerUnreachable(self._servers, f"reading {self._split} at offset {offset}", self._reasons[0])
+            offset = reached
             if batch:
                 yield batch, times[: len(batch)]
         self._position = None if self._stopped else end
 
-    def _sorted(self, taken: list[Any], times: np.ndarray, at: int, end: int) -> tuple[list[Any], int]:
-        """Those of the range, which come first, and the offset up to which all is known; what lies behind the range is
-        kept. An error has no time, so where all have one there is none."""
-        index = None if not taken or times.min() >= 0 else _first_error(taken)
+    def _take_range(self, fetched: list[Any], times: np.ndarray, offset: int, end: int) -> tuple[list[Any], int]:
+        """Return the messages of the range, which are first, and the offset up to which it is read; messages after the
+        range are kept. An error has no timestamp, so there is none if all have one."""
+        index = None if not fetched or times.min() >= 0 else _first_error(fetched)
         if index is None:
-            return self._cut(taken, at, end)
-        error = taken[index].error()
-        batch, reached = self._cut(taken[:index], at, end)
+            return self._cut(fetched, offset, end)
+        error = fetched[index].error()
+        batch, reached = self._cut(fetched[:index], offset, end)
         if reached >= end:
-            self._left = [*self._left, *taken[index:]]
+            self._fetched = [*self._fetched, *fetched[index:]]
         elif error.code() == self._eof:
-            # the end of the log: nothing before this offset is still to come
-            seen = taken[index].offset()
-            self._left = taken[index if seen > end else index + 1 :]  # it tells of the next range as well
-            reached = max(reached, min(seen, end))
+            # the end of the log: all messages before this offset have arrived
+            log_end = fetched[index].offset()
+            self._fetched = fetched[index if log_end > end else index + 1 :]  # it may end the next range, too
+            reached = max(reached, min(log_end, end))
         elif error.code() in (library().KafkaError._AUTO_OFFSET_RESET, library().KafkaError.OFFSET_OUT_OF_RANGE):
-            reached = self._behind_gap(reached, end, error.str())
+            reached = self._skip_gap(reached, end, error.str())
         else:
             self._check(error, reached)
-            self._left = taken[index + 1 :]
+            self._fetched = fetched[index + 1 :]
         return batch, reached
 
-    def _behind_gap(self, at: int, end: int, reason: str) -> int:
-        """Offsets from `at` on are gone: where to go on, if that may be."""
-        gone = OffsetsGone(self._split, at, end, reason)
+    def _skip_gap(self, offset: int, end: int, reason: str) -> int:
+        """Return where to continue after offsets that are no longer in the log; raise without a reset strategy."""
+        error = OffsetsGone(self._split, offset, end, reason)
         if self._reset is KafkaOffsetResetStrategy.NONE:
-            raise gone
-        where = library().TopicPartition(self._of.topic, self._of.partition)
+            raise error
+        topic_partition = library().TopicPartition(self._topic_partition.topic, self._topic_partition.partition)
         try:
-            first, _ = self._consumer.get_watermark_offsets(where, timeout=DEADLINE)
+            first, _ = self._consumer.get_watermark_offsets(topic_partition, timeout=DEADLINE)
         except library().KafkaException as problem:
-            raise failure(problem, self._servers, f"looking for the beginning of {self._split}") from problem
-        if first <= at:  # nothing was removed before it: the log itself is another one
-            raise gone
-        found = int(min(first, end))
-        _log.warning("%s; going on at %s, as auto.offset.reset says", gone.message, found)
-        self.lost += found - at
-        if found < end:
-            self._seek(found)
-        self._stopped = found == end
-        return found
+            raise failure(problem, self._servers, f"requesting the first offset of {self._split}") from problem
+        if first <= offset:  # nothing was removed before it: the topic was created again
+            raise error
+        resumed = int(min(first, end))
+        _log.warning("%s; continuing at %s because of auto.offset.reset", error.message, resumed)
+        self.lost += resumed - offset
+        if resumed < end:
+            self._seek(resumed)
+        self._stopped = resumed == end
+        return resumed
 
-    def _cut(self, messages: list[Any], at: int, end: int) -> tuple[list[Any], int]:
+    def _cut(self, messages: list[Any], offset: int, end: int) -> tuple[list[Any], int]:
         if not messages:
-            return [], at
+            return [], offset
         last: int = messages[-1].offset()
         if last < end:
             return messages, last + 1
-        place = bisect_left(messages, end, key=lambda message: message.offset())
-        self._left = messages[place:]
-        return messages[:place], end
+        index = bisect_left(messages, end, key=lambda message: message.offset())
+        self._fetched = messages[index:]
+        return messages[:index], end
 
-    def _check(self, error: Any, at: int) -> None:
+    def _check(self, error: Any, offset: int) -> None:
         codes = library().KafkaError
         if error.fatal() or error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes.TOPIC_AUTHORIZATION_FAILED):
-            raise KafkaFailure(doing=f"reading {self._split} at offset {at}", reason=f"{error.name()}: {error.str()}")
+            raise KafkaFailure(
+                action=f"reading {self._split} at offset {offset}", reason=f"{error.name()}: {error.str()}"
+            )
         self._reasons.append(error.str())
 
     def _seek(self, start: int) -> None:
-        self._left, self._stopped = [], False
-        self._consumer.assign([library().TopicPartition(self._of.topic, self._of.partition, start)])
+        self._fetched, self._stopped = [], False
+        self._consumer.assign(
+            [library().TopicPartition(self._topic_partition.topic, self._topic_partition.partition, start)]
+        )
 
     def close(self) -> None:
         self._consumer.close()
 
 
 def _first_error(messages: list[Any]) -> int | None:
-    """The place of the first message that is an error."""
+    """Return the index of the first message that is an error; None if there is none."""
     return next((index for index, message in enumerate(messages) if message.error() is not None), None)
 
 
@@ -193,7 +205,7 @@ class KafkaReader(SourceReader):
         self._partitions: dict[str, _Partition] = {}
 
     def take_rejected(self) -> Rejected:
-        """Messages that could not be decoded and were left out, as the format asks for; and those that were gone."""
+        """Return the messages that were skipped: those that cannot be decoded, and those no longer in the log."""
         lost = 0
         for partition in self._partitions.values():
             lost, partition.lost = lost + partition.lost, 0
@@ -201,7 +213,7 @@ class KafkaReader(SourceReader):
         return replace(rejected, count=rejected.count + lost) if lost else rejected
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """The records of a range."""
+        """Yield the records of a range."""
         start, end = part.start[0], part.end
         if start >= end:
             return
@@ -210,14 +222,14 @@ class KafkaReader(SourceReader):
             yield self._decoder.decode(messages, times)
 
     def _partition(self, split: str) -> _Partition:
-        found = self._partitions.pop(split, None)
-        if found is None:
-            ahead = _FAR if len(self._partitions) < _FEW else _NEAR
-            found = _Partition(split, {_AHEAD: ahead, **self._settings}, self._reset)
-        self._partitions[split] = found  # the newest last
-        while len(self._partitions) > _OPEN:
+        partition = self._partitions.pop(split, None)
+        if partition is None:
+            prefetch = _LARGE_PREFETCH if len(self._partitions) < _FEW_PARTITIONS else _SMALL_PREFETCH
+            partition = _Partition(split, {_PREFETCH: prefetch, **self._settings}, self._reset)
+        self._partitions[split] = partition  # the most recent last
+        while len(self._partitions) > _MAX_CONSUMERS:
             self._partitions.pop(next(iter(self._partitions))).close()
-        return found
+        return partition
 
     def close(self) -> None:
         """Close all consumers."""

@@ -67,9 +67,9 @@ class KafkaRecordDeserializationSchema(ABC):
         """Return the type of the records."""
 
     @staticmethod
-    def value_only(value_deserialization_schema: DeserializationSchema | Format) -> KafkaRecordDeserializationSchema:
+    def value_only(deserialization_schema: DeserializationSchema | Format) -> KafkaRecordDeserializationSchema:
         """Decode the value, as `set_value_only_deserializer` does."""
-        return ValueOnly(value_deserialization_schema)
+        return ValueOnly(deserialization_schema)
 
     @staticmethod
     def rows() -> KafkaRecordDeserializationSchema:
@@ -110,12 +110,14 @@ class MessageRows(KafkaRecordDeserializationSchema):
 
 
 class ValueOnly(KafkaRecordDeserializationSchema):
-    """Values by a schema or a format; decoded in batches where they can be."""
+    """Deserializes values with a schema or a format, in batches if the schema allows it."""
 
     def __init__(self, schema: DeserializationSchema | Format) -> None:
-        found = getattr(schema, "format", None)
+        schema_format = getattr(schema, "format", None)
         self.schema = schema
-        self.format = schema if isinstance(schema, Format) else (found if isinstance(found, Format) else None)
+        self.format = (
+            schema if isinstance(schema, Format) else (schema_format if isinstance(schema_format, Format) else None)
+        )
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type that the schema produces."""
@@ -130,7 +132,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
 
 
 class FormattedMessages(KafkaRecordDeserializationSchema):
-    """Whole messages, decoded many at a time. What is done about bad ones is what `format` says."""
+    """Decodes whole messages in batches. `format` has the policy for messages that cannot be decoded."""
 
     format: Format
 
@@ -159,38 +161,40 @@ class Decoder:
         self._letters: list[tuple[bytes, str]] = []
 
     def decode(self, messages: Sequence[Any], times: np.ndarray) -> Records:
-        """The records of messages, each with the timestamp of its message."""
+        """Return the records of messages, each with the timestamp of its message."""
         schema = self._schema
         times = np.where(times < 0, MIN_WATERMARK, times)
         if isinstance(schema, ValueOnly):
             values = list(map(library().Message.value, messages))
             if None in values and schema.format is None:
-                kept = [index for index, value in enumerate(values) if value is not None]
-                messages, times = [messages[index] for index in kept], times[kept]
-                values = [values[index] for index in kept]
+                indices = [index for index, value in enumerate(values) if value is not None]
+                messages, times = [messages[index] for index in indices], times[indices]
+                values = [values[index] for index in indices]
             if self._strings:
                 strings = _utf8(values)
                 if strings is not None:
                     return Records(strings, times)
             if schema.format is not None:
-                return self._settled(schema.format, schema.format.decode(values), messages, times)
+                return self._apply_policy(schema.format, schema.format.decode(values), messages, times)
         if isinstance(schema, FormattedMessages):
-            return self._settled(schema.format, schema.decode(list(map(_record, messages))), messages, times)
+            return self._apply_policy(schema.format, schema.decode(list(map(_record, messages))), messages, times)
         return self._one_by_one(messages, times)
 
-    def _settled(self, found: Format, decoded: Decoded, messages: Sequence[Any], times: Any) -> Records:
-        bad = apply_error_policy(found, decoded, lambda index: _name(messages[index]))
-        self._skipped += len(bad)
-        if found.on_error is OnError.DEAD_LETTER:
-            self._letters += [(each.data, f"{_name(messages[each.index])}: {each.reason}") for each in bad]
+    def _apply_policy(self, message_format: Format, decoded: Decoded, messages: Sequence[Any], times: Any) -> Records:
+        rejected = apply_error_policy(message_format, decoded, lambda index: _name(messages[index]))
+        self._skipped += len(rejected)
+        if message_format.on_error is OnError.DEAD_LETTER:
+            self._letters += [
+                (message.data, f"{_name(messages[message.index])}: {message.reason}") for message in rejected
+            ]
         origins = decoded.origins
         return Records(decoded.values, times if origins is None else times[np.asarray(origins, dtype=np.int64)])
 
     def take_rejected(self) -> Rejected:
         """Return the messages that were rejected since the last call, with their offsets."""
-        taken = Rejected(self._skipped, self._letters)
+        rejected = Rejected(self._skipped, self._letters)
         self._skipped, self._letters = 0, []
-        return taken
+        return rejected
 
     def _one_by_one(self, messages: Sequence[Any], times: Any) -> Records:
         values: list[Any] = []
@@ -208,12 +212,12 @@ class Decoder:
 
 
 def timestamps_of(messages: Sequence[Any]) -> np.ndarray:
-    """Milliseconds; less than 0 where a message has none, or is an error."""
+    """Return timestamps in milliseconds; less than 0 if a message has none, or is an error."""
     return np.fromiter(map(_second, map(library().Message.timestamp, messages)), np.int64, len(messages))
 
 
 def _utf8(values: list[bytes]) -> pa.Array | None:
-    """The values as strings; None when one of them is not UTF-8, and needs replacing."""
+    """Return the values as strings; None if one of them is not UTF-8."""
     try:
         return pa.array(values, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -221,16 +225,16 @@ def _utf8(values: list[bytes]) -> pa.Array | None:
 
 
 def _record(message: Any) -> KafkaRecord:
-    kind, time = message.timestamp()
+    timestamp_type, time = message.timestamp()
     return KafkaRecord(
         message.topic(),
         message.partition(),
         message.offset(),
-        time if kind else None,
+        time if timestamp_type else None,
         message.key(),
         message.value(),
         tuple(message.headers() or ()),
-        _TIMESTAMP_TYPES[kind],
+        _TIMESTAMP_TYPES[timestamp_type],
         message.leader_epoch(),
     )
 

@@ -27,8 +27,8 @@ Partitioner = Callable[[Any, bytes | None, bytes | None, str, list[int]], int]
 class IncompleteSerializer(UserError):
     """A serializer builder with a missing setting."""
 
-    def __init__(self, what: str, call: str) -> None:
-        super().__init__(f"the Kafka record serializer has no {what}", hint=f"call {call} on its builder")
+    def __init__(self, setting: str, call: str) -> None:
+        super().__init__(f"the Kafka record serializer has no {setting}", hint=f"call {call} on its builder")
 
 
 class KafkaTopicSelector(ABC):
@@ -36,7 +36,7 @@ class KafkaTopicSelector(ABC):
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """The topic."""
+        """Return the topic of a record."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class SelectedBy(KafkaTopicSelector):
 
 @dataclass(frozen=True)
 class KafkaRecordSerializationSchema(SerializationSchema):
-    """Makes messages. `topic` is None when a selector chooses."""
+    """Serializes records to messages. `topic` is None if a selector chooses it."""
 
     value_schema: SerializationSchema | Format
     topic: str | None = None
@@ -67,12 +67,12 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         return KafkaRecordSerializationSchemaBuilder()
 
     def serialize(self, element: Any) -> bytes | None:
-        """The value of the message."""
-        return _encoded(self.value_schema, [element])[0]
+        """Return the value of the message for a record."""
+        return _encode(self.value_schema, [element])[0]
 
     @property
     def columnar(self) -> bool:
-        """Whether strings can stay in their Arrow array on the way to the message."""
+        """Whether an array of strings is written without creating Python objects."""
         plain = self.selector is None and self.key_schema is None
         plain = plain and self.header_provider is None and self.partitioner is None
         return plain and type(self.value_schema) is SimpleStringSchema and self.value_schema.charset == "utf-8"
@@ -83,7 +83,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         timestamps: Sequence[int | None] | np.ndarray | None,
         partitions_of: Callable[[str], list[int]],
     ) -> list[Messages]:
-        """The messages of a batch, those of each topic together."""
+        """Return the messages of a batch, grouped by topic."""
         times = None if timestamps is None else np.asarray(timestamps, dtype=np.int64)
         if isinstance(values, pa.Array):
             if self.columnar and pa.types.is_string(values.type):
@@ -92,13 +92,15 @@ class KafkaRecordSerializationSchema(SerializationSchema):
             values = python_values(values)
         if self.selector is None:
             assert self.topic is not None
-            return [self._of_topic(self.topic, values, times, partitions_of)]
-        places: dict[str, list[int]] = {}
+            return [self._serialize_topic(self.topic, values, times, partitions_of)]
+        indices: dict[str, list[int]] = {}
         for index, value in enumerate(values):
-            places.setdefault(self._topic_of(value), []).append(index)
+            indices.setdefault(self._topic_of(value), []).append(index)
         return [
-            self._of_topic(topic, [values[i] for i in chosen], None if times is None else times[chosen], partitions_of)
-            for topic, chosen in places.items()
+            self._serialize_topic(
+                topic, [values[i] for i in selected], None if times is None else times[selected], partitions_of
+            )
+            for topic, selected in indices.items()
         ]
 
     def _topic_of(self, value: Any) -> str:
@@ -109,19 +111,19 @@ class KafkaRecordSerializationSchema(SerializationSchema):
             raise UserError(msg, hint="it must return the name of a topic")
         return topic
 
-    def _of_topic(
+    def _serialize_topic(
         self, topic: str, values: Sequence[Any], times: np.ndarray | None, partitions_of: Callable[[str], list[int]]
     ) -> Messages:
-        payloads = _encoded(self.value_schema, values)
-        keys = None if self.key_schema is None else _encoded(self.key_schema, values)
+        payloads = _encode(self.value_schema, values)
+        keys = None if self.key_schema is None else _encode(self.key_schema, values)
         headers = None if self.header_provider is None else [list(self.header_provider(value)) for value in values]
         partitions = None
         if self.partitioner is not None:
             known = partitions_of(topic)
-            keyed = keys if keys is not None else [None] * len(values)
+            key_values = keys if keys is not None else [None] * len(values)
             partitions = [
                 self.partitioner(value, key, payload, topic, known)
-                for value, key, payload in zip(values, keyed, payloads, strict=True)
+                for value, key, payload in zip(values, key_values, payloads, strict=True)
             ]
         return Messages(
             topic,
@@ -133,10 +135,10 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         )
 
 
-def _encoded(schema: SerializationSchema | Format, values: Sequence[Any]) -> list[bytes | None]:
-    found = schema if isinstance(schema, Format) else getattr(schema, "format", None)
-    if isinstance(found, Format):
-        return list(found.encode(values))
+def _encode(schema: SerializationSchema | Format, values: Sequence[Any]) -> list[bytes | None]:
+    message_format = schema if isinstance(schema, Format) else getattr(schema, "format", None)
+    if isinstance(message_format, Format):
+        return list(message_format.encode(values))
     assert not isinstance(schema, Format)
     return [schema.serialize(value) for value in values]
 
@@ -145,58 +147,64 @@ def _encoded(schema: SerializationSchema | Format, values: Sequence[Any]) -> lis
 class KafkaRecordSerializationSchemaBuilder:
     """Builds a KafkaRecordSerializationSchema. A topic and a value schema are needed."""
 
-    _made: KafkaRecordSerializationSchema = field(
+    _schema: KafkaRecordSerializationSchema = field(
         default_factory=lambda: KafkaRecordSerializationSchema(SimpleStringSchema())
     )
     _has_value: bool = False
 
     def build(self) -> KafkaRecordSerializationSchema:
-        """The schema."""
-        if self._made.topic is None and self._made.selector is None:
-            raise IncompleteSerializer(what="topic", call="set_topic or set_topic_selector")
+        """Return the schema.
+
+        Raises:
+            IncompleteSerializer: If the topic or the value schema is missing.
+
+        """
+        if self._schema.topic is None and self._schema.selector is None:
+            raise IncompleteSerializer(setting="topic", call="set_topic or set_topic_selector")
         if not self._has_value:
-            raise IncompleteSerializer(what="value schema", call="set_value_serialization_schema")
-        return self._made
+            raise IncompleteSerializer(setting="value schema", call="set_value_serialization_schema")
+        return self._schema
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
         """Set the topic of all records."""
-        self._made = replace(self._made, topic=topic, selector=None)
+        self._schema = replace(self._schema, topic=topic, selector=None)
         return self
 
     def set_topic_selector(
         self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
     ) -> KafkaRecordSerializationSchemaBuilder:
         """Set a selector, or a function, that chooses the topic of each record."""
-        given: Any = topic_selector
-        if not isinstance(given, KafkaTopicSelector) and not callable(given):
-            msg = f"topic_selector must be a KafkaTopicSelector or a function, not {given!r}"
+        chosen: Any = topic_selector
+        if not isinstance(chosen, KafkaTopicSelector) and not callable(chosen):
+            msg = f"topic_selector must be a KafkaTopicSelector or a function, not {chosen!r}"
             raise TypeError(msg)
-        selector = given if isinstance(given, KafkaTopicSelector) else SelectedBy(given)
-        self._made = replace(self._made, topic=None, selector=selector)
+        selector = chosen if isinstance(chosen, KafkaTopicSelector) else SelectedBy(chosen)
+        self._schema = replace(self._schema, topic=None, selector=selector)
         return self
 
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
         """Set the schema of the key; without it, messages have no key."""
-        self._made = replace(self._made, key_schema=key_serialization_schema)
+        self._schema = replace(self._schema, key_schema=key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
         """Set the schema of the value; a value of None is a tombstone for its key."""
-        self._made, self._has_value = replace(self._made, value_schema=value_serialization_schema), True
+        self._schema, self._has_value = replace(self._schema, value_schema=value_serialization_schema), True
         return self
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
         """Set a function that returns the headers of a message: pairs of a name and bytes."""
-        self._made = replace(self._made, header_provider=header_provider)
+        self._schema = replace(self._schema, header_provider=header_provider)
         return self
 
     def set_partitioner(self, partitioner: Partitioner) -> KafkaRecordSerializationSchemaBuilder:
-        """Choose the partition: a function of record, key, value, topic and the list of the topic's partitions.
+        """Set a function that chooses the partition; its arguments are record, key, value, topic and the topic's
+        partitions.
 
-        Without it, messages with a key go where the Java client would send them, others anywhere."""
-        self._made = replace(self._made, partitioner=partitioner)
+        Without it, messages with a key go to the partition that the Java client chooses, others to any partition."""
+        self._schema = replace(self._schema, partitioner=partitioner)
         return self

@@ -2,7 +2,7 @@
 
 Promises: PyFlink's builder. With EXACTLY_ONCE, messages appear with their checkpoint, once, for readers of committed
 data; with AT_LEAST_ONCE (and NONE) they appear at once, and again when an epoch is repeated.
-Does not know: how messages are made, staged and sent."""
+Does not know: how messages are serialized, staged and sent."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from enum import Enum
 from typing import Any
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
-from millstream.connectors.kafka.client import DEADLINE, admin_library, configured, library, metadata
+from millstream.connectors.kafka.client import DEADLINE, admin_library, create_client, library, metadata
 from millstream.connectors.kafka.cluster import partitions_of
 from millstream.connectors.kafka.commit import KafkaCommitter, transactional_id
-from millstream.connectors.kafka.properties import BadKafkaProperty, translated
+from millstream.connectors.kafka.properties import BadKafkaProperty, translate_properties
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import Staging
 from millstream.connectors.kafka.writer import SendingWriter, StagingWriter
@@ -31,12 +31,12 @@ _MAX_PREFIX = 64_000
 class IncompleteKafkaSink(UserError):
     """A builder with a missing setting."""
 
-    def __init__(self, what: str, call: str) -> None:
-        super().__init__(f"the Kafka sink has no {what}", hint=f"call {call} on the builder")
+    def __init__(self, setting: str, call: str) -> None:
+        super().__init__(f"the Kafka sink has no {setting}", hint=f"call {call} on the builder")
 
 
 class Delivery(Enum):
-    """What is promised about messages when something fails; the members of `DeliveryGuarantee`."""
+    """The guarantee for messages after failures; the members of `DeliveryGuarantee`."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -75,12 +75,12 @@ class KafkaSink(Sink):
         return KafkaCommitter(self.prefix, self.staging, self._settings())
 
     def _settings(self) -> dict[str, Any]:
-        safe: dict[str, Any] = {"acks": "all", "enable.idempotence": True}
+        defaults: dict[str, Any] = {"acks": "all", "enable.idempotence": True}
         if self.delivery is Delivery.NONE:
-            safe = {"acks": 1}
+            defaults = {"acks": 1}
         if self.delivery is Delivery.EXACTLY_ONCE:
-            safe[_TIMEOUT] = _DEFAULT_TIMEOUT
-        return {**safe, **translated(self.properties), "bootstrap.servers": self.servers}
+            defaults[_TIMEOUT] = _DEFAULT_TIMEOUT
+        return {**defaults, **translate_properties(self.properties), "bootstrap.servers": self.servers}
 
     def check(self) -> None:
         """Check that the brokers answer, have the topic and allow the transaction timeout, and that output can be
@@ -89,30 +89,31 @@ class KafkaSink(Sink):
             ObjectStore.of(self.staging)
         settings = self._settings()
         timeout = settings.pop(_TIMEOUT, None)
-        client = configured("Producer", settings)
+        client = create_client("Producer", settings)
         if self.serializer.topic is not None:
             partitions_of(client, self.serializer.topic, self.servers)
-        brokers = metadata(client, self.servers, "looking for brokers").brokers
+        brokers = metadata(client, self.servers, "requesting brokers").brokers
         if timeout is not None and brokers:
             self._check_timeout(int(timeout), next(iter(brokers)))
 
     def _check_timeout(self, timeout: int, broker: int) -> None:
-        """A transaction lasts as long as one commit, however long a checkpoint takes; but brokers have a limit."""
-        kafka, library_ = library(), admin_library()
-        admin = configured("AdminClient", {**self._connection(), "bootstrap.servers": self.servers})
-        resource = library_.ConfigResource(library_.ConfigResource.Type.BROKER, str(broker))
+        """Check the timeout against the limit of the brokers. A transaction lasts as long as one commit, not one
+        checkpoint."""
+        kafka, admin_classes = library(), admin_library()
+        admin = create_client("AdminClient", {**self._connection(), "bootstrap.servers": self.servers})
+        resource = admin_classes.ConfigResource(admin_classes.ConfigResource.Type.BROKER, str(broker))
         try:
-            answer = admin.describe_configs([resource], request_timeout=DEADLINE)[resource].result(DEADLINE)
+            configs = admin.describe_configs([resource], request_timeout=DEADLINE)[resource].result(DEADLINE)
         except kafka.KafkaException:
-            return  # not everyone may look; the broker refuses what it does not allow, then
-        entry = answer.get("transaction.max.timeout.ms")
+            return  # without permission to read settings; the broker then refuses a longer timeout itself
+        entry = configs.get("transaction.max.timeout.ms")
         if entry is not None and entry.value is not None and timeout > int(entry.value):
-            why = f"{timeout} is more than the brokers' transaction.max.timeout.ms of {entry.value}"
-            raise BadKafkaProperty(_TIMEOUT, why, hint="lower it, or raise the brokers' limit")
+            reason = f"{timeout} is more than the brokers' transaction.max.timeout.ms of {entry.value}"
+            raise BadKafkaProperty(_TIMEOUT, reason, hint="lower it, or raise the brokers' limit")
 
     def _connection(self) -> dict[str, Any]:
-        mine = translated(self.properties)
-        return {name: value for name, value in mine.items() if name.startswith(("sasl.", "ssl.", "security."))}
+        properties = translate_properties(self.properties)
+        return {name: value for name, value in properties.items() if name.startswith(("sasl.", "ssl.", "security."))}
 
 
 class KafkaSinkBuilder:
@@ -130,9 +131,9 @@ class KafkaSinkBuilder:
         """Build the sink."""
         servers = self._servers or self._properties.pop("bootstrap.servers", None)
         if servers is None:
-            raise IncompleteKafkaSink(what="bootstrap servers", call="set_bootstrap_servers")
+            raise IncompleteKafkaSink(setting="bootstrap servers", call="set_bootstrap_servers")
         if self._serializer is None:
-            raise IncompleteKafkaSink(what="record serializer", call="set_record_serializer")
+            raise IncompleteKafkaSink(setting="record serializer", call="set_record_serializer")
         return KafkaSink(
             str(servers), self._serializer, self._delivery, self._prefix, self._staging, dict(self._properties)
         )
@@ -162,9 +163,13 @@ class KafkaSinkBuilder:
         return self
 
     def set_staging_directory(self, directory: str) -> KafkaSinkBuilder:
-        """Where EXACTLY_ONCE keeps messages until their checkpoint: a directory that the driver and all executors see
-        under the same name, and that outlives them, or one on an object store. Beside the job's checkpoints unless this
-        is called."""
+        """Set where EXACTLY_ONCE stages messages until their checkpoint; by default beside the job's checkpoints.
+
+        Args:
+            directory: A directory that the driver and all executors access under the same name and that outlives them,
+                or a location on an object store.
+
+        """
         self._staging = absolute_location(directory)
         return self
 

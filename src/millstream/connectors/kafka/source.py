@@ -15,14 +15,14 @@ from typing import Any
 from millstream.connector.serialization_schema import DeserializationSchema
 from millstream.connector.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
 from millstream.connectors.kafka.cluster import KafkaCluster
-from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, found
+from millstream.connectors.kafka.enumerator import KafkaEnumerator, Subscription, find_partitions
 from millstream.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
     OffsetsKind,
 )
-from millstream.connectors.kafka.properties import BadKafkaProperty, translated
+from millstream.connectors.kafka.properties import BadKafkaProperty, translate_properties
 from millstream.connectors.kafka.reader import DEFAULTS, KafkaReader
 from millstream.connectors.kafka.records import KafkaRecordDeserializationSchema, ValueOnly
 from millstream.errors import UserError
@@ -41,8 +41,8 @@ _OPTIONS = {
 class IncompleteKafkaSource(UserError):
     """A builder with a missing or contradictory setting."""
 
-    def __init__(self, what: str, call: str) -> None:
-        super().__init__(f"the Kafka source {what}", hint=f"call {call} on the builder")
+    def __init__(self, problem: str, call: str) -> None:
+        super().__init__(f"the Kafka source {problem}", hint=f"call {call} on the builder")
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,18 @@ class KafkaSource(Source):
         """Check that the brokers answer, and have the topics or partitions."""
         cluster = self._cluster()
         try:
-            found(cluster, self.subscription)
+            find_partitions(cluster, self.subscription)
         finally:
             cluster.close()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """A connection for questions to the brokers, and the positions so far."""
+        """Create an enumerator that queries the brokers for partitions and offsets.
+
+        Args:
+            parallelism: The parallelism of the source.
+            state: The offsets up to which earlier epochs have planned.
+
+        """
         return KafkaEnumerator(self._cluster(), self.subscription, state)
 
     def _cluster(self) -> KafkaCluster:
@@ -95,18 +101,18 @@ class KafkaSource(Source):
         return KafkaReader(self.schema, settings, context.block_records, _reset(self.properties))
 
     def _settings(self) -> dict[str, Any]:
-        given = {key: value for key, value in self.properties.items() if key not in _OPTIONS}
-        return {"group.id": "millstream", **translated(given), "bootstrap.servers": self.servers}
+        properties = {key: value for key, value in self.properties.items() if key not in _OPTIONS}
+        return {"group.id": "millstream", **translate_properties(properties), "bootstrap.servers": self.servers}
 
 
 def _reset(properties: Mapping[str, Any]) -> KafkaOffsetResetStrategy:
-    """What the property `auto.offset.reset` says about records that are gone before they were read."""
+    """Return the strategy for records that were deleted before they were read: the property `auto.offset.reset`."""
     name = "auto.offset.reset"
-    given = str(properties.get(name, "none")).lower()
-    if given not in ("none", "earliest"):
-        why = "it would drop records that are there" if given == "latest" else f"'{given}' is no strategy"
-        raise BadKafkaProperty(name, why, hint="use none or earliest; starting offsets are set apart")
-    return KafkaOffsetResetStrategy[given.upper()]
+    strategy = str(properties.get(name, "none")).lower()
+    if strategy not in ("none", "earliest"):
+        reason = "it would drop records that are there" if strategy == "latest" else f"'{strategy}' is no strategy"
+        raise BadKafkaProperty(name, reason, hint="use none or earliest; starting offsets are set apart")
+    return KafkaOffsetResetStrategy[strategy.upper()]
 
 
 class KafkaSourceBuilder:
@@ -122,30 +128,33 @@ class KafkaSourceBuilder:
     def build(self) -> KafkaSource:
         """Build the source."""
         servers = self._servers or self._properties.pop("bootstrap.servers", None)
-        wanted = self._subscription
+        subscription = self._subscription
         if servers is None:
-            raise IncompleteKafkaSource(what="has no bootstrap servers", call="set_bootstrap_servers")
+            raise IncompleteKafkaSource(problem="has no bootstrap servers", call="set_bootstrap_servers")
         if self._schema is None:
-            raise IncompleteKafkaSource(what="does not know what messages mean", call="set_value_only_deserializer")
-        if bool(wanted.topics) + (wanted.pattern is not None) + bool(wanted.partitions) != 1:
+            raise IncompleteKafkaSource(problem="has no deserializer", call="set_value_only_deserializer")
+        if bool(subscription.topics) + (subscription.pattern is not None) + bool(subscription.partitions) != 1:
             raise IncompleteKafkaSource(
-                what="has nothing to read, or two kinds of it", call="one of set_topics, set_topic_pattern"
+                problem="has nothing to read, or two kinds of it", call="one of set_topics, set_topic_pattern"
             )
         if "group.id" not in self._properties and any(
-            each is not None and each.kind is OffsetsKind.COMMITTED for each in (wanted.starting, wanted.stopping)
+            offsets is not None and offsets.kind is OffsetsKind.COMMITTED
+            for offsets in (subscription.starting, subscription.stopping)
         ):
-            raise IncompleteKafkaSource(what="begins at committed offsets, but of no group", call="set_group_id")
+            raise IncompleteKafkaSource(problem="begins at committed offsets, but of no group", call="set_group_id")
         _reset(self._properties)
-        return KafkaSource(str(servers), self._schema, self._completed(), self._bounded, {**self._properties})
+        return KafkaSource(
+            str(servers), self._schema, self._complete_subscription(), self._bounded, {**self._properties}
+        )
 
-    def _completed(self) -> Subscription:
-        """The subscription with what properties say about it."""
-        every = int(self._properties.get("partition.discovery.interval.ms", 300_000))
+    def _complete_subscription(self) -> Subscription:
+        """Return the subscription with the settings of properties."""
+        interval = int(self._properties.get("partition.discovery.interval.ms", 300_000))
         commits = str(self._properties.get("commit.offsets.on.checkpoint", "true")).lower() == "true"
-        ends = self._subscription.stopping is not None
+        has_end = self._subscription.stopping is not None
         return replace(
             self._subscription,
-            discovery=None if every <= 0 or ends else every,
+            discovery=None if interval <= 0 or has_end else interval,
             commits=commits and "group.id" in self._properties,
         )
 
@@ -189,12 +198,12 @@ class KafkaSourceBuilder:
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """End at these offsets; no new partitions are looked for."""
+        """End at these offsets; new partitions are not discovered."""
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema | Format) -> KafkaSourceBuilder:
-        """Decode values; keys and metadata are left out. A message without a value gives no record."""
+        """Decode only values, not keys and metadata. A message without a value is skipped."""
         self._schema = ValueOnly(deserialization_schema)
         return self
 
@@ -209,8 +218,8 @@ class KafkaSourceBuilder:
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
         """Set a property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
-        commit.offsets.on.checkpoint, auto.offset.reset (what to do when records are gone before they were read: none,
-        the default, fails; earliest goes on where the log begins now, and counts what is lost)."""
+        commit.offsets.on.checkpoint, auto.offset.reset (for records that were deleted before they were read: none,
+        the default, fails; earliest continues at the first offset of the log, and counts the lost records)."""
         self._properties[key] = value
         return self
 

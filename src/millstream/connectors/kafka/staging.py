@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, ClassVar
 
 from millstream.connector.sink import WriterContext
-from millstream.connector.staged import Committable, NotStaged, StagedName, outlived
+from millstream.connector.staged import Committable, NotStaged, StagedName, find_obsolete
 from millstream.connectors.kafka.messages import Messages, StagedOutputDamaged, read_frames, write_frame
 from millstream.errors import ExternalError
 from millstream.files.access import opener
@@ -84,28 +84,34 @@ class Staging:
     """The staging directory: the one given, or the job's own."""
 
     def __init__(self, directory: str = "") -> None:
-        self._given = directory
+        self._configured = directory
 
     def path(self, staged: Staged) -> str:
-        """Where a staged file is: where it was written, or in the directory of now if that has been moved."""
-        written = os.path.join(staged.directory or self._given or _temporary(), staged.name)
-        moved = os.path.join(self._given, staged.name)
-        if not self._given or moved == written or _files(written).exists(written) or not _files(moved).exists(moved):
+        """Return the path of a staged file: the one it was written to, or the one in the present directory if it was
+        moved."""
+        written = os.path.join(staged.directory or self._configured or _temporary(), staged.name)
+        moved = os.path.join(self._configured, staged.name)
+        if (
+            not self._configured
+            or moved == written
+            or _files(written).exists(written)
+            or not _files(moved).exists(moved)
+        ):
             return written
         return moved
 
     def exists(self, staged: Staged) -> bool:
-        """Whether a staged file is there."""
+        """Return whether a staged file exists."""
         path = self.path(staged)
         return _files(path).exists(path)
 
     def create(self, context: WriterContext, transaction: str) -> StageFile:
         """Create a file for an attempt, whose messages a transactional id will write."""
-        own = os.path.join(context.storage, _OWN) if context.storage else _temporary()
-        return StageFile(absolute_location(self._given or own), context, transaction)
+        default = os.path.join(context.storage, _OWN) if context.storage else _temporary()
+        return StageFile(absolute_location(self._configured or default), context, transaction)
 
     def read(self, staged: Staged) -> Iterator[Messages]:
-        """The messages of a file, verified."""
+        """Read the messages of a file and check its size."""
         path = self.path(staged)
         try:
             with _open(path) as stream:
@@ -119,32 +125,32 @@ class Staging:
             raise StagingFailure(path, error) from error
 
     def remove(self, staged: Staged) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
         path = self.path(staged)
         with suppress(OSError):
             _files(path).remove(path)
 
     def sweep(self, committed: Iterable[Staged]) -> None:
-        """Remove the files of dead attempts, at epochs up to the last of these."""
+        """Remove the files of failed attempts at epochs up to the last committed one."""
         names: dict[str, list[str]] = {}
         for staged in committed:
             names.setdefault(os.path.dirname(self.path(staged)), []).append(staged.name)
-        for directory, mine in names.items():
+        for directory, committed_names in names.items():
             files = _files(directory)
             with suppress(OSError):
-                for name in outlived(files.list(directory), mine):
+                for name in find_obsolete(files.list(directory), committed_names):
                     files.remove(os.path.join(directory, name))
 
     def leave(self, directories: Iterable[str]) -> None:
         """Remove the empty directories of a finished job."""
         for directory in directories:
-            if directory != self._given and not is_uri(directory):
+            if directory != self._configured and not is_uri(directory):
                 with suppress(OSError):
                     os.rmdir(directory)
 
 
 class StageFile:
-    """A file being written; made with its first messages."""
+    """A file that is being written; created with its first messages."""
 
     def __init__(self, directory: str, context: WriterContext, transaction: str) -> None:
         self._directory, self._name, self._context = directory, str(StagedName.of(context)), context
@@ -170,7 +176,7 @@ class StageFile:
         return open(self._path, "wb", buffering=1 << 20, opener=opener)
 
     def finish(self) -> list[Staged]:
-        """Sync and close the file; nothing if nothing was written."""
+        """Sync and close the file, and return its committable; empty if nothing was written."""
         if self._stream is None:
             return []
         try:
@@ -184,9 +190,9 @@ class StageFile:
         except OSError as error:
             raise StagingFailure(self._path, error) from error
         context = self._context
-        place = (context.job, context.sink, context.epoch, context.subtask)
-        how = (self._directory, self._transaction, context.parallelism)
-        return [Staged(self._name, *place, self._records, self._size, *how)]
+        origin = (context.job, context.sink, context.epoch, context.subtask)
+        target = (self._directory, self._transaction, context.parallelism)
+        return [Staged(self._name, *origin, self._records, self._size, *target)]
 
     def discard(self) -> None:
         """Remove the file."""
@@ -206,7 +212,7 @@ def _open(path: str) -> BinaryIO:
 
 
 def _is_clean(directory: str) -> bool:
-    """Whether a directory is absolute, or a URI, and leads nowhere else."""
+    """Return whether a directory is absolute, or a URI, without `..`."""
     return absolute_location(directory) == directory and ".." not in directory.split("/")
 
 

@@ -15,7 +15,7 @@ from millstream.connectors.kafka.client import KafkaFailure, failure, library
 from millstream.connectors.kafka.mark import Mark
 from millstream.connectors.kafka.marks import Marks
 from millstream.connectors.kafka.messages import Messages
-from millstream.connectors.kafka.producer import Outlet
+from millstream.connectors.kafka.producer import MessageProducer
 from millstream.errors import ExternalError
 
 _CALL_SECONDS = 30.0
@@ -40,7 +40,7 @@ class Transactions:
     def __init__(self, transactional_id: str, settings: Mapping[str, Any], owner: str, *, claims: bool) -> None:
         self.id, self.owner = transactional_id, owner
         self._servers = str(settings["bootstrap.servers"])
-        self._patience = float(settings["transaction.timeout.ms"]) / 1000
+        self._timeout = float(settings["transaction.timeout.ms"]) / 1000
         self._marks = Marks(transactional_id, {key: settings[key] for key in settings if key.startswith(_SHARED)})
         try:
             self._open({**settings, "transactional.id": transactional_id}, claims=claims)
@@ -50,9 +50,9 @@ class Transactions:
     def _open(self, settings: Mapping[str, Any], *, claims: bool) -> None:
         if not claims:
             self._check(self._marks.peek())  # before the id is opened, which fences
-        self._outlet = Outlet(settings)
+        self._producer = MessageProducer(settings)
         try:
-            self._call(lambda: self._outlet.producer.init_transactions(_CALL_SECONDS), "opening transactions")
+            self._call(lambda: self._producer.producer.init_transactions(_CALL_SECONDS), "opening transactions")
             self.mark = self._marks.read()
             if not claims:
                 self._check(self.mark)
@@ -63,34 +63,34 @@ class Transactions:
             raise
 
     def _check(self, mark: Mark) -> None:
-        """Tell apart an expired transaction, a fence by another attempt and a fence by another run of the job."""
+        """Raise if another run of the job has the id. An expired transaction and another attempt are no such errors."""
         if mark.is_foreign(self.owner):
             raise TakenOver(self.id)
 
     def write(self, messages: Iterable[Messages], mark: Mark) -> int:
-        """Write messages and the mark in one transaction; gives the number of messages. After an error the object is
-        of no use: what became of the transaction is known when the id is opened again."""
+        """Write messages and the mark in one transaction, and return the number of messages. After an error the object
+        is unusable: the outcome of the transaction is known when the id is opened again."""
         began = time.monotonic()
         count = 0
-        producer = self._outlet.producer
+        producer = self._producer.producer
         try:
             self._call(producer.begin_transaction, "beginning a transaction")
-            for each in messages:
-                count += len(each)
-                self._outlet.send(each)
-            self._outlet.flush()  # before the mark: an open transaction in its topic blocks readers of marks
+            for batch in messages:
+                count += len(batch)
+                self._producer.send(batch)
+            self._producer.flush()  # before the mark: an open transaction in its topic blocks readers of marks
             self._call(lambda: self._mark(mark), "marking the transaction")
             self._call(lambda: producer.commit_transaction(_CALL_SECONDS), "committing")
         except BaseException as problem:
-            self._give_up()
+            self._abort()
             raise self._explain(problem, began) from problem
         self.mark = mark
         return count
 
     def _mark(self, mark: Mark) -> None:
-        """Add the mark. If the transaction has failed, the client says only that nothing can be added; what the broker
-        refused stands in the answer to a commit, which cannot succeed then."""
-        producer, kafka = self._outlet.producer, library()
+        """Add the mark. If the transaction has failed, the client reports only that nothing can be added; the broker's
+        reason is in the response to a commit, which then fails."""
+        producer, kafka = self._producer.producer, library()
         try:
             producer.produce(*self._marks.message(mark))
         except kafka.KafkaException as problem:
@@ -98,28 +98,28 @@ class Transactions:
                 producer.commit_transaction(_CALL_SECONDS)
             raise
 
-    def _call(self, call: Callable[[], None], doing: str) -> None:
+    def _call(self, call: Callable[[], None], action: str) -> None:
         try:
             call()
         except library().KafkaException as problem:
-            raise failure(problem, self._servers, f"{doing} as '{self.id}'") from problem
+            raise failure(problem, self._servers, f"{action} as '{self.id}'") from problem
 
     def _explain(self, problem: BaseException, began: float) -> BaseException:
-        """A transaction that outlived its timeout was ended by the broker, which looks like a fence and is none."""
-        late = time.monotonic() - began >= self._patience
-        if late and isinstance(problem, KafkaFailure):
+        """Return the error to raise. The broker ends a transaction after its timeout, with the error of a takeover."""
+        expired = time.monotonic() - began >= self._timeout
+        if expired and isinstance(problem, KafkaFailure):
             return KafkaFailure(
                 f"the transaction of '{self.id}'",
-                f"it took longer than {self._patience:g} s ({problem.message})",
+                f"it took longer than {self._timeout:g} s ({problem.message})",
                 hint="raise transaction.timeout.ms, or take checkpoints more often",
             )
         return problem
 
-    def _give_up(self) -> None:
+    def _abort(self) -> None:
         with suppress(Exception):  # the broker ends the transaction by its timeout, or the next to open the id does
-            self._outlet.purge()
-            self._outlet.producer.abort_transaction(5)
+            self._producer.purge()
+            self._producer.producer.abort_transaction(5)
 
     def close(self) -> None:
         """Close the producer."""
-        self._outlet.close()
+        self._producer.close()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from millstream.connector.sink import SinkWriter
-from millstream.connectors.kafka.producer import Outlet, discard, outlet
+from millstream.connectors.kafka.producer import MessageProducer, discard, shared_producer
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.staging import StageFile
 
@@ -30,7 +30,7 @@ class StagingWriter(SinkWriter):
             self._file.append(messages)
 
     def _partitions(self, topic: str) -> list[int]:
-        return outlet(self._settings).partitions(topic)
+        return shared_producer(self._settings).partitions(topic)
 
     def prepare_commit(self) -> list[Any]:
         """Sync the file and return its committable."""
@@ -46,20 +46,20 @@ class SendingWriter(SinkWriter):
 
     def __init__(self, serializer: KafkaRecordSerializationSchema, settings: Mapping[str, Any]) -> None:
         self._serializer, self._settings = serializer, settings
-        self._outlet: Outlet = outlet(settings)
+        self._producer: MessageProducer = shared_producer(settings)
         self.columnar = serializer.columnar
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Pass messages to the producer."""
-        for messages in self._serializer.messages(values, timestamps, self._outlet.partitions):
-            self._outlet.send(messages)
+        for messages in self._serializer.messages(values, timestamps, self._producer.partitions):
+            self._producer.send(messages)
 
     def prepare_commit(self) -> list[Any]:
         """Wait until all messages are delivered."""
-        self._outlet.flush()
+        self._producer.flush()
         return []
 
     def abort(self) -> None:
         """Drop messages that were not sent; they are sent when the epoch is repeated. Sent messages stay."""
-        self._outlet.purge()
+        self._producer.purge()
         discard(self._settings)

@@ -34,9 +34,9 @@ class NoColumn(UserError):
 
     hint = "map the stream to rows of numbers, text, bytes, dates, timestamps, lists, maps and rows"
 
-    def __init__(self, name: str, kind: object) -> None:
-        self.name, self.kind = name, kind
-        super().__init__(f"the field {name} has the type {kind}, which a table cannot hold")
+    def __init__(self, name: str, type_info: object) -> None:
+        self.name, self.type_info = name, type_info
+        super().__init__(f"the field {name} has the type {type_info}, which a table cannot hold")
 
 
 class NotAppended(UserError):
@@ -48,31 +48,31 @@ class NotAppended(UserError):
         super().__init__("a record is an update or a deletion, and the table sink can only append")
 
 
-def _basic(kind: TypeInformation) -> BasicType | None:
-    return kind._basic_type if isinstance(kind, BasicTypeInfo) else None
+def _basic_type_of(type_info: TypeInformation) -> BasicType | None:
+    return type_info.basic_type if isinstance(type_info, BasicTypeInfo) else None
 
 
-def column_type(name: str, kind: TypeInformation) -> pa.DataType:
+def column_type(name: str, type_info: TypeInformation) -> pa.DataType:
     """Return the column type for a type."""
-    basic = _basic(kind)
+    basic = _basic_type_of(type_info)
     if basic is BasicType.INSTANT:
         return _INSTANT
     if basic is BasicType.BIG_DEC:
         return DECIMAL
-    if not kind.is_columnar or basic is BasicType.BIG_INT:
-        raise NoColumn(name, kind)
-    if isinstance(kind, StructTypeInfo):
-        pairs = zip(kind.field_names, kind.field_types, strict=True)
+    if not type_info.is_columnar or basic is BasicType.BIG_INT:
+        raise NoColumn(name, type_info)
+    if isinstance(type_info, StructTypeInfo):
+        pairs = zip(type_info.field_names, type_info.field_types, strict=True)
         return pa.struct([(field, column_type(f"{name}.{field}", inner)) for field, inner in pairs])
-    if isinstance(kind, MapTypeInfo):
-        arrow = kind.arrow_type
+    if isinstance(type_info, MapTypeInfo):
+        arrow = type_info.arrow_type
         if _is_plain(arrow.key_type) and _is_plain(arrow.item_type):
             return arrow
-        raise NoColumn(name, kind)
-    arrow = kind.arrow_type
+        raise NoColumn(name, type_info)
+    arrow = type_info.arrow_type
     if pa.types.is_list(arrow):
         if not _is_plain(arrow.value_type):
-            raise NoColumn(name, kind)
+            raise NoColumn(name, type_info)
         return pa.list_(arrow.value_type)
     if pa.types.is_time(arrow):
         return pa.time64("us")
@@ -81,49 +81,49 @@ def column_type(name: str, kind: TypeInformation) -> pa.DataType:
     return arrow
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    return bool(not pa.types.is_nested(kind))
+def _is_plain(data_type: pa.DataType) -> bool:
+    return bool(not pa.types.is_nested(data_type))
 
 
 def table_schema(row_type: RowTypeInfo) -> pa.Schema:
     """Return the columns for a row type."""
     pairs = zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
-    return pa.schema([(name, column_type(name, kind)) for name, kind in pairs])
+    return pa.schema([(name, column_type(name, type_info)) for name, type_info in pairs])
 
 
 def to_table(records: Any, row_type: RowTypeInfo, schema: pa.Schema) -> pa.Table:
-    """Records, as an Arrow array of the row type or as Python values, as columns of the schema."""
+    """Convert records, an Arrow array of the row type or Python values, to columns of the schema."""
     array = records if isinstance(records, pa.Array) else row_type.to_arrow(list(records))
     if array.field(len(row_type.get_field_names())).null_count != len(array):
         raise NotAppended
     columns = [
-        _out(array.field(place), kind).cast(field.type)
-        for place, (kind, field) in enumerate(zip(row_type.get_field_types(), schema, strict=True))
+        _to_column(array.field(index), type_info).cast(field.type)
+        for index, (type_info, field) in enumerate(zip(row_type.get_field_types(), schema, strict=True))
     ]
     return pa.table(columns, schema=schema)
 
 
-def _out(array: pa.Array, kind: TypeInformation) -> pa.Array:
-    basic = _basic(kind)
+def _to_column(array: pa.Array, type_info: TypeInformation) -> pa.Array:
+    basic = _basic_type_of(type_info)
     if basic is BasicType.INSTANT:
         micros = pc.add(pc.multiply(array.field(0), 1_000_000), pc.divide(array.field(1).cast(pa.int64()), 1000))
         return pc.if_else(array.is_valid(), micros, None).cast(_INSTANT)
     if basic is BasicType.BIG_DEC:
         return array.cast(DECIMAL)
-    if isinstance(kind, StructTypeInfo):
-        inner = [_out(array.field(place), field) for place, field in enumerate(kind.field_types)]
-        return pa.StructArray.from_arrays(inner, names=kind.field_names, mask=array.is_null())
+    if isinstance(type_info, StructTypeInfo):
+        inner = [_to_column(array.field(index), field) for index, field in enumerate(type_info.field_types)]
+        return pa.StructArray.from_arrays(inner, names=type_info.field_names, mask=array.is_null())
     return array
 
 
 def type_of(name: str, column: pa.DataType) -> TypeInformation:
     """Return the type of the values of a column."""
-    for check, make in _READ:
-        if check(column):
-            made: TypeInformation = make()
-            return made
+    for matches, create_type in _TYPES_BY_COLUMN:
+        if matches(column):
+            type_info: TypeInformation = create_type()
+            return type_info
     if pa.types.is_struct(column):
-        fields = [column.field(place) for place in range(column.num_fields)]
+        fields = [column.field(index) for index in range(column.num_fields)]
         return RowTypeInfo([type_of(f"{name}.{f.name}", f.type) for f in fields], [f.name for f in fields])
     if pa.types.is_list(column) or pa.types.is_large_list(column):
         return Types.LIST(type_of(name, column.value_type))
@@ -132,11 +132,11 @@ def type_of(name: str, column: pa.DataType) -> TypeInformation:
     raise NoColumn(name, column)
 
 
-def _local(kind: LocalTimeTypeInfo.TimeType) -> Any:
-    return lambda: LocalTimeTypeInfo(kind)
+def _local_time(time_type: LocalTimeTypeInfo.TimeType) -> Any:
+    return lambda: LocalTimeTypeInfo(time_type)
 
 
-_READ: tuple[tuple[Any, Any], ...] = (
+_TYPES_BY_COLUMN: tuple[tuple[Any, Any], ...] = (
     (pa.types.is_int8, Types.BYTE),
     (pa.types.is_int16, Types.SHORT),
     (pa.types.is_int32, Types.INT),
@@ -144,16 +144,20 @@ _READ: tuple[tuple[Any, Any], ...] = (
     (pa.types.is_float32, Types.FLOAT),
     (pa.types.is_float64, Types.DOUBLE),
     (pa.types.is_boolean, Types.BOOLEAN),
-    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), Types.STRING),
+    (lambda data_type: pa.types.is_string(data_type) or pa.types.is_large_string(data_type), Types.STRING),
     (
-        lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind),
+        lambda data_type: (
+            pa.types.is_binary(data_type)
+            or pa.types.is_large_binary(data_type)
+            or pa.types.is_fixed_size_binary(data_type)
+        ),
         lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
     ),
     (pa.types.is_decimal, Types.BIG_DEC),
     (pa.types.is_date, Types.SQL_DATE),
-    (pa.types.is_time, _local(LocalTimeTypeInfo.TimeType.LOCAL_TIME)),
-    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None, Types.INSTANT),
-    (pa.types.is_timestamp, _local(LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME)),
+    (pa.types.is_time, _local_time(LocalTimeTypeInfo.TimeType.LOCAL_TIME)),
+    (lambda data_type: pa.types.is_timestamp(data_type) and data_type.tz is not None, Types.INSTANT),
+    (pa.types.is_timestamp, _local_time(LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME)),
 )
 
 
@@ -165,24 +169,26 @@ def row_type_of(schema: pa.Schema) -> RowTypeInfo:
 def to_rows(table: pa.RecordBatch, row_type: RowTypeInfo) -> pa.Array:
     """Convert columns, found by name, to an array of the row type."""
     arrays = [
-        _in(table.column(name), kind)
-        for name, kind in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
+        _from_column(table.column(name), type_info)
+        for name, type_info in zip(row_type.get_field_names(), row_type.get_field_types(), strict=True)
     ]
-    return _rows(arrays, row_type, table.num_rows, None)
+    return _row_array(arrays, row_type, table.num_rows, None)
 
 
-def _rows(arrays: Sequence[pa.Array], kind: RowTypeInfo, count: int, mask: pa.Array | None) -> pa.Array:
-    return pa.StructArray.from_arrays([*arrays, pa.nulls(count, pa.int8())], fields=list(kind.arrow_type), mask=mask)
+def _row_array(arrays: Sequence[pa.Array], row_type: RowTypeInfo, count: int, mask: pa.Array | None) -> pa.Array:
+    return pa.StructArray.from_arrays(
+        [*arrays, pa.nulls(count, pa.int8())], fields=list(row_type.arrow_type), mask=mask
+    )
 
 
-def _in(array: pa.Array, kind: TypeInformation) -> pa.Array:
-    basic = _basic(kind)
+def _from_column(array: pa.Array, type_info: TypeInformation) -> pa.Array:
+    basic = _basic_type_of(type_info)
     if basic is BasicType.INSTANT:
         micros = np.asarray(array.cast(_INSTANT).cast(pa.int64()).fill_null(0))
         seconds, rest = np.divmod(micros, 1_000_000)
         parts = [pa.array(seconds), pa.array((rest * 1000).astype(np.int32))]
-        return pa.StructArray.from_arrays(parts, fields=list(kind.arrow_type), mask=array.is_null())
-    if isinstance(kind, RowTypeInfo):
-        inner = [_in(array.field(place), field) for place, field in enumerate(kind.field_types)]
-        return _rows(inner, kind, len(array), array.is_null())
-    return array.cast(kind.arrow_type)
+        return pa.StructArray.from_arrays(parts, fields=list(type_info.arrow_type), mask=array.is_null())
+    if isinstance(type_info, RowTypeInfo):
+        inner = [_from_column(array.field(index), field) for index, field in enumerate(type_info.field_types)]
+        return _row_array(inner, type_info, len(array), array.is_null())
+    return array.cast(type_info.arrow_type)

@@ -1,8 +1,8 @@
 """Exactly-once commits of staged files to tables, and removal of files that will never be committed.
 
 Promises: output counts as committed only if the same attempt committed it; the same epochs by another attempt are an
-error. Files of dead attempts are removed when the output of their epochs is committed, and no others: a file says in
-its name whose it is.
+error. Files of dead attempts are removed when the output of their epochs is committed, and no others: the name of a
+file holds its owner and its attempt.
 Does not know: table formats."""
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from millstream.connectors.lakehouse.staging import StagedDataFile, open_locatio
 _log = logging.getLogger("millstream.lakehouse")
 
 _NAME = re.compile(r"part-(?P<epoch>\d+)-\d+-\d+-(?P<owner>[0-9a-f]{16})-(?P<attempt>[0-9a-f]{16})\.parquet")
-_SWEEP_EVERY = 50  # commits; and at the first one after a start, a recovery or a rescale, and at the end
+_SWEEP_EVERY = 50  # commits; also at the first commit after a start, a recovery or a rescale, and at the end
 
 
 class CommittedByAnother(OutputRefused):
     """The table has output of these epochs, and it is not the output that was to be committed."""
 
     hint = (
-        "the job went back behind output that it had committed; to write it again, start a new job from the checkpoint "
-        "(execution.state-recovery.path)"
+        "the job was restored from a checkpoint before output that it had committed; to write the output again, start "
+        "a new job from the checkpoint (execution.state-recovery.path)"
     )
 
-    def __init__(self, table: str, epoch: int, known: int, files: int) -> None:
-        self.table, self.epoch, self.known = table, epoch, known
+    def __init__(self, table: str, epoch: int, committed: int, files: int) -> None:
+        self.table, self.epoch, self.committed = table, epoch, committed
         super().__init__(
             f"{files} files up to epoch {epoch} cannot be committed to {table}: the job has committed up to epoch "
-            f"{known} there, and these files were not part of it"
+            f"{committed} there, and these files were not part of it"
         )
 
 
@@ -52,7 +52,7 @@ def group_by_owner(committables: Sequence[Any]) -> dict[str, list[StagedDataFile
 
 
 def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedDataFile]) -> None:
-    """Log that a commit is not repeated."""
+    """Log that files are in the table already and are not committed again."""
     rows = sum(file.rows for file in files)
     _log.warning(
         "checkpoint %s: %d files with %d rows were committed to %s before, and are not committed again",
@@ -105,7 +105,7 @@ class TableCommitter(Committer, ABC):
 
 
 class Orphans:
-    """The files of dead attempts below the location of a table."""
+    """Finds and removes the files of dead attempts below the location of a table."""
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[str, int]] = {}  # by owner: path and epoch, since the last sweep
@@ -113,7 +113,7 @@ class Orphans:
         self._commits = 0
 
     def note(self, location: str, owner: str, files: Sequence[StagedDataFile]) -> None:
-        """Note committed files; now and then, remove all other files of the same epochs."""
+        """Note committed files; from time to time, remove all other files of the same epochs."""
         self._committed.setdefault(owner, {}).update({file.path: file.epoch for file in files})
         self._commits += 1
         generation = max(file.generation for file in files)
@@ -132,11 +132,10 @@ class Orphans:
         removed = 0
         for directory in {os.path.dirname(path) for path in committed}:
             try:
-                found = files.get_file_info(pafs.FileSelector(f"{base}/{directory}".rstrip("/")))
-                for each in found:
-                    path = f"{directory}/{each.base_name}".lstrip("/")
-                    if path not in committed and _is_of(each.base_name, tag(owner), epochs):
-                        files.delete_file(each.path)
+                for file in files.get_file_info(pafs.FileSelector(f"{base}/{directory}".rstrip("/"))):
+                    path = f"{directory}/{file.base_name}".lstrip("/")
+                    if path not in committed and _is_staged_by(file.base_name, tag(owner), epochs):
+                        files.delete_file(file.path)
                         removed += 1
             except (pa.ArrowException, OSError) as problem:
                 _log.warning("files of dead attempts are left in %s: %s", directory or location, problem)
@@ -144,6 +143,6 @@ class Orphans:
             _log.info("%d files of dead attempts were removed from %s", removed, location)
 
 
-def _is_of(name: str, owner: str, epochs: range) -> bool:
-    found = _NAME.fullmatch(name)
-    return found is not None and found["owner"] == owner and int(found["epoch"]) in epochs
+def _is_staged_by(name: str, owner: str, epochs: range) -> bool:
+    match = _NAME.fullmatch(name)
+    return match is not None and match["owner"] == owner and int(match["epoch"]) in epochs

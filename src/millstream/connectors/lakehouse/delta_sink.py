@@ -26,7 +26,7 @@ from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
-_CLOCKS = 3_600_000  # milliseconds by which the clocks of writers may differ
+_MAX_CLOCK_SKEW = 3_600_000  # milliseconds by which the clocks of writers may differ
 
 
 class MissingDelta(UserError):
@@ -50,8 +50,8 @@ class CannotReplace(UserError):
 class TableMismatch(UserError):
     """The table has other columns than the records."""
 
-    def __init__(self, location: str, wanted: str, found: str) -> None:
-        super().__init__(f"the records for {location} have {wanted}, the table has {found}")
+    def __init__(self, location: str, records: str, table: str) -> None:
+        super().__init__(f"the records for {location} have {records}, the table has {table}")
 
 
 def deltalake() -> Any:
@@ -65,7 +65,8 @@ def deltalake() -> Any:
 @dataclass(frozen=True)
 class DeltaSink(Sink):
     """Appends rows to a table, which is created if it does not exist. If it `overwrites`, `replaces` is the version
-    whose rows are replaced, None if there was no table."""
+    whose rows are replaced, None if there was no table. With `replaces_all`, rows of partitions that get no rows are
+    replaced too."""
 
     location: str
     row_type: RowTypeInfo
@@ -73,6 +74,7 @@ class DeltaSink(Sink):
     storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets
     replaces: int | None = None
     overwrites: bool = False
+    replaces_all: bool = False
 
     @staticmethod
     def for_row_data(base_path: str, row_type: RowTypeInfo) -> DeltaSink.RowDataDeltaSinkBuilder:
@@ -98,15 +100,14 @@ class DeltaSink(Sink):
                 self.location, f"no column {', '.join(missing)} to partition by", "to be partitioned by it"
             )
         table = self.table()
-        found = pa.schema(table.schema().to_arrow())
-        plain = {field.name: _comparable(field.type) for field in found}
-        wanted = {field.name: _comparable(field.type) for field in schema}
-        if plain != wanted or tuple(table.metadata().partition_columns) != self.partition_by:
+        table_types = {field.name: _comparable(field.type) for field in pa.schema(table.schema().to_arrow())}
+        record_types = {field.name: _comparable(field.type) for field in schema}
+        if table_types != record_types or tuple(table.metadata().partition_columns) != self.partition_by:
             by = ", partitioned by {}".format
             raise TableMismatch(
                 self.location,
-                f"{wanted}{by(list(self.partition_by))}",
-                f"{plain}{by(list(table.metadata().partition_columns))}",
+                f"{record_types}{by(list(self.partition_by))}",
+                f"{table_types}{by(list(table.metadata().partition_columns))}",
             )
 
     def table(self, version: int | None = None) -> Any:
@@ -141,13 +142,15 @@ class DeltaSink(Sink):
 
         def __init__(self, sink: DeltaSink) -> None:
             self._sink = sink
-            self._overwrite = False
+            self._overwrite = self._all_partitions = False
 
-        def overwrite(self, overwrite: bool = True) -> DeltaSink.RowDataDeltaSinkBuilder:
+        def overwrite(
+            self, overwrite: bool = True, *, all_partitions: bool = False
+        ) -> DeltaSink.RowDataDeltaSinkBuilder:
             """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
-            of the partitions that get rows. For bounded input. A job that is restored from a checkpoint or savepoint
-            replaces the rows of its first start."""
-            self._overwrite = overwrite
+            of the partitions that get rows, unless `all_partitions` is set. For bounded input. A job that is restored
+            from a checkpoint or savepoint replaces the rows of its first start."""
+            self._overwrite, self._all_partitions = overwrite, all_partitions
             return self
 
         def with_partition_columns(self, *columns: str) -> DeltaSink.RowDataDeltaSinkBuilder:
@@ -167,7 +170,8 @@ class DeltaSink(Sink):
                 return self._sink
             if not hasattr(deltalake().transaction, "RemoveAction"):
                 raise CannotReplace(deltalake().__version__)
-            return replace(self._sink, replaces=self._sink.version(), overwrites=True)
+            version = self._sink.version()
+            return replace(self._sink, replaces=version, overwrites=True, replaces_all=self._all_partitions)
 
 
 class DeltaCommitter(TableCommitter):
@@ -189,9 +193,12 @@ class DeltaCommitter(TableCommitter):
         if self._is_committed(table, owner, files):
             warn_of_repeat(self._sink.location, checkpoint, files)
             return
-        done = [package.Transaction(owner, epoch), package.Transaction(f"{owner}:staged", _number(files))]
+        transactions = [
+            package.Transaction(owner, epoch),
+            package.Transaction(f"{owner}:staged", _digest_number(files)),
+        ]
         properties = package.CommitProperties(
-            custom_metadata={_CHECKPOINT: str(checkpoint), _STAGED: digest(files)}, app_transactions=done
+            custom_metadata={_CHECKPOINT: str(checkpoint), _STAGED: digest(files)}, app_transactions=transactions
         )
         actions = [
             package.transaction.AddAction(
@@ -204,11 +211,11 @@ class DeltaCommitter(TableCommitter):
             )
             for file in files
         ]
-        gone = self._replaced(table, [file.partition for file in files], max(file.at for file in files))
+        removals = self._remove_actions(table, [file.partition for file in files], max(file.at for file in files))
         by = list(self._sink.partition_by)
         try:
             table.create_write_transaction(
-                [*actions, *gone], "append", table.schema(), partition_by=by, commit_properties=properties
+                [*actions, *removals], "append", table.schema(), partition_by=by, commit_properties=properties
             )
         except (package.exceptions.DeltaError, OSError) as problem:
             # another driver of the same job may have been faster
@@ -218,27 +225,32 @@ class DeltaCommitter(TableCommitter):
                 self._sink.location, f"commit checkpoint {checkpoint} to", problem
             ) from problem
 
+    @property
+    def _replaces_whole_table(self) -> bool:
+        return self._sink.replaces_all or not self._sink.partition_by
+
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input, remove the replaced rows of a table without partitions, even if no rows came."""
-        if self._replaces is None or self._sink.partition_by or watermark != MAX_WATERMARK:
+        """At the end of the input, remove the rows of a table that is replaced as a whole, even without output."""
+        if self._replaces is None or not self._replaces_whole_table or watermark != MAX_WATERMARK:
             return
         package, table = deltalake(), self._sink.table()
-        gone = self._replaced(table, [], now)
-        if gone:
+        removals = self._remove_actions(table, [], now)
+        if removals:
             try:
-                table.create_write_transaction(gone, "append", table.schema(), partition_by=[])
+                by = list(self._sink.partition_by)
+                table.create_write_transaction(removals, "append", table.schema(), partition_by=by)
             except (package.exceptions.DeltaError, OSError) as problem:
                 raise ConnectorStorageFailure(self._sink.location, "replace the rows of", problem) from problem
 
-    def _replaced(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
+    def _remove_actions(self, table: Any, written: list[dict[str, str | None]], now: int) -> list[Any]:
         """Return actions that remove the files of the replaced version that still exist; none if repeated."""
         if self._replaces is None:
             return []
-        before, package = _live(self._sink.table(self._replaces)), deltalake()
+        before, package = _live_files(self._sink.table(self._replaces)), deltalake()
         return [
             package.transaction.RemoveAction(path, True, now, partition_values=partition)
-            for path, partition in _live(table).items()
-            if path in before and (partition in written or not self._sink.partition_by)
+            for path, partition in _live_files(table).items()
+            if path in before and (partition in written or self._replaces_whole_table)
         ]
 
     def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
@@ -246,25 +258,25 @@ class DeltaCommitter(TableCommitter):
         history. Raises `CommittedByAnother` if other files of the same epochs were.
 
         Transaction identifiers may expire; then the files or the history show the commit."""
-        epoch, known = max(file.epoch for file in files), table.transaction_version(owner)
-        if known is not None and known < epoch:
+        epoch, committed = max(file.epoch for file in files), table.transaction_version(owner)
+        if committed is not None and committed < epoch:
             return False
-        if table.transaction_version(f"{owner}:staged") == _number(files):
+        if table.transaction_version(f"{owner}:staged") == _digest_number(files):
             return True
-        live = _live(table)
+        live = _live_files(table)
         there = [file for file in files if file.path in live]
         if len(there) == len(files) or _is_in_history(table, files):
             return True
-        if known is None and not there:
+        if committed is None and not there:
             return False
-        if known is None:
-            known = max(file.epoch for file in there)
-        raise CommittedByAnother(self._sink.location, epoch, known, len(files))
+        if committed is None:
+            committed = max(file.epoch for file in there)
+        raise CommittedByAnother(self._sink.location, epoch, committed, len(files))
 
 
 def _is_in_history(table: Any, files: list[StagedDataFile]) -> bool:
     """Whether the history has a commit of these files. It is read back to the time when they were staged."""
-    staged, since, limit = digest(files), min(file.at for file in files) - _CLOCKS, 64
+    staged, since, limit = digest(files), min(file.at for file in files) - _MAX_CLOCK_SKEW, 64
     while True:
         entries = table.history(limit)  # the newest first
         if any(entry.get(_STAGED) == staged for entry in entries):
@@ -274,36 +286,36 @@ def _is_in_history(table: Any, files: list[StagedDataFile]) -> bool:
         limit *= 8
 
 
-def _number(files: list[StagedDataFile]) -> int:
-    """The digest of a commit as Delta keeps it for each owner, however much of the history is cleaned up."""
+def _digest_number(files: list[StagedDataFile]) -> int:
+    """Return the digest of a commit as a transaction version, which Delta keeps when it cleans up its history."""
     return int(digest(files)[:15], 16)
 
 
-def _live(table: Any) -> dict[str, dict[str, str | None]]:
-    """The files of a table with the values of their partitions as text."""
+def _live_files(table: Any) -> dict[str, dict[str, str | None]]:
+    """Return the paths of the files of a table, with the values of their partitions as text."""
     actions, prefix = pa.table(table.get_add_actions(flatten=True)), "partition."
     by = [name for name in actions.column_names if name.startswith(prefix)]
     names = [name.removeprefix(prefix) for name in by]
     paths, *values = (as_texts(actions.column(name)) for name in ("path", *by))
     rows = zip(*values, strict=True) if values else [()] * len(paths)
-    return {unquote(str(path)): dict(zip(names, each, strict=True)) for path, each in zip(paths, rows, strict=True)}
+    return {unquote(str(path)): dict(zip(names, row, strict=True)) for path, row in zip(paths, rows, strict=True)}
 
 
 def _delta_schema(row_type: RowTypeInfo) -> pa.Schema:
     schema = table_schema(row_type)
-    for name, kind in zip(schema.names, schema.types, strict=True):
-        if pa.types.is_time(kind):
+    for name, data_type in zip(schema.names, schema.types, strict=True):
+        if pa.types.is_time(data_type):
             raise NoColumn(name, "time of day")
     return schema
 
 
-def _comparable(kind: pa.DataType) -> str:
-    """A type's name without what formats write differently: large or not, names of list elements."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"list<{_comparable(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        fields = [kind.field(place) for place in range(kind.num_fields)]
+def _comparable(data_type: pa.DataType) -> str:
+    """Return the name of a type without details that differ between formats: large types, names of list elements."""
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        return f"list<{_comparable(data_type.value_type)}>"
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(index) for index in range(data_type.num_fields)]
         return f"struct<{', '.join(f'{field.name}: {_comparable(field.type)}' for field in fields)}>"
-    if pa.types.is_map(kind):
-        return f"map<{_comparable(kind.key_type)}, {_comparable(kind.item_type)}>"
-    return str(kind).removeprefix("large_").removesuffix("_view")
+    if pa.types.is_map(data_type):
+        return f"map<{_comparable(data_type.key_type)}, {_comparable(data_type.item_type)}>"
+    return str(data_type).removeprefix("large_").removesuffix("_view")

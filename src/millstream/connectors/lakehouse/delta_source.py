@@ -83,23 +83,23 @@ class DeltaSource(Source):
         package = deltalake()
         try:
             options = dict(self.storage_options) or None
-            found = package.DeltaTable(self.location, version=version, storage_options=options)
+            table = package.DeltaTable(self.location, version=version, storage_options=options)
         except (package.exceptions.DeltaError, OSError) as problem:
             raise ConnectorStorageFailure(self.location, "open", problem) from problem
-        features = set(found.protocol().reader_features or []) & _UNREADABLE
-        mode = found.metadata().configuration.get("delta.columnMapping.mode", "none")
-        if "deletionVectors" in features and not len(pa.table(found.deletion_vectors())):
+        features = set(table.protocol().reader_features or []) & _UNREADABLE
+        mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+        if "deletionVectors" in features and not len(pa.table(table.deletion_vectors())):
             features.discard("deletionVectors")
         if features and (features != {"columnMapping"} or mode != "none"):
             message = f"the table {self.location} uses {', '.join(sorted(features))}"
             raise CannotRead(
                 message,
-                hint="copy the rows with Spark to a table without this feature, and read that",
+                hint="read it with Spark and use from_spark, or copy the rows to a table without this feature",
             )
-        return found
+        return table
 
     class RowDataDeltaSourceBuilder:
-        """Builds a DeltaSource; `build` looks at the table's columns."""
+        """Builds a DeltaSource; `build` reads the columns of the table."""
 
         def __init__(self, table_path: str, *, continuous: bool) -> None:
             self._source = DeltaSource(table_path, RowTypeInfo([], []), (), continuous=continuous)
@@ -148,13 +148,13 @@ class _DeltaEnumerator(FileEnumerator):
     def continuous(self) -> bool:
         return self._source.continuous
 
-    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+    def discover(self, version: int | None) -> tuple[int | None, list[DataFile]]:
         if version is None:
             table = self._source.table(self._source.version)
             actions = pa.table(table.get_add_actions(flatten=True))
             prefix = "partition."
             by = [name for name in actions.column_names if name.startswith(prefix)]
-            found = [
+            files = [
                 DataFile(
                     unquote(path),
                     rows or 0,
@@ -164,12 +164,12 @@ class _DeltaEnumerator(FileEnumerator):
                     *(_values(actions, name) for name in ("path", "num_records", *by)), strict=True
                 )
             ]
-            return table.version(), sorted(found, key=lambda file: file.path)
+            return table.version(), sorted(files, key=lambda file: file.path)
         if self._source.table().version() <= version:
             return version, []
-        return version + 1, self._added(version + 1)
+        return version + 1, self._added_files(version + 1)
 
-    def _added(self, version: int) -> list[DataFile]:
+    def _added_files(self, version: int) -> list[DataFile]:
         """Return the files that a version added, without those that only moved rows, as compaction does."""
         files, base = open_location(self._source.location)
         path = f"{base}/_delta_log/{version:020d}.json"
@@ -178,20 +178,22 @@ class _DeltaEnumerator(FileEnumerator):
                 actions = [json.loads(line) for line in stream.read().splitlines() if line.strip()]
         except OSError as problem:
             raise ConnectorStorageFailure(path, "read", problem) from problem
-        gone = [each["remove"] for each in actions if "remove" in each and each["remove"].get("dataChange", True)]
-        if gone and not self._source.ignore_deletes:
-            message = f"version {version} of the table {self._source.location} takes rows away"
-            raise CannotRead(message, hint="a continuous source reads tables that grow; or say ignore_deletes()")
-        added = [each["add"] for each in actions if "add" in each and each["add"].get("dataChange", True)]
-        found = [
-            DataFile(
-                unquote(each["path"]),
-                int(json.loads(each.get("stats") or "{}").get("numRecords", 0)),
-                dict(each.get("partitionValues") or {}),
+        removals = [a["remove"] for a in actions if "remove" in a and a["remove"].get("dataChange", True)]
+        if removals and not self._source.ignore_deletes:
+            message = f"version {version} of the table {self._source.location} deletes rows"
+            raise CannotRead(
+                message, hint="a continuous source reads tables that only grow; call ignore_deletes() to skip deletions"
             )
-            for each in added
+        additions = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
+        added_files = [
+            DataFile(
+                unquote(addition["path"]),
+                int(json.loads(addition.get("stats") or "{}").get("numRecords", 0)),
+                dict(addition.get("partitionValues") or {}),
+            )
+            for addition in additions
         ]
-        return sorted(found, key=lambda file: file.path)
+        return sorted(added_files, key=lambda file: file.path)
 
 
 def _values(actions: pa.Table, name: str) -> list[Any]:

@@ -1,6 +1,6 @@
 """The enumerator of table sources: data files, distributed to splits.
 
-Promises: a file is in one split and in one range; the order of files in a split is that in which they were found. A
+Promises: a file is in one split and in one range; the files of a split keep the order in which they were discovered. A
 range names its files, so a replay reads the same ones.
 Does not know: table formats."""
 
@@ -23,12 +23,12 @@ class DataFile:
     partition: dict[str, str | None]
 
     def to_json(self) -> list[Any]:
-        """The file as a JSON value."""
+        """Return the file as a JSON value."""
         return [self.path, self.rows, self.partition]
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> DataFile:
-        """The inverse of `to_json`."""
+        """Create a file from its JSON value."""
         return cls(data[0], data[1], data[2])
 
 
@@ -39,45 +39,45 @@ class FileEnumerator(SplitEnumerator):
     def __init__(self, parallelism: int, state: Any) -> None:
         self._splits = max(parallelism, 1)
         self._version: int | None = None
-        self._dealt = 0
-        self._waiting: dict[str, list[DataFile]] = {str(number): [] for number in range(self._splits)}
+        self._distributed = 0
+        self._unread: dict[str, list[DataFile]] = {str(number): [] for number in range(self._splits)}
         if state is not None:
             self._restore(state)
 
     def _restore(self, state: Any) -> None:
-        self._splits, self._version, self._dealt = state["splits"], state["version"], state["dealt"]
-        self._waiting = {
+        self._splits, self._version, self._distributed = state["splits"], state["version"], state["dealt"]
+        self._unread = {
             split: [DataFile.from_json(file) for file in files] for split, files in state["waiting"].items()
         }
 
     @abstractmethod
-    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
-        """The next version of the table after one that is known, with its new files; the first one after None.
+    def discover(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+        """Return the next version of the table after `version`, with its new files; after None, the first version.
 
-        The version that was given, and no files, when there is no other."""
+        Returns `version` and no files if there is no later version."""
 
     @abstractmethod
     def continuous(self) -> bool:
-        """Whether new versions are waited for."""
+        """Whether the source waits for later versions."""
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan files of each split, up to its share of the budget."""
-        while not any(self._waiting.values()) and not self._is_last():
+        while not any(self._unread.values()) and not self._is_last():
             before = self._version
-            if not self._found(*self.look(before)) and self._version == before:
+            if not self._distribute(*self.discover(before)) and self._version == before:
                 break
-        open_ones = [split for split, files in self._waiting.items() if files and split not in budget.held]
-        share = max(budget.records // max(len(open_ones), 1), 1)
+        ready = [split for split, files in self._unread.items() if files and split not in budget.held]
+        share = max(budget.records // max(len(ready), 1), 1)
         planned: list[SplitRange] = []
-        for split in open_ones:
-            files = self._waiting[split]
+        for split in ready:
+            files = self._unread[split]
             count = 1
             while count < len(files) and sum(file.rows for file in files[: count + 1]) <= share:
                 count += 1
-            taken, self._waiting[split] = files[:count], files[count:]
-            names = [file.to_json() for file in taken]
-            planned.append(SplitRange(split, names, None, sum(file.rows for file in taken)))
-        if planned:  # the position behind all of them goes with the last one
+            chosen, self._unread[split] = files[:count], files[count:]
+            names = [file.to_json() for file in chosen]
+            planned.append(SplitRange(split, names, None, sum(file.rows for file in chosen)))
+        if planned:  # the last range holds the state after the plan
             last = planned[-1]
             planned[-1] = SplitRange(last.split, last.start, self.snapshot(), last.records)
         return planned
@@ -85,17 +85,17 @@ class FileEnumerator(SplitEnumerator):
     def _is_last(self) -> bool:
         return self._version is not None and not self.continuous()
 
-    def _found(self, version: int | None, files: Sequence[DataFile]) -> bool:
+    def _distribute(self, version: int | None, files: Sequence[DataFile]) -> bool:
         self._version = version
         for file in files:
-            self._waiting[str(self._dealt % self._splits)].append(file)
-            self._dealt += 1
+            self._unread[str(self._distributed % self._splits)].append(file)
+            self._distributed += 1
         return bool(files)
 
     def snapshot(self) -> Any:
         """Return the version and its unread files."""
-        waiting = {split: [file.to_json() for file in files] for split, files in self._waiting.items()}
-        return {"splits": self._splits, "version": self._version, "dealt": self._dealt, "waiting": waiting}
+        waiting = {split: [file.to_json() for file in files] for split, files in self._unread.items()}
+        return {"splits": self._splits, "version": self._version, "dealt": self._distributed, "waiting": waiting}
 
     def skip(self, done: SplitRange) -> None:
         """Continue after a plan; its last range holds the state."""
@@ -105,13 +105,13 @@ class FileEnumerator(SplitEnumerator):
     def splits(self) -> list[str]:
         """Return the splits that have files, or may get some."""
         if self._is_last():
-            return [split for split, files in self._waiting.items() if files]
-        return list(self._waiting)
+            return [split for split, files in self._unread.items() if files]
+        return list(self._unread)
 
     def finished(self) -> bool:
         """Whether all files are read and no later version is read."""
-        return self._is_last() and not any(self._waiting.values())
+        return self._is_last() and not any(self._unread.values())
 
     def lag(self) -> int:
         """Return the number of rows in unread files."""
-        return sum(file.rows for files in self._waiting.values() for file in files)
+        return sum(file.rows for files in self._unread.values() for file in files)

@@ -1,4 +1,4 @@
-"""Iceberg tables by way of their catalog.
+"""Access to Iceberg tables through their catalog.
 
 Promises: a table is found by catalog and name alone, on the driver and in tasks; failures of the catalog are raised as
 millstream errors.

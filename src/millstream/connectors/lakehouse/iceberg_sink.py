@@ -28,7 +28,7 @@ from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
-_JOBS = 50  # whose last commit a table remembers
+_MAX_MARKS = 50  # a table has the mark of the last commit of this many jobs
 
 
 class CannotAppend(UserError):
@@ -48,7 +48,7 @@ class TableForm:
 class IcebergSink(Sink):
     """Appends rows to a table. `seen` is its form when the sink was built, None for a table that is created when the
     job starts, partitioned `by` columns. If it `overwrites`, `replaces` is the snapshot whose rows are replaced, None
-    if there was none."""
+    if there was none. With `replaces_all`, rows of partitions that get no rows are replaced too."""
 
     loader: TableLoader
     row_type: RowTypeInfo
@@ -56,6 +56,7 @@ class IcebergSink(Sink):
     by: tuple[str, ...] = ()
     replaces: int | None = None
     overwrites: bool = False
+    replaces_all: bool = False
 
     @staticmethod
     def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
@@ -80,28 +81,28 @@ class IcebergSink(Sink):
         return IcebergCommitter(self)
 
     def check(self) -> None:
-        """Check that the table is as it was when the sink was built; create it if that was asked for."""
+        """Check that the table is as it was when the sink was built; create it if the builder was told to."""
         with self.loader.open_table() as (catalog, table):
             if table is None and self.seen is None:
-                table = _created(catalog, self.loader, self.row_type, self.by)
-            found = _form(self.loader, table, self.row_type)
-            if found != (self.seen or replace(found, partition_by=self.by or found.partition_by)):
+                table = _create_table(catalog, self.loader, self.row_type, self.by)
+            form = _form(self.loader, table, self.row_type)
+            if form != (self.seen or replace(form, partition_by=self.by or form.partition_by)):
                 message = f"the table {self.loader.table} has changed since the sink was built"
                 raise CannotAppend(message, hint="build the sink again")
 
     class Builder:
-        """Builds an IcebergSink; `build` looks at the table."""
+        """Builds an IcebergSink; `build` reads the form of the table."""
 
         def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
             self._loader, self._row_type = loader, row_type
-            self._create = self._overwrite = False
+            self._create = self._overwrite = self._all_partitions = False
             self._by: tuple[str, ...] = ()
 
-        def overwrite(self, overwrite: bool = True) -> IcebergSink.Builder:
+        def overwrite(self, overwrite: bool = True, *, all_partitions: bool = False) -> IcebergSink.Builder:
             """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
-            of the partitions that get rows. For bounded input. A job that is restored from a checkpoint or savepoint
-            replaces the rows of its first start."""
-            self._overwrite = overwrite
+            of the partitions that get rows, unless `all_partitions` is set. For bounded input. A job that is restored
+            from a checkpoint or savepoint replaces the rows of its first start."""
+            self._overwrite, self._all_partitions = overwrite, all_partitions
             return self
 
         def create_table_if_missing(self, *partition_by: str) -> IcebergSink.Builder:
@@ -120,7 +121,14 @@ class IcebergSink(Sink):
                 seen = _form(self._loader, table, self._row_type)
                 current = table.current_snapshot() if self._overwrite else None
                 replaces = None if current is None else current.snapshot_id
-                return IcebergSink(self._loader, self._row_type, seen, replaces=replaces, overwrites=self._overwrite)
+                return IcebergSink(
+                    self._loader,
+                    self._row_type,
+                    seen,
+                    replaces=replaces,
+                    overwrites=self._overwrite,
+                    replaces_all=self._all_partitions,
+                )
 
 
 def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
@@ -129,7 +137,7 @@ def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
     return TableForm(table.location(), _columns(table, row_type), _partition_by(table))
 
 
-def _created(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple[str, ...]) -> Any:
+def _create_table(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple[str, ...]) -> Any:
     """Create the table, unless another driver has created it, and load it."""
     catalog.create_namespace_if_not_exists(loader.table.rpartition(".")[0])
     wide = pa.schema([_iceberg_field(field) for field in table_schema(row_type)])
@@ -144,13 +152,13 @@ def _created(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple
 
 
 def _iceberg_field(field: pa.Field) -> pa.Field:
-    """Iceberg's smallest number has 32 bits."""
+    """Widen small integers: Iceberg's smallest integer type has 32 bits."""
     small = pa.types.is_int8(field.type) or pa.types.is_int16(field.type)
     return pa.field(field.name, pa.int32()) if small else field
 
 
 def _columns(table: Any, row_type: RowTypeInfo) -> pa.Schema:
-    """The table's columns, which must be those of the rows, without numbers: a file to be added may have none."""
+    """Return the columns of the table, which must be those of the rows, without field ids: added files have none."""
     arrow = pyiceberg("io.pyarrow").schema_to_pyarrow(table.schema(), include_field_ids=False)
     if list(arrow.names) != row_type.get_field_names():
         message = f"the rows have the fields {row_type.get_field_names()}, the table has {list(arrow.names)}"
@@ -197,12 +205,12 @@ class IcebergCommitter(TableCommitter):
         exceptions = pyiceberg("exceptions")
         try:
             with table.transaction() as transaction:
-                # one change of the table: the files, and how far this job has come
+                # one change of the table: the files, and up to which epoch this job has committed
                 mark = {"epoch": epoch, "staged": staged, "at": max(file.at for file in files)}
                 transaction.set_properties({f"{_EPOCH}.{owner}": json.dumps(mark)})
-                forgotten = _expired_marks(table.properties, f"{_EPOCH}.{owner}")
-                if forgotten:
-                    transaction.remove_properties(*forgotten)
+                expired = _expired_marks(table.properties, f"{_EPOCH}.{owner}")
+                if expired:
+                    transaction.remove_properties(*expired)
                 summary = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
                 if self._replaces is None:
                     transaction.add_files(paths, snapshot_properties=summary, check_duplicate_files=False)
@@ -221,26 +229,30 @@ class IcebergCommitter(TableCommitter):
         if transaction.table_metadata.name_mapping() is None:
             names = transaction.table_metadata.schema().name_mapping.model_dump_json()
             transaction.set_properties({"schema.name-mapping.default": names})
-        read = pyiceberg("io.pyarrow").parquet_file_to_data_file
-        added = [read(table.io, transaction.table_metadata, path) for path in paths]
+        to_data_file = pyiceberg("io.pyarrow").parquet_file_to_data_file
+        added = [to_data_file(table.io, transaction.table_metadata, path) for path in paths]
         with transaction.update_snapshot(snapshot_properties=summary).overwrite() as files:
-            for each in added:
-                files.append_data_file(each)
-            for each in self._replaced(table, [each.partition for each in added]):
-                files.delete_data_file(each)
+            for file in added:
+                files.append_data_file(file)
+            for file in self._replaced_files(table, [file.partition for file in added]):
+                files.delete_data_file(file)
 
-    def _replaced(self, table: Any, written: list[Any]) -> list[Any]:
+    def _replaced_files(self, table: Any, written: list[Any]) -> list[Any]:
         """Return the files of the replaced snapshot that still exist, in the partitions that get rows."""
         before = {task.file.file_path for task in table.scan(snapshot_id=self._replaces).plan_files()}
         still = [task.file for task in table.scan().plan_files() if task.file.file_path in before]
-        return [file for file in still if not self._sink.form.partition_by or file.partition in written]
+        return [file for file in still if self._replaces_whole_table or file.partition in written]
+
+    @property
+    def _replaces_whole_table(self) -> bool:
+        return self._sink.replaces_all or not self._sink.form.partition_by
 
     def reached(self, watermark: int, now: int) -> None:
-        """At the end of the input, remove the replaced rows of a table without partitions, even if no rows came."""
-        if self._replaces is None or self._sink.form.partition_by or watermark != MAX_WATERMARK:
+        """At the end of the input, remove the rows of a table that is replaced as a whole, even without output."""
+        if self._replaces is None or not self._replaces_whole_table or watermark != MAX_WATERMARK:
             return
         with self._sink.loader.open_table() as (_, table):
-            if table is not None and self._replaced(table, []):
+            if table is not None and self._replaced_files(table, []):
                 with table.transaction() as transaction:
                     self._overwrite(table, transaction, [], {})
 
@@ -255,13 +267,13 @@ class IcebergCommitter(TableCommitter):
         The number of marks is bounded; without one, a snapshot or the files of the table show the commit."""
         epoch, staged = max(file.epoch for file in files), digest(files)
         text = table.properties.get(f"{_EPOCH}.{owner}")
-        mark = None if text is None else _mark(text)
+        mark = None if text is None else _parse_mark(text)
         if mark is not None and mark["epoch"] < epoch:
             return False
         if mark is not None and mark["staged"] == staged:
             return True
         snapshots = table.metadata.snapshots
-        if any(each.summary is not None and each.summary.get(_STAGED) == staged for each in snapshots):
+        if any(entry.summary is not None and entry.summary.get(_STAGED) == staged for entry in snapshots):
             return True
         live = _live_paths(table)
         there = [file for file, path in zip(files, self._paths(files), strict=True) if path in live]
@@ -269,18 +281,18 @@ class IcebergCommitter(TableCommitter):
             return True
         if mark is None and not there:
             return False
-        known = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
-        raise CommittedByAnother(self._sink.loader.table, epoch, known, len(files))
+        committed = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
+        raise CommittedByAnother(self._sink.loader.table, epoch, committed, len(files))
 
 
-def _mark(text: str) -> dict[str, Any]:
+def _parse_mark(text: str) -> dict[str, Any]:
     """Parse the mark of the last commit of a job; earlier releases wrote the epoch alone."""
     mark = json.loads(text)
     return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
 
 
 def _live_paths(table: Any) -> set[str]:
-    """The data files of a table, from its manifests: a scan refuses tables with equality deletes."""
+    """Return the data files of a table from its manifests, because a scan refuses tables with equality deletes."""
     snapshot, data = table.current_snapshot(), pyiceberg("manifest").ManifestContent.DATA
     manifests = [] if snapshot is None else snapshot.manifests(table.io)
     return {
@@ -291,8 +303,8 @@ def _live_paths(table: Any) -> set[str]:
     }
 
 
-def _expired_marks(properties: dict[str, str], own: str) -> list[str]:
+def _expired_marks(properties: dict[str, str], current: str) -> list[str]:
     """Return the properties of the jobs that committed longest ago, if there are too many."""
-    others = [name for name in properties if name.startswith(f"{_EPOCH}.") and name != own]
-    others.sort(key=lambda name: int(_mark(properties[name])["at"]))
-    return others[: max(0, len(others) + 1 - _JOBS)]
+    others = [name for name in properties if name.startswith(f"{_EPOCH}.") and name != current]
+    others.sort(key=lambda name: int(_parse_mark(properties[name])["at"]))
+    return others[: max(0, len(others) + 1 - _MAX_MARKS)]

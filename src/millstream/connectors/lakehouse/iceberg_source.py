@@ -21,7 +21,7 @@ from millstream.types.factory import RowTypeInfo, TypeInformation
 class FileGone(ExternalError):
     """A file that was planned is no longer in the snapshot's list."""
 
-    hint = "was the snapshot expired while the job read it? start the job again from the beginning"
+    hint = "the snapshot may have expired while the job read it; start the job from the beginning"
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the snapshot no longer has the file {path}")
@@ -54,7 +54,7 @@ class IcebergSource(Source):
         return _IcebergReader(self, context.block_records)
 
     class Builder:
-        """Builds an IcebergSource; `build` looks at the table's columns."""
+        """Builds an IcebergSource; `build` reads the columns of the table."""
 
         def __init__(self) -> None:
             self._loader: TableLoader | None = None
@@ -101,7 +101,7 @@ class _IcebergEnumerator(FileEnumerator):
     def continuous(self) -> bool:
         return False
 
-    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+    def discover(self, version: int | None) -> tuple[int | None, list[DataFile]]:
         source = self._source
         with source.loader.open_table() as (_, table):
             if table is None:
@@ -110,7 +110,7 @@ class _IcebergEnumerator(FileEnumerator):
             snapshot = source.snapshot if source.snapshot is not None else (current.snapshot_id if current else None)
             if snapshot is None:
                 return -1, []
-            # the range of a file says which snapshot it is of
+            # a range holds the snapshot of each of its files
             files = [
                 DataFile(task.file.file_path, task.file.record_count, {"snapshot": str(snapshot)})
                 for task in _scan(table, source.columns, snapshot).plan_files()
@@ -134,11 +134,11 @@ class _IcebergReader(SourceReader):
                 file = DataFile.from_json(data)
                 scan = _scan(table, source.columns, int(file.partition["snapshot"] or 0))
                 if self._tasks[0] != file.partition["snapshot"]:
-                    found = {task.file.file_path: task for task in scan.plan_files()}
-                    self._tasks = (file.partition["snapshot"], found)
+                    tasks = {task.file.file_path: task for task in scan.plan_files()}
+                    self._tasks = (file.partition["snapshot"], tasks)
                 if file.path not in self._tasks[1]:
                     raise FileGone(file.path)
-                reading = arrow.ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
-                for batch in reading.to_record_batches([self._tasks[1][file.path]]):
+                arrow_scan = arrow.ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
+                for batch in arrow_scan.to_record_batches([self._tasks[1][file.path]]):
                     for first in range(0, batch.num_rows, self._block):
                         yield Records(to_rows(batch.slice(first, self._block), source.row_type))

@@ -27,7 +27,7 @@ from millstream.types.arrow_types import python_values
 from millstream.types.factory import RowTypeInfo
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_ROLL = 128 << 20  # bytes in memory after which a file is written within an epoch
+_ROLL_BYTES = 128 << 20  # bytes in memory after which a file is written within an epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class ParquetWriter(SinkWriter):
         self._partition_by = list(partition_by)
         self._inside = partition_columns_inside
         self._context = context
-        self._waiting: list[pa.Table] = []
+        self._buffered: list[pa.Table] = []
         self._bytes = 0
         self._written: list[StagedDataFile] = []
 
@@ -103,9 +103,9 @@ class ParquetWriter(SinkWriter):
         if not len(values):
             return
         table = to_table(values, self._row_type, self._schema)
-        self._waiting.append(table)
+        self._buffered.append(table)
         self._bytes += table.nbytes
-        if self._bytes >= _ROLL:
+        if self._bytes >= _ROLL_BYTES:
             self._flush()
 
     def prepare_commit(self) -> list[Any]:
@@ -114,12 +114,12 @@ class ParquetWriter(SinkWriter):
         return [file.to_json() for file in self._written]
 
     def _flush(self) -> None:
-        if not self._waiting:
+        if not self._buffered:
             return
-        whole = pa.concat_tables(self._waiting)
-        self._waiting, self._bytes = [], 0
-        for values, part in split_by_partition(whole, self._partition_by):
-            self._write_file(values, part if self._inside else part.drop_columns(self._partition_by))
+        whole = pa.concat_tables(self._buffered)
+        self._buffered, self._bytes = [], 0
+        for partition, part in split_by_partition(whole, self._partition_by):
+            self._write_file(partition, part if self._inside else part.drop_columns(self._partition_by))
 
     def _write_file(self, partition: dict[str, str | None], table: pa.Table) -> None:
         context = self._context
@@ -163,7 +163,7 @@ class ParquetWriter(SinkWriter):
     def abort(self) -> None:
         """Remove what was written."""
         remove_files(self._location, self._written)
-        self._written, self._waiting = [], []
+        self._written, self._buffered = [], []
 
 
 def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
@@ -202,8 +202,8 @@ def remove_files(location: str, staged: Sequence[StagedDataFile]) -> None:
             continue
 
 
-def _is_flat(kind: pa.DataType) -> bool:
-    return not pa.types.is_nested(kind)
+def _is_flat(data_type: pa.DataType) -> bool:
+    return not pa.types.is_nested(data_type)
 
 
 def _sync_file(path: str) -> None:

@@ -1,4 +1,4 @@
-"""The enumerator of a receiver source: runs the receiver, logs what it emits, plans ranges of the log.
+"""The enumerator of a receiver source: it runs the receiver, logs its records and plans ranges of the log.
 
 Promises: a record is durable before it is planned; segments are deleted when no retained checkpoint needs them; a
 failure of the receiver fails the job.
@@ -20,13 +20,13 @@ from millstream.connectors.receiver.log import SegmentedLog
 from millstream.errors import ExternalError, MillstreamError
 from millstream.serialization import codec
 
-_PATIENCE = 5.0  # seconds a receiver has to return after it was stopped
+_STOP_TIMEOUT = 5.0  # seconds a receiver has to return after it was stopped
 
 
 class ReceiverFailed(ExternalError):
     """The receiver raised an exception."""
 
-    hint = "what was received before is in the log, and is read after a restart"
+    hint = "the records received before the failure are in the log; they are read after a restart"
 
     def __init__(self, receiver: object, problem: BaseException) -> None:
         super().__init__(f"the receiver {receiver!r} failed: {type(problem).__name__}: {problem}")
@@ -35,14 +35,16 @@ class ReceiverFailed(ExternalError):
 class ReceiverEnumerator(SplitEnumerator):
     """Offsets are numbers of records. The only split is named after the directory of the log."""
 
-    def __init__(self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, kept: int) -> None:
-        self._described, self._log = receiver, log
+    def __init__(
+        self, receiver: Receiver, log: SegmentedLog, position: int | None, *, backlog: int, retained: int
+    ) -> None:
+        self._description, self._log = receiver, log
         self._position = log.first if position is None else position
         log.check(self._position)
         self._backlog = backlog
-        self._acknowledged: deque[int] = deque(maxlen=kept)  # positions of the newest checkpoints
+        self._acknowledged: deque[int] = deque(maxlen=retained)  # positions of the newest checkpoints
         self._changed = threading.Condition()
-        self._stopping = False
+        self._is_stopping = False
         self._failure: BaseException | None = None
         self._receiver: Receiver | None = None
         self._thread: threading.Thread | None = None
@@ -51,7 +53,7 @@ class ReceiverEnumerator(SplitEnumerator):
 
     def _start(self) -> None:
         if self._thread is None and not self._log.ended:
-            self._receiver = copy.deepcopy(self._described)
+            self._receiver = copy.deepcopy(self._description)
             run = copy_context().run
             self._thread = threading.Thread(target=run, args=(self._run, self._receiver), name="receiver", daemon=True)
             self._thread.start()
@@ -65,15 +67,15 @@ class ReceiverEnumerator(SplitEnumerator):
             self._failure = problem
             return
         with self._changed:
-            if not self._stopping:
+            if not self._is_stopping:
                 self._log.finish()
 
     def _emit(self, value: Any, timestamp: int | None = None) -> None:
         payload = codec.encode((timestamp, value))
         with self._changed:
-            while not self._stopping and self._log.bytes_from(self._position) > self._backlog:
+            while not self._is_stopping and self._log.bytes_from(self._position) > self._backlog:
                 self._changed.wait(1.0)
-            if self._stopping:
+            if self._is_stopping:
                 msg = "the job needs no more records"
                 raise ReceiverStopped(msg)
             self._log.append(payload)
@@ -87,12 +89,14 @@ class ReceiverEnumerator(SplitEnumerator):
             self._log.sync()
             if self._log.directory in budget.held:
                 return []
-            segment, start, end, behind = self._log.part(self._position, budget.records, budget.bytes)
-            records = behind - self._position
+            segment, start, end, next_number = self._log.part(self._position, budget.records, budget.bytes)
+            records = next_number - self._position
             if records == 0:
-                self._check()
+                self._raise_failure()
                 return []
-            part = SplitRange(self._log.directory, [segment, start, self._position], [segment, end, behind], records)
+            part = SplitRange(
+                self._log.directory, [segment, start, self._position], [segment, end, next_number], records
+            )
             self.skip(part)
             self._changed.notify_all()
         return [part]
@@ -101,13 +105,13 @@ class ReceiverEnumerator(SplitEnumerator):
         """Plan again from the log."""
         return self.plan(budget)
 
-    def _check(self) -> None:
+    def _raise_failure(self) -> None:
         """Raise the receiver's failure once all records before it are planned."""
         problem = self._failure
         if isinstance(problem, MillstreamError):
             raise problem
         if problem is not None:
-            raise ReceiverFailed(self._described, problem) from problem
+            raise ReceiverFailed(self._description, problem) from problem
 
     def skip(self, done: SplitRange) -> None:
         """Continue after a part of the log."""
@@ -128,8 +132,8 @@ class ReceiverEnumerator(SplitEnumerator):
 
     def retain(self, checkpoints: int) -> None:
         """Keep the records that this many checkpoints need, or more if the source is configured so."""
-        kept = max(checkpoints, self._acknowledged.maxlen or 1)
-        self._acknowledged = deque(self._acknowledged, maxlen=kept)
+        retained = max(checkpoints, self._acknowledged.maxlen or 1)
+        self._acknowledged = deque(self._acknowledged, maxlen=retained)
 
     def acknowledge(self) -> None:
         """Delete what no retained checkpoint needs."""
@@ -146,11 +150,11 @@ class ReceiverEnumerator(SplitEnumerator):
     def close(self) -> None:
         """Stop the receiver; what it has emitted stays in the log."""
         with self._changed:
-            self._stopping = True
+            self._is_stopping = True
             self._changed.notify_all()
         if self._receiver is not None and self._thread is not None:
             with contextlib.suppress(Exception):  # the job ends or restarts either way
                 self._receiver.stop()
-            self._thread.join(_PATIENCE)
+            self._thread.join(_STOP_TIMEOUT)
         with self._changed:
             self._log.close()

@@ -9,7 +9,7 @@ Does not know: what records are, who writes them, or when they may be deleted.
     <directory>/<term>.term                               a driver that opens the log creates the next one; only one can
     <directory>/END                                       the term in which the log ended
 
-The first segment of a term tells where the segments of earlier terms end."""
+The number of the first segment of a term is where the segments of earlier terms end."""
 
 from __future__ import annotations
 
@@ -90,19 +90,19 @@ class _Segment:
         return self.ends[number - self.first - 1] if number > self.first else 0
 
     def load(self, records: int | None) -> None:
-        """Find its records: so many, or all there are. Damage is no torn tail if whole records follow it."""
+        """Index `records` records of the file, or all if None. Damage before a complete record is not a torn tail."""
         with open(self.path, "rb") as file:
-            found, end, later = scan_records(file.read())
+            payloads, end, next_record = scan_records(file.read())
         at = 0
-        for record in found[:records]:
-            at += OVERHEAD + len(record)
+        for payload in payloads[:records]:
+            at += OVERHEAD + len(payload)
             self.ends.append(at)
-        if later is not None if records is None else len(found) < records:
+        if next_record is not None if records is None else len(payloads) < records:
             raise LogDamaged(self.path, end)
 
 
 def segment_path(directory: str, name: str) -> str:
-    """The file of a segment."""
+    """Return the path of a segment."""
     return os.path.join(directory, name)
 
 
@@ -135,7 +135,7 @@ class SegmentedLog:
         self._find_segments()
         self.durable = self.end
         if not self.ended:
-            self._begin(self.end)
+            self._begin_segment(self.end)
 
     @property
     def first(self) -> int:
@@ -151,8 +151,8 @@ class SegmentedLog:
         names = os.listdir(self.directory)
         if any(map(_OLD_SEGMENT.fullmatch, names)):
             raise OldLog(self.directory)
-        terms = [found[1] for found in map(_TERM.fullmatch, names) if found]
-        return max(map(int, (*terms, *(found[2] for found in map(_SEGMENT.fullmatch, names) if found))), default=0)
+        terms = [match[1] for match in map(_TERM.fullmatch, names) if match]
+        return max(map(int, (*terms, *(match[2] for match in map(_SEGMENT.fullmatch, names) if match))), default=0)
 
     def _ended_in(self) -> int | None:
         try:
@@ -165,15 +165,15 @@ class SegmentedLog:
         """Begin a term; if several drivers open the log at once, one of them gets it."""
         self._term += 1
         try:
-            with open(self._marker(self._term), "xb", opener=opener) as file:
+            with open(self._term_path(self._term), "xb", opener=opener) as file:
                 os.fsync(file.fileno())
         except FileExistsError:
             raise LogTaken(self.directory) from None
         LocalFileSystem().sync_dir(self.directory)
         with suppress(FileNotFoundError):
-            os.remove(self._marker(self._term - 1))
+            os.remove(self._term_path(self._term - 1))
 
-    def _marker(self, term: int) -> str:
+    def _term_path(self, term: int) -> str:
         return os.path.join(self.directory, f"{term:010d}.term")
 
     def _check_term(self) -> None:
@@ -182,9 +182,9 @@ class SegmentedLog:
 
     def _find_segments(self) -> None:
         """Load the segments of the log; segments that a replaced writer created afterwards are deleted."""
-        found = (match for match in map(_SEGMENT.fullmatch, os.listdir(self.directory)) if match)
-        segments = sorted((_Segment(self.directory, int(each[1]), int(each[2])) for each in found), key=_by_term)
-        limit: int | None = None  # where later terms begin
+        matches = (match for match in map(_SEGMENT.fullmatch, os.listdir(self.directory)) if match)
+        segments = sorted((_Segment(self.directory, int(match[1]), int(match[2])) for match in matches), key=_by_term)
+        limit: int | None = None  # the first record of the segments after this one
         for segment in reversed(segments):
             if limit is not None and segment.first >= limit:
                 os.remove(segment.path)
@@ -194,12 +194,14 @@ class SegmentedLog:
         for segment, following in zip(self._segments, [*self._segments[1:], None], strict=False):
             segment.load(None if following is None else following.first - segment.first)
 
-    def _begin(self, first: int) -> None:
+    def _begin_segment(self, first: int) -> None:
         segment = _Segment(self.directory, first, self._term)
         self._file = open(segment.path, "xb", opener=opener)  # noqa: SIM115 - it stays open until the segment is full
         LocalFileSystem().sync_dir(self.directory)
         if self._segments and not self._segments[-1].ends:
-            os.remove(self._segments.pop().path)  # nothing was written to it, and nothing that will be counts
+            os.remove(
+                self._segments.pop().path
+            )  # it is empty, and what its old writer may still append is not part of the log
         self._segments.append(segment)
 
     def append(self, payload: bytes) -> None:
@@ -210,7 +212,7 @@ class SegmentedLog:
         if at >= self._segment_bytes:
             self.sync()
             self._file.close()
-            self._begin(segment.after)
+            self._begin_segment(segment.after)
             segment, at = self._segments[-1], 0
         frame = frame_record(at, payload)
         self._file.write(frame)
@@ -241,9 +243,10 @@ class SegmentedLog:
             raise LogTruncated(self.directory, position, self.first, self.end)
 
     def part(self, number: int, records: int, size: int) -> tuple[str, int, int, int]:
-        """(segment, first byte, last byte, number behind) of durable records from `number` on: of one segment, at most
-        so many records and bytes, but at least one record if there is one."""
-        segment = next((each for each in self._segments if each.first <= number < each.after), None)
+        """Return (segment, start offset, end offset, number of the next record) of durable records from `number` on.
+
+        They are of one segment: at most `records` records and `size` bytes, but at least one record if there is one."""
+        segment = next((segment for segment in self._segments if segment.first <= number < segment.after), None)
         if segment is None:
             return "", 0, 0, number
         start = segment.offset(number)
@@ -254,13 +257,13 @@ class SegmentedLog:
     def bytes_from(self, number: int) -> int:
         """Return the size of the records from `number` on."""
         return sum(
-            each.offset(each.after) - each.offset(max(number, each.first))
-            for each in self._segments
-            if each.after > number
+            segment.offset(segment.after) - segment.offset(max(number, segment.first))
+            for segment in self._segments
+            if segment.after > number
         )
 
     def forget_before(self, number: int) -> None:
-        """Delete segments all of whose records come before `number`; the one being written stays."""
+        """Delete segments that hold only records before `number`; the segment that is being written stays."""
         while len(self._segments) > 1 and self._segments[0].after <= number:
             os.remove(self._segments.pop(0).path)
 

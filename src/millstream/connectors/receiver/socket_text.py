@@ -1,6 +1,6 @@
 """Text from a socket, as records between delimiters.
 
-Promises: Flink's rules: the end of the connection ends the stream unless retries are left; what follows the last
+Promises: as in Flink, the end of the connection ends the stream unless retries are left; what follows the last
 delimiter is a record too; with lines, a carriage return before the line feed is dropped.
 Does not know: logs, jobs."""
 
@@ -14,9 +14,9 @@ from millstream.connectors.receiver.contract import Emit, Receiver
 from millstream.errors import ExternalError, UserError
 
 _CONNECT_SECONDS = 10.0
-_LOOK_UP_SECONDS = 1.0  # how often a silent connection looks whether it is still wanted
+_POLL_SECONDS = 1.0  # how often an idle connection checks whether it was stopped
 _RETRY_SECONDS = 0.5
-_LONGEST = 16 << 20
+_MAX_RECORD_BYTES = 16 << 20
 
 
 class CannotConnect(ExternalError):
@@ -30,7 +30,9 @@ class RecordTooLong(ExternalError):
     """A record is longer than the limit, without a delimiter."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"there is no delimiter in {size} bytes of text", hint="give the delimiter the sender uses")
+        super().__init__(
+            f"there is no delimiter in {size} bytes of text", hint="set the delimiter that the sender uses"
+        )
 
 
 class SocketTextReceiver(Receiver):
@@ -48,7 +50,7 @@ class SocketTextReceiver(Receiver):
             raise UserError(msg, hint="give -1 to try for ever, 0 for no retry, or a number of tries")
         self._host, self._port, self._max_retry = host, port, max_retry
         self._delimiter = delimiter.encode()
-        self._stopped = False
+        self._is_stopped = False
         self._connection: socket.socket | None = None
 
     def __repr__(self) -> str:
@@ -57,40 +59,40 @@ class SocketTextReceiver(Receiver):
     def run(self, emit: Emit) -> None:
         """Emit text until the server closes the connection and no retries are left."""
         rest, tries = b"", 0
-        while not self._stopped:
+        while not self._is_stopped:
             tries += 1
-            again = self._max_retry == -1 or tries <= self._max_retry
+            has_retries = self._max_retry == -1 or tries <= self._max_retry
             try:
                 connection = socket.create_connection((self._host, self._port), _CONNECT_SECONDS)
             except OSError as problem:
-                if not again:
+                if not has_retries:
                     raise CannotConnect(self._host, self._port, problem) from problem
             else:
                 with connection:
                     self._connection = connection
                     rest = self._receive(connection, rest, emit)
-            if not again:
+            if not has_retries:
                 break
             time.sleep(_RETRY_SECONDS)
-        if rest and not self._stopped:
+        if rest and not self._is_stopped:
             emit(self._text(rest))
 
     def _receive(self, connection: socket.socket, rest: bytes, emit: Emit) -> bytes:
         """Emit records until the connection ends; return the text after the last delimiter."""
-        connection.settimeout(_LOOK_UP_SECONDS)
-        while not self._stopped:
+        connection.settimeout(_POLL_SECONDS)
+        while not self._is_stopped:
             try:
                 data = connection.recv(65536)
             except TimeoutError:
                 continue
             except OSError:
-                return rest  # reset by the other side: the same as its end
+                return rest  # a reset by the server counts as the end of the connection
             if not data:
                 return rest
             *whole, rest = (rest + data).split(self._delimiter)
             for record in whole:
                 emit(self._text(record))
-            if len(rest) > _LONGEST:
+            if len(rest) > _MAX_RECORD_BYTES:
                 raise RecordTooLong(len(rest))
         return rest
 
@@ -100,7 +102,7 @@ class SocketTextReceiver(Receiver):
 
     def stop(self) -> None:
         """Close the connection."""
-        self._stopped = True
+        self._is_stopped = True
         if self._connection is not None:
             with contextlib.suppress(OSError):
                 self._connection.shutdown(socket.SHUT_RDWR)

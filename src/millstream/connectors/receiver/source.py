@@ -1,7 +1,7 @@
 """A receiver as a source: records are received into a log on the driver and read from there by a task.
 
 Promises: every record that was received and planned is read exactly once, across failures and restarts.
-Does not know: the receiver.
+Does not know: what the receiver is connected to.
 
 The log must be on a file system that driver and workers share: below the checkpoint directory, as a rule."""
 
@@ -33,18 +33,18 @@ from millstream.types.factory import TypeInformation, Types
 
 
 class NotAReceiver(UserError):
-    """An object that is not a receiver was given as one."""
+    """An object that is not a receiver was value as one."""
 
-    def __init__(self, given: object) -> None:
-        super().__init__(f"{given!r} is not a receiver", hint="subclass Receiver and pass an instance")
+    def __init__(self, value: object) -> None:
+        super().__init__(f"{value!r} is not a receiver", hint="subclass Receiver and pass an instance")
 
 
 class ReceiverSource(Source):
     """Emits what a receiver emits, through a write-ahead log.
 
-    `directory` is the log's own; records in it that no checkpoint covers are read first. Without it the log is a new
-    directory below `parent`, or one for temporary files that goes with this object. Segments are kept until all
-    retained checkpoints are behind them (`execution.checkpointing.num-retained`), and the last `kept_checkpoints`."""
+    `directory` holds this log only; records in it that no checkpoint covers are read first. Without it the log is a new
+    directory below `parent`, or a temporary directory that is deleted with this object. A segment is deleted when no
+    retained checkpoint (`execution.checkpointing.num-retained`) and none of the last `kept_checkpoints` needs it."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ReceiverSource(Source):
                 raise UserError(msg, hint="give at least 1")
         self._receiver, self._directory, self._parent = receiver, directory, parent
         self._type = type_info or Types.PICKLED_BYTE_ARRAY()
-        self._segment_bytes, self._backlog, self._kept = segment_bytes, max_backlog_bytes, kept_checkpoints
+        self._segment_bytes, self._backlog, self._kept_checkpoints = segment_bytes, max_backlog_bytes, kept_checkpoints
 
     def type_info(self) -> TypeInformation:
         """Return the declared type."""
@@ -99,7 +99,7 @@ class ReceiverSource(Source):
             (self._log_directory(), None) if state is None else (state["directory"], state["position"])
         )
         log = SegmentedLog(directory, self._segment_bytes)
-        return ReceiverEnumerator(self._receiver, log, position, backlog=self._backlog, kept=self._kept)
+        return ReceiverEnumerator(self._receiver, log, position, backlog=self._backlog, retained=self._kept_checkpoints)
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create a reader of the log."""

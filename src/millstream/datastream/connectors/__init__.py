@@ -1,4 +1,12 @@
-"""PyFlink's `datastream.connectors`: sources and sinks."""
+"""PyFlink's `datastream.connectors`: sources and sinks.
+
+As in PyFlink, the names of the Kafka and JDBC connectors can be imported from here too; they are loaded when they are
+first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from millstream.datastream.connectors.base import DeliveryGuarantee, Sink, Source
 from millstream.datastream.connectors.blackhole import BlackHoleSink
@@ -13,6 +21,7 @@ from millstream.datastream.connectors.file_system import (
     OutputFileConfig,
     RollingPolicy,
     StreamFormat,
+    StreamingFileSink,
 )
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 
@@ -34,4 +43,28 @@ __all__ = [
     "Sink",
     "Source",
     "StreamFormat",
+    "StreamingFileSink",
 ]
+
+_MODULES = {
+    "dynamic_kafka": (
+        "DynamicKafkaSource",
+        "DynamicKafkaSourceBuilder",
+        "KafkaMetadataService",
+        "KafkaRecordDeserializationSchema",
+        "KafkaStreamSetSubscriber",
+        "KafkaStreamSubscriber",
+        "SingleClusterTopicMetadataService",
+        "StreamPatternSubscriber",
+    ),
+    "jdbc": ("JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"),
+    "kafka": ("FlinkKafkaConsumer", "FlinkKafkaProducer", "KafkaSource", "Semantic"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

@@ -1,4 +1,4 @@
-"""PyFlink's `datastream.connectors.base`: what connectors are made of."""
+"""PyFlink's `datastream.connectors.base`: base classes of sources and sinks, and delivery guarantees."""
 
 from enum import Enum
 
@@ -9,7 +9,7 @@ __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 
 class DeliveryGuarantee(Enum):
-    """What a sink promises about records when something fails."""
+    """What a sink guarantees for records when a job fails and restarts."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

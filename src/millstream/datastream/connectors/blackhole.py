@@ -1,4 +1,4 @@
-"""A sink that keeps nothing."""
+"""A sink that drops all records."""
 
 from millstream.connectors.blackhole import BlackHoleSink
 

@@ -22,6 +22,7 @@ from millstream.connectors.files import (
     PartitionCommit,
     RollingPolicy,
     StreamFormat,
+    StreamingFileSink,
     json_lines,
 )
 
@@ -47,5 +48,6 @@ __all__ = [
     "PartitionCommit",
     "RollingPolicy",
     "StreamFormat",
+    "StreamingFileSink",
     "json_lines",
 ]

@@ -12,13 +12,13 @@ from typing import Any
 
 from millstream.connector.serialization_schema import BulkWriterFactory, InputFormat
 from millstream.connectors.files import AvroFiles, AvroRecords, AvroWriterFactory
-from millstream.connectors.files.paths import below, look_at, resolved
+from millstream.connectors.files.paths import file_status, list_files, resolve_path
 from millstream.connectors.files.ranges import OpenRange
 from millstream.datastream.utils import ResultTypeQueryable
 from millstream.errors import UserError
 from millstream.files.remote import get_file_system
 from millstream.formats import FormatDeserializationSchema, FormatSerializationSchema, avro_schemas
-from millstream.formats.avro import AvroFormat, parsed_schema
+from millstream.formats.avro import AvroFormat, parse_schema
 from millstream.types.factory import PickledBytesTypeInfo, TypeInformation
 
 __all__ = [
@@ -35,30 +35,30 @@ _SPLIT = 64 << 20
 
 
 class NoJavaClass(UserError):
-    """A Java class was named where there is no Java."""
+    """A Java class was named, but millstream runs no Java code of users."""
 
-    hint = "give avro_schema_string, the schema of the class as JSON"
+    hint = "pass avro_schema_string, the schema of the class as JSON"
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(f"the class {name!r} cannot be loaded: millstream runs no Java code of yours")
+        super().__init__(f"the class {name!r} cannot be loaded: millstream runs no Java code of users")
 
 
 class AvroSchema:
-    """A schema, checked."""
+    """A parsed and checked Avro schema."""
 
     def __init__(self, schema: Any) -> None:
-        self.schema = avro_schemas.parsed(schema)
-        parsed_schema(self.schema)
+        self.schema = avro_schemas.load_schema(schema)
+        parse_schema(self.schema)
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """The schema in a text."""
+        """Parse a schema from JSON."""
         return AvroSchema(json_schema)
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
-        """The schema in a file."""
+        """Parse a schema from a file."""
         return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class AvroSchema:
 
 
 class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """Dicts as an Avro schema has them."""
+    """The type of dicts that an Avro schema describes."""
 
     json_tags = ("AVRO_GENERIC_RECORD",)
 
@@ -81,7 +81,7 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
         self.schema = schema
 
     def to_json(self) -> dict[str, Any]:
-        """As TypeInformation promises."""
+        """Return the JSON form of the type."""
         return {"type": self.json_tags[0], "schema": self.schema.schema}
 
     @classmethod
@@ -93,49 +93,49 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
 
 
 class AvroInputFormat(InputFormat, ResultTypeQueryable):
-    """The records of Avro files, as dicts."""
+    """Reads Avro files as dicts."""
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
-        self._root = resolved(path)
+        self._root = resolve_path(path)
         self._type_info = GenericRecordAvroTypeInfo(schema)
         self._records = AvroRecords(schema.schema, self._type_info)
 
     def get_produced_type(self) -> TypeInformation:
-        """Dicts as the schema has them."""
+        """Return the type of the records."""
         return self._type_info
 
     def create_input_splits(self, min_num_splits: int) -> list[Any]:
-        """Ranges of bytes of the files."""
-        sizes = [(path, look_at(path)[0]) for path in below([self._root])]
+        """Split the files into byte ranges."""
+        sizes = [(path, file_status(path)[0]) for path in list_files([self._root])]
         step = max(min(_SPLIT, sum(size for _, size in sizes) // max(min_num_splits, 1) + 1), 1 << 16)
         return [(path, at, min(at + step, size), size) for path, size in sizes for at in range(0, size, step)]
 
     def read(self, split: Any) -> Iterator[Any]:
-        """The records of a range."""
+        """Read the records of a byte range."""
         path, start, end, size = split
         with get_file_system(path).open(path) as stream:
-            for found in self._records.read(OpenRange(path, stream, start, end, size), 1000):
-                yield from found.values
+            for records in self._records.read(OpenRange(path, stream, start, end, size), 1000):
+                yield from records.values
 
 
 class AvroBulkWriters:
-    """Writers of Avro files."""
+    """Factories of writers of Avro files, for `FileSink.for_bulk_format`."""
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Writers of dicts, or of rows whose fields are the schema's."""
+        """Create a factory of writers of dicts, or of rows with the fields of the schema."""
         return AvroWriterFactory(schema.schema)
 
 
 class AvroRowDeserializationSchema(FormatDeserializationSchema):
-    """Avro messages as rows."""
+    """Deserializes Avro messages to rows."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__(_format(record_class, avro_schema_string))
 
 
 class AvroRowSerializationSchema(FormatSerializationSchema):
-    """Rows as Avro messages."""
+    """Serializes rows as Avro messages."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__(_format(record_class, avro_schema_string))

@@ -1,6 +1,6 @@
 """PyFlink's `datastream.formats.json`: rows as JSON messages.
 
-Promises: rows of the given type, times in RFC 3339 as Flink's row schemas have them; a JSON Schema becomes the type
+Promises: rows of the declared type, with times in RFC 3339 as in Flink; a JSON Schema is translated to the type
 that Flink derives from it.
 Does not know: how JSON is read; `millstream.formats` does."""
 
@@ -18,18 +18,18 @@ __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 _OPTIONS = {"timestamp-format.standard": "RFC-3339"}
 
 
-class BadJsonSchema(UserError):
-    """A JSON Schema that describes no row."""
+class BadJsonSchema(UserError, ValueError):
+    """A JSON Schema from which no row type can be derived."""
 
-    hint = "an object with properties, whose types are declared"
+    hint = "the schema must be an object whose properties have declared types"
 
 
 class JsonRowDeserializationSchema(FormatDeserializationSchema):
-    """JSON objects as rows."""
+    """Deserializes JSON objects to rows."""
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
-        """Builds one step by step."""
+        """Create a builder."""
         return JsonRowDeserializationSchema.Builder()
 
     class Builder:
@@ -53,17 +53,17 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
             return self
 
         def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
-            """Refuse an object without one of the fields; else the field is None."""
+            """Treat objects with missing fields as invalid; by default a missing field is None."""
             self._options["fail-on-missing-field"] = True
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """Give None for fields, and nothing for messages, that cannot be read."""
+            """Use None for invalid fields and skip invalid messages, instead of failing the job."""
             self._options["ignore-parse-errors"] = True
             return self
 
         def build(self) -> JsonRowDeserializationSchema:
-            """The schema."""
+            """Build the schema."""
             if self._type_info is None:
                 message = "Typeinfo should be set."
                 raise TypeError(message)
@@ -71,11 +71,11 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
 
 
 class JsonRowSerializationSchema(FormatSerializationSchema):
-    """Rows as JSON objects."""
+    """Serializes rows as JSON objects."""
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
-        """Builds one step by step."""
+        """Create a builder."""
         return JsonRowSerializationSchema.Builder()
 
     class Builder:
@@ -90,7 +90,7 @@ class JsonRowSerializationSchema(FormatSerializationSchema):
             return self
 
         def build(self) -> JsonRowSerializationSchema:
-            """The schema."""
+            """Build the schema."""
             if self._type_info is None:
                 message = "Typeinfo should be set."
                 raise TypeError(message)
@@ -98,65 +98,65 @@ class JsonRowSerializationSchema(FormatSerializationSchema):
 
 
 def type_of_json_schema(text: str) -> TypeInformation:
-    """The type of rows that a JSON Schema describes."""
+    """Return the type of rows that a JSON Schema describes."""
     try:
         root = json.loads(text)
     except ValueError as problem:
-        message = f"the JSON Schema is no JSON: {problem}"
+        message = f"the JSON Schema is not valid JSON: {problem}"
         raise BadJsonSchema(message) from None
     return _type("root", root, root, 0)
 
 
 def _type(name: str, node: Any, root: Any, depth: int) -> TypeInformation:
     if not isinstance(node, dict) or depth > 100:
-        message = f"the JSON Schema says nothing about {name!r} that can be used"
+        message = f"the JSON Schema has no usable type for {name!r}"
         raise BadJsonSchema(message)
     if "$ref" in node:
-        return _type(name, _referred(node["$ref"], root), root, depth + 1)
+        return _type(name, _resolve(node["$ref"], root), root, depth + 1)
     if "oneOf" in node:
-        return _first_that_holds(name, node["oneOf"], root, depth)
-    kind = node.get("type")
-    if isinstance(kind, list):
-        return _first_that_holds(name, [{**node, "type": each} for each in kind], root, depth)
-    if kind == "object":
+        return _only_choice(name, node["oneOf"], root, depth)
+    json_type = node.get("type")
+    if isinstance(json_type, list):
+        return _only_choice(name, [{**node, "type": choice} for choice in json_type], root, depth)
+    if json_type == "object":
         properties = node.get("properties") or {}
         types = [_type(member, inner, root, depth + 1) for member, inner in properties.items()]
         return Types.ROW_NAMED(list(properties), types)
-    if kind == "array":
+    if json_type == "array":
         return _array(name, node.get("items"), root, depth)
-    if kind in ("number", "integer"):
+    if json_type in ("number", "integer"):
         return Types.BIG_DEC()
-    if kind == "boolean":
+    if json_type == "boolean":
         return Types.BOOLEAN()
-    if kind == "string":
+    if json_type == "string":
         if node.get("contentEncoding") == "base64":
             return Types.PRIMITIVE_ARRAY(Types.BYTE())
         times = {"date-time": Types.SQL_TIMESTAMP, "date": Types.SQL_DATE, "time": Types.SQL_TIME}
         return times.get(node.get("format", ""), Types.STRING)()
-    message = f"the JSON Schema gives {name!r} the type {kind!r}, which is not known"
+    message = f"the JSON Schema gives {name!r} the type {json_type!r}, which is unknown"
     raise BadJsonSchema(message)
 
 
 def _array(name: str, items: Any, root: Any, depth: int) -> TypeInformation:
-    if isinstance(items, list):  # a tuple: each place has a type of its own
+    if isinstance(items, list):  # a tuple: each element has a type of its own
         return Types.ROW([_type(f"{name}[{index}]", item, root, depth + 1) for index, item in enumerate(items)])
     return Types.OBJECT_ARRAY(_type(f"{name}[]", items, root, depth + 1))
 
 
-def _first_that_holds(name: str, choices: Any, root: Any, depth: int) -> TypeInformation:
-    """The one type among the choices beside null."""
-    others = [each for each in choices if each.get("type") != "null"]
-    if len(others) != 1:
-        message = f"the JSON Schema gives {name!r} several types"
+def _only_choice(name: str, choices: Any, root: Any, depth: int) -> TypeInformation:
+    """Return the type of the only choice other than null."""
+    non_null = [choice for choice in choices if choice.get("type") != "null"]
+    if len(non_null) != 1:
+        message = f"the JSON Schema has several types for {name!r}"
         raise BadJsonSchema(message, hint="one type and null are allowed")
-    return _type(name, others[0], root, depth + 1)
+    return _type(name, non_null[0], root, depth + 1)
 
 
-def _referred(reference: str, root: Any) -> Any:
+def _resolve(reference: str, root: Any) -> Any:
     if not reference.startswith("#"):
         message = f"the JSON Schema refers to {reference!r}"
-        raise BadJsonSchema(message, hint="only references within the schema are followed")
-    found = root
+        raise BadJsonSchema(message, hint="only references within the schema are supported")
+    node = root
     for part in reference.removeprefix("#").strip("/").split("/"):
-        found = found.get(part, {}) if part else found
-    return found
+        node = node.get(part, {}) if part else node
+    return node

@@ -1,6 +1,6 @@
 """PyFlink's `datastream.formats.orc`: rows as ORC files.
 
-Promises: PyFlink's names; of the writer's properties, `orc.compress` counts.
+Promises: PyFlink's names; of the writer's properties, only `orc.compress` has an effect.
 Does not know: how ORC is written; `millstream.formats` does."""
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ __all__ = ["OrcBulkWriters"]
 
 
 class OrcBulkWriters:
-    """Writers of ORC files."""
+    """Factories of writers of ORC files, for `FileSink.for_bulk_format`."""
 
     @staticmethod
     def for_row_type(
         row_type: Any, writer_properties: Configuration | None = None, hadoop_config: Configuration | None = None
     ) -> BulkWriterFactory:
-        """Writers of rows."""
+        """Create a factory of writers of rows.
+
+        Args:
+            row_type: The type of the rows.
+            writer_properties: Properties of the writer, of which only `orc.compress` has an effect.
+            hadoop_config: Used if there are no `writer_properties`.
+
+        """
         properties = writer_properties or hadoop_config or Configuration()
         return OrcWriterFactory(row_type_of(row_type), compression=properties.get_string("orc.compress", "ZLIB"))

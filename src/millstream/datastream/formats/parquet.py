@@ -28,7 +28,7 @@ class AvroParquetReaders:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
-        """Records as dicts."""
+        """Create a format that reads records as dicts."""
         return ParquetRecords(avro_schemas.format_type_of(schema.schema), GenericRecordAvroTypeInfo(schema))
 
 
@@ -37,14 +37,14 @@ class AvroParquetWriters:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Writers of dicts."""
+        """Create a factory of writers of dicts."""
         return AvroParquetWriterFactory(schema.schema)
 
 
 class ParquetColumnarRowInputFormat(ParquetFiles):
-    """Reads Parquet files as rows, of which only the fields of `row_type` are read.
+    """Reads Parquet files as rows; only the columns of `row_type` are read.
 
-    Timestamps are read as they are; `is_utc_timestamp` and `hadoop_config` change nothing here."""
+    Timestamps are not converted; `is_utc_timestamp` and `hadoop_config` have no effect."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ParquetColumnarRowInputFormat(ParquetFiles):
 
 
 class ParquetBulkWriters:
-    """Writers of Parquet files."""
+    """Factories of writers of Parquet files, for `FileSink.for_bulk_format`."""
 
     @staticmethod
     def for_row_type(
@@ -68,7 +68,14 @@ class ParquetBulkWriters:
         hadoop_config: Configuration | None = None,
         utc_timestamp: bool = False,  # noqa: ARG004
     ) -> BulkWriterFactory:
-        """Writers of rows. Of `hadoop_config`, parquet.compression and parquet.block.size count; times are in UTC."""
+        """Create a factory of writers of rows.
+
+        Args:
+            row_type: The type of the rows.
+            hadoop_config: Only `parquet.compression` and `parquet.block.size` have an effect.
+            utc_timestamp: Has no effect: timestamps are written in UTC.
+
+        """
         config = hadoop_config or Configuration()
         return ParquetWriterFactory(
             row_type_of(row_type),

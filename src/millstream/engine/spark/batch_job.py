@@ -16,17 +16,17 @@ from pyspark.sql import SparkSession
 
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
-from millstream.engine.relational import feeding
-from millstream.engine.spark.broadcasts import ended_with_job
+from millstream.engine.relational import feed_readers
+from millstream.engine.spark.broadcasts import release_after_job
 from millstream.engine.spark.catalyst import QuerySession, relational_sources
-from millstream.engine.spark.catalyst_feed import blocks_of, fed, is_collected, run_collected
+from millstream.engine.spark.catalyst_feed import blocks_of, feed_of_slot, is_collected, run_collected
 from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
 
 _COLUMNS = "slot int, sort_key binary, block binary"
 _SCHEMA = pa.schema([("slot", pa.int32()), ("sort_key", pa.binary()), ("block", pa.binary())])
 _BATCH_BYTES = 1 << 20  # of blocks in one Arrow batch
 _SETTINGS = {
-    "spark.sql.adaptive.enabled": "false",  # a slot is a partition: none may be merged or cut
+    "spark.sql.adaptive.enabled": "false",  # a slot is a partition: partitions must not be merged or split
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(4 << 20),
 }
@@ -42,9 +42,9 @@ class BatchLevelCommand(LevelCommand):
         assert task is not None
         relations = [] if self._level else relational_sources(deployment)
         inbox = _pairs(batches) if self._level else _read_empty([] if relations else batches)
-        sent = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
-        with feeding(fed(_pairs(batches) if relations else (), relations)):
-            while rows := _next_rows(sent):
+        outgoing_blocks = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
+        with feed_readers(feed_of_slot(_pairs(batches) if relations else (), relations)):
+            while rows := _next_rows(outgoing_blocks):
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array(column, field.type)
@@ -54,11 +54,11 @@ class BatchLevelCommand(LevelCommand):
                 )
 
 
-def _next_rows(sent: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+def _next_rows(outgoing_blocks: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
     """Return the next rows, of about `_BATCH_BYTES` together."""
     rows: list[tuple[int, bytes, bytes]] = []
     size = 0
-    for row in sent:
+    for row in outgoing_blocks:
         rows.append(row)
         size += len(row[2])
         if size >= _BATCH_BYTES:
@@ -97,12 +97,12 @@ def batch_job(
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
         frame = session.range(0, slots, 1, slots)
-    sent: list[Broadcast[Any]] = []
-    with ended_with_job(sent):
+    broadcasts: list[Broadcast[Any]] = []
+    with release_after_job(broadcasts):
         for level, request in enumerate(requests):
             if level:
                 frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("sort_key")
             command = BatchLevelCommand(program, level, request)
-            sent += command.broadcast_if_large(context)
+            broadcasts += command.broadcast_if_large(context)
             frame = frame.mapInArrow(command, _COLUMNS)
         return [bytes(row.block) for row in frame.select("block").collect()]

@@ -1,7 +1,7 @@
-"""Broadcasts that end, with their files.
+"""Releases broadcast variables together with their files on the driver.
 
-Promises: what was broadcast and ended leaves no bytes in the files of the driver and at most `KEPT` empty files; no
-later job fails for it; a JVM that is gone is no error.
+Promises: released broadcasts leave no bytes in files of the driver and at most `KEPT` empty files; no later job fails
+because of it; a JVM that is gone is not an error.
 Does not know: what was broadcast.
 
 PySpark keeps the value of a broadcast in a file of the driver until its context ends. The driver's JVM holds a block
@@ -25,44 +25,46 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark import Broadcast
 
-LARGE = 1 << 19  # bytes; what is larger travels as a broadcast of ours. PySpark makes its own above 1 MiB
+LARGE = 1 << 19  # bytes; larger commands are sent as our broadcast. Above 1 MiB PySpark would create one itself
 KEPT = 16  # empty files that are not deleted yet
 
 _emptied: deque[str] = deque()
 
 
-def end(broadcast: Broadcast[Any]) -> None:
-    """Let a broadcast go that late tasks of a job that failed or was cancelled may still read; they fail if they do.
+def release(broadcast: Broadcast[Any]) -> None:
+    """Release a broadcast that tasks of a failed or cancelled job may still read; such tasks fail.
 
-    Spark removes its blocks when the JVM collects its garbage: blocks that are removed while a task reads them may be
-    put back, and would then name a file that was removed with them."""
+    Spark removes its blocks when the JVM collects garbage. Blocks that are removed while a task reads them may be
+    stored again, and would then name a file that was deleted with them."""
     with contextlib.suppress(Py4JError, OSError):
-        _let_go_of_file(broadcast)
+        _release_file(broadcast)
 
 
 def destroy(broadcast: Broadcast[Any]) -> None:
-    """Let a broadcast go that no task reads any more: its blocks are removed at once."""
-    end(broadcast)
+    """Release a broadcast that no task reads any more: its blocks are removed at once."""
+    release(broadcast)
     jvm_broadcast: Any = broadcast._jbroadcast
     with contextlib.suppress(Py4JError, OSError):
         jvm_broadcast.destroy(False)
 
 
 @contextlib.contextmanager
-def ended_with_job(sent: list[Broadcast[Any]]) -> Iterator[None]:
-    """Let the broadcasts of a job go when it ends; after a job that failed, tasks may still read them."""
-    let_go = end
+def release_after_job(broadcasts: list[Broadcast[Any]]) -> Iterator[None]:
+    """Release the broadcasts of a job when it ends; after a job that failed, tasks may still read them."""
+    remove = release
     try:
         yield
-        let_go = destroy
+        remove = destroy
     finally:
-        while sent:
-            let_go(sent.pop())
+        while broadcasts:
+            remove(broadcasts.pop())
 
 
-def _let_go_of_file(broadcast: Broadcast[Any]) -> None:
-    held: Any = broadcast._python_broadcast  # the object in the block, unless the block has been on disk already
-    getattr(held, "path_$eq")(os.devnull)
+def _release_file(broadcast: Broadcast[Any]) -> None:
+    python_broadcast: Any = (
+        broadcast._python_broadcast
+    )  # the object in the block, unless the block has been on disk already
+    getattr(python_broadcast, "path_$eq")(os.devnull)
     os.truncate(broadcast._path, 0)
     _emptied.append(broadcast._path)
     while len(_emptied) > KEPT:

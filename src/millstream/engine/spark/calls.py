@@ -1,9 +1,9 @@
-"""Calls to Spark, made in a thread that can be left behind.
+"""Calls to Spark in a thread that can be abandoned.
 
-Promises: a call gives its result, raises what it raised, or raises an error that says why nobody waits for it any more:
-Spark is gone or silent, the time is over, or someone gave the call up. The calls of one engine are made one after
-another in one thread, because Spark keeps the description of a job for each thread; a thread whose call was left behind
-makes no further one.
+Promises: a call returns its result, raises its error, or raises an error that says why the caller no longer waits:
+Spark is gone or does not answer, the time is over, or another thread gave the call up. The calls of one engine run one
+after another in one thread, because Spark keeps the description of a job for each thread; a thread whose call was
+abandoned makes no further call.
 Does not know: what is called."""
 
 from __future__ import annotations
@@ -25,43 +25,51 @@ _log = logging.getLogger("millstream.spark")
 
 
 class Calls:
-    """The thread in which one engine calls Spark. `every`: the seconds between two looks at a Spark that is waited
-    for."""
+    """The thread in which one engine calls Spark. `interval`: the seconds between two health checks during a call."""
 
-    def __init__(self, every: float) -> None:
-        self._every = every
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
         self._lock = threading.Lock()
         self._work: SimpleQueue[Callable[[], None] | None] | None = None
         self._waiting: Future[Any] | None = None
 
     def run(
-        self, work: Callable[[], T], look: Callable[[], Exception | None], seconds: float, late: Callable[[], Exception]
+        self,
+        work: Callable[[], T],
+        find_problem: Callable[[], Exception | None],
+        seconds: float,
+        on_timeout: Callable[[], Exception],
     ) -> T:
-        """The result of `work`. `look` is called again and again meanwhile; what it finds is raised."""
+        """Return the result of `work`. `find_problem` is called at each interval; an error that it returns is
+        raised."""
         with self._lock:
-            return self._run(work, look, seconds, late)
+            return self._run(work, find_problem, seconds, on_timeout)
 
     def _run(
-        self, work: Callable[[], T], look: Callable[[], Exception | None], seconds: float, late: Callable[[], Exception]
+        self,
+        work: Callable[[], T],
+        find_problem: Callable[[], Exception | None],
+        seconds: float,
+        on_timeout: Callable[[], Exception],
     ) -> T:
         outcome: Future[T] = Future()
-        self._waiting = outcome  # from here on another thread may give the call up, and with it the queue
+        self._waiting = outcome  # from here on another thread may give up the call, and with it the queue
         calls = self._work
         if calls is None:
             calls = self._work = SimpleQueue()
             threading.Thread(target=_serve, args=(calls,), name="spark-calls", daemon=True).start()
         context = copy_context()
-        calls.put(lambda: context.run(_settle, outcome, work))
-        until = time.monotonic() + seconds
-        while not _ended(outcome, min(self._every, max(0.0, until - time.monotonic()))):
-            problem = look() or (late() if time.monotonic() >= until else None)
+        calls.put(lambda: context.run(_complete, outcome, work))
+        deadline = time.monotonic() + seconds
+        while not _wait(outcome, min(self._interval, max(0.0, deadline - time.monotonic()))):
+            problem = find_problem() or (on_timeout() if time.monotonic() >= deadline else None)
             if problem is not None:
                 self.give_up(problem)
         self._waiting = None
         return outcome.result()
 
     def give_up(self, problem: Exception) -> None:
-        """Make the waiting caller raise this, and leave the call behind; from any thread."""
+        """Make the waiting caller raise this error, and abandon the call; from any thread."""
         outcome = self._waiting
         if outcome is None:
             return
@@ -76,29 +84,29 @@ class Calls:
             work.put(None)
 
 
-def answer(work: Callable[[], T], seconds: float) -> T:
-    """The result of `work`, done in a thread of its own; `TimeoutError` when it has not come within this time."""
+def call_within(work: Callable[[], T], seconds: float) -> T:
+    """Return the result of `work`, called in a new thread; raise `TimeoutError` if it takes longer than this."""
     outcome: Future[T] = Future()
-    question = partial(copy_context().run, _settle, outcome, work)
-    threading.Thread(target=question, name="spark-question", daemon=True).start()
+    call = partial(copy_context().run, _complete, outcome, work)
+    threading.Thread(target=call, name="spark-call", daemon=True).start()
     return outcome.result(seconds)
 
 
-def attempt(what: str, work: Callable[[], Any], seconds: float) -> bool:
-    """Do something that may fail or never end; whether it was done within this time. Raises nothing."""
+def try_within(action: str, work: Callable[[], Any], seconds: float) -> bool:
+    """Do something that may fail or never end; return whether it was done in time. Raises nothing."""
     try:
-        answer(work, seconds)
+        call_within(work, seconds)
     except Exception as problem:
-        _log.info("could not %s: %s", what, str(problem) or f"Spark did not answer within {seconds:g} s")
+        _log.info("could not %s: %s", action, str(problem) or f"Spark did not answer within {seconds:g} s")
         return False
     return True
 
 
-def _settle(outcome: Future[T], work: Callable[[], T]) -> None:
-    """Do the work, and give what came of it to whoever still waits."""
+def _complete(outcome: Future[T], work: Callable[[], T]) -> None:
+    """Call `work` and complete the future, unless it was abandoned."""
     try:
         result = work()
-    except BaseException as problem:  # handed on, whatever it is
+    except BaseException as problem:  # raised in the waiting thread
         with suppress(InvalidStateError):
             outcome.set_exception(problem)
     else:
@@ -109,10 +117,10 @@ def _settle(outcome: Future[T], work: Callable[[], T]) -> None:
 def _serve(calls: SimpleQueue[Callable[[], None] | None]) -> None:
     while (call := calls.get()) is not None:
         call()
-        call = None  # it holds its result
+        call = None  # a reference would keep the result alive
 
 
-def _ended(outcome: Future[Any], seconds: float) -> bool:
+def _wait(outcome: Future[Any], seconds: float) -> bool:
     with suppress(TimeoutError):
         outcome.exception(seconds)
     return outcome.done()

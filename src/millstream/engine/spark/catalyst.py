@@ -1,8 +1,8 @@
 """Relations as DataFrames: what Catalyst plans and Spark runs.
 
-Promises: the steps of a relation, in a session of their own, become one lazy DataFrame; files that Spark can read
-exactly are read by Spark, all other sources by their own readers in tasks. A query that fails for its data's sake comes
-back as `QueryFailed` with the reason in one sentence.
+Promises: the steps of a relation, in a session of their own, become one lazy DataFrame. Files whose types Spark reads
+exactly are read by Spark, all other sources by their own readers in tasks. A query that fails because of its data
+raises `QueryFailed` with the reason in one sentence.
 Does not know: SQL dialects, plans, blocks."""
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
-# A JVM that only moves blocks is started with the quick compiler, and for large blocks; one that computes queries wants
-# the good one, and shuffles rows as Spark does.
+# A JVM that only moves blocks is started with the quick compiler and settings for large blocks. A JVM that computes
+# queries needs the optimizing compiler, and Spark's own settings for shuffles of rows.
 OPTIMIZING_JVM = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
 }
-_ROWS_TOGETHER = 65536
-_MOST_KNOWN = 200
-_MARKS = ("millstream.", "[USER_RAISED_EXCEPTION] ")
+_BATCH_ROWS = 65536
+_MAX_PARQUET_FRAMES = 200
+_REASON_PREFIXES = ("millstream.", "[USER_RAISED_EXCEPTION] ")
 _idle: dict[str, list[QuerySession]] = {}
 
 
 class QueryFailed(UserError):
-    """A query has no answer for its data: a division by zero, a string that is no number."""
+    """A query cannot be computed for its data: a division by zero, a string that is not a number."""
 
 
 def relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSource, int]]:
@@ -64,7 +64,7 @@ def relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSour
 
 
 class QuerySession:
-    """A Spark session for the queries of one job at a time, with names of its own."""
+    """A Spark session for the queries of one job at a time, with its own temporary views."""
 
     def __init__(self, context: SparkContext) -> None:
         self.spark = SparkSession(context).newSession()
@@ -72,10 +72,10 @@ class QuerySession:
             self.spark.conf.set(name, value)
         if context.getConf().get(_PARTITIONS) is None:
             self.spark.conf.set(_PARTITIONS, str(max(2, running_slots(context) or 2)))
-        self._known: dict[Any, Any] = {}
+        self._parquet_frames: dict[Any, Any] = {}
 
     def frame_of(self, source: RelationalSource, now: int) -> Any:
-        """The rows of a relation, not computed yet."""
+        """Return the rows of a relation as a lazy DataFrame."""
         frame: Any = None
         for name, step in source.relation.steps:
             frame = self._frame(step, now)
@@ -89,46 +89,50 @@ class QuerySession:
             case Query(text=text):
                 return self.spark.sql(text)
             case Mapped(input=name, function=function, columns=columns):
-                return self.spark.table(name).mapInArrow(_Applied(function, now), columns)
+                return self.spark.table(name).mapInArrow(_BoundFunction(function, now), columns)
             case Read():
                 return self._read(step, now)
         raise AssertionError(step)
 
     def _read(self, step: Read, now: int) -> Any:
-        """The rows of a source. Parquet files that are as they were are not looked into again."""
+        """Return the rows of a source. The types of Parquet files are read again only if the files changed."""
         if step.parquet is not None and step.files is not None:
             path = step.parquet.removeprefix("file://")
             files = _files(path)
-            looks = tuple((str(file), found.st_size, found.st_mtime_ns) for file in files for found in [file.stat()])
-            key = path, step.columns, str(step.files), looks
-            if key not in self._known:
-                if len(self._known) >= _MOST_KNOWN:
-                    self._known.clear()
-                self._known[key] = _parquet(self.spark, step, path) if _as_declared(files, step.files) else None
-            if self._known[key] is not None:
-                return self._known[key]
-        ranges = _planned(step.source, now)
+            file_versions = tuple(
+                (str(file), status.st_size, status.st_mtime_ns) for file in files for status in [file.stat()]
+            )
+            key = path, step.columns, str(step.files), file_versions
+            if key not in self._parquet_frames:
+                if len(self._parquet_frames) >= _MAX_PARQUET_FRAMES:
+                    self._parquet_frames.clear()
+                self._parquet_frames[key] = (
+                    _parquet(self.spark, step, path) if _have_declared_types(files, step.files) else None
+                )
+            if self._parquet_frames[key] is not None:
+                return self._parquet_frames[key]
+        ranges = _plan_all(step.source, now)
         if not ranges:
             return self.spark.createDataFrame([], step.columns)
-        reading = _Reading(step, ranges, now)
-        return self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(reading, step.columns)
+        reader = _RangeReader(step, ranges, now)
+        return self.spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(reader, step.columns)
 
 
 @contextmanager
 def query_session(context: SparkContext) -> Iterator[QuerySession]:
-    """A session for one job; when it is done well, the next one has it."""
+    """Provide a session for one job; the next job reuses it unless this one fails."""
     application = context.applicationId
     idle = _idle.get(application)
     if idle is None:
-        _idle.clear()  # those of a context that is no more
+        _idle.clear()  # sessions of a stopped context
         idle = _idle[application] = []
     session = idle.pop() if idle else QuerySession(context)
     yield session
     idle.append(session)
 
 
-class _Applied:
-    """A step's function at the time of the job."""
+class _BoundFunction:
+    """The function of a step, with the time of the job."""
 
     def __init__(self, function: Callable[[Iterator[pa.RecordBatch], int], Iterator[pa.RecordBatch]], now: int) -> None:
         self._function, self._now = function, now
@@ -141,80 +145,80 @@ class _Applied:
 
 
 def _parquet(session: SparkSession, step: Read, path: str) -> Any:
-    """What Spark reads itself."""
+    """Return Parquet files as a DataFrame that Spark reads."""
     assert step.files is not None
-    kinds = [part.split(" ", 1)[1] for part in _split(step.columns)]
+    column_types = [part.split(" ", 1)[1] for part in _split_columns(step.columns)]
     names = [f"`{field.name.replace('`', '``')}`" for field in step.files]
-    declared = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
+    declared = ", ".join(f"{name} {column_type}" for name, column_type in zip(names, column_types, strict=True))
     frame = session.read.schema(declared).option("recursiveFileLookup", "true").parquet(path)
     return frame.toDF(*(f"c{i}" for i in range(len(names))))
 
 
-def _split(columns: str) -> list[str]:
-    """`c0 INT, c1 DECIMAL(10,2)` by column."""
+def _split_columns(columns: str) -> list[str]:
+    """Split a schema such as `c0 INT, c1 DECIMAL(10,2)` into its columns."""
     return columns.split(", ")
 
 
 def _files(path: str) -> list[Path]:
-    """A local file, or all in a folder that are data."""
-    found = Path(path)
-    return [found] if found.is_file() else [
+    """Return a local file, or all data files of a directory."""
+    root = Path(path)
+    return [root] if root.is_file() else [
         Path(folder) / name
-        for folder, _, names in sorted(os.walk(found))
+        for folder, _, names in sorted(os.walk(root))
         for name in sorted(names)
         if not name.startswith(("_", "."))
     ]  # fmt: skip
 
 
-def _as_declared(every: Sequence[Path], files: pa.Schema) -> bool:
-    """Whether Parquet files have exactly the declared types: Spark would refuse what our reader converts."""
-    if not every:
+def _have_declared_types(paths: Sequence[Path], declared: pa.Schema) -> bool:
+    """Whether Parquet files have exactly the declared types: Spark refuses types that our reader converts."""
+    if not paths:
         return False
-    for file in every:
+    for file in paths:
         try:
-            there = pq.read_schema(file)
+            file_schema = pq.read_schema(file)
         except (OSError, pa.ArrowException):
             return False
-        for field in files:
-            place = there.get_field_index(field.name)
-            if place < 0 or not _alike(there.field(place).type, field.type):
+        for field in declared:
+            column_index = file_schema.get_field_index(field.name)
+            if column_index < 0 or not _is_same_type(file_schema.field(column_index).type, field.type):
                 return False
     return True
 
 
-def _alike(there: pa.DataType, wanted: pa.DataType) -> bool:
-    texts = (pa.string(), pa.large_string(), pa.string_view())
-    return there == wanted or (there in texts and wanted in texts)
+def _is_same_type(file_type: pa.DataType, declared_type: pa.DataType) -> bool:
+    text_types = (pa.string(), pa.large_string(), pa.string_view())
+    return file_type == declared_type or (file_type in text_types and declared_type in text_types)
 
 
-def _planned(source: Source, now: int) -> list[SplitRange]:
-    """All there is to read."""
+def _plan_all(source: Source, now: int) -> list[SplitRange]:
+    """Plan all ranges of a bounded source."""
     enumerator = source.create_enumerator(1)
-    made: list[SplitRange] = []
+    ranges: list[SplitRange] = []
     try:
         while True:
-            more = enumerator.plan(Budget(_ALL, _ALL, now))
-            made += more
-            if enumerator.finished() or not more:
-                return made
+            planned = enumerator.plan(Budget(_ALL, _ALL, now))
+            ranges += planned
+            if enumerator.finished() or not planned:
+                return ranges
     finally:
         enumerator.close()
 
 
-class _Reading:
-    """Ranges of a source, read in a task."""
+class _RangeReader:
+    """Reads ranges of a source in a Spark task."""
 
     def __init__(self, step: Read, ranges: list[SplitRange], now: int) -> None:
-        self._source, self._made, self._now = step.source, step.made, now
-        self._ranges = [each.to_json() for each in ranges]
+        self._source, self._to_batch, self._now = step.source, step.to_batch, now
+        self._ranges = [split_range.to_json() for split_range in ranges]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reader = self._source.create_reader(ReaderContext(0, 1, _ROWS_TOGETHER))
+        reader = self._source.create_reader(ReaderContext(0, 1, _BATCH_ROWS, job=str(self._now), now=self._now))
         try:
             for batch in batches:
-                for place in batch.column(0).to_numpy():
-                    for records in reader.read(SplitRange.from_json(self._ranges[place])):
-                        yield self._made(records, self._now)
+                for range_index in batch.column(0).to_numpy():
+                    for records in reader.read(SplitRange.from_json(self._ranges[range_index])):
+                        yield self._to_batch(records, self._now)
         finally:
             reader.close()
 
@@ -223,7 +227,7 @@ class _Reading:
 
 
 def query_failure(problem: BaseException) -> QueryFailed | None:
-    """The user's part in a failure: what an expression said of its data; None where it was Spark that failed."""
+    """Return the error of an expression over its data; None if Spark itself failed."""
     text = str(problem.java_exception) if isinstance(problem, Py4JJavaError) else str(problem)
     if not isinstance(problem, Py4JJavaError | PySparkException):
         return None
@@ -233,15 +237,15 @@ def query_failure(problem: BaseException) -> QueryFailed | None:
 
 
 def _reasons(lines: Iterable[str]) -> Iterator[str]:
-    """Last lines of our own tracebacks, and what `raise_error` was given."""
+    """Yield the last lines of our own tracebacks, and the arguments of `raise_error`."""
     for line in lines:
         stripped = line.strip()
-        for mark in _MARKS:
-            at = stripped.find(mark)
+        for prefix in _REASON_PREFIXES:
+            at = stripped.find(prefix)
             if at < 0:
                 continue
-            rest = stripped[at + len(mark) :]
-            if mark.startswith("["):
+            rest = stripped[at + len(prefix) :]
+            if prefix.startswith("["):
                 yield rest.split(" SQLSTATE")[0].strip()
             elif ": " in rest and "Failed" in rest.split(": ", 1)[0]:
                 yield rest.split(": ", 1)[1]

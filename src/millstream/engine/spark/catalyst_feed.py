@@ -1,8 +1,8 @@
-"""Rows of relations on their way to the slots of a batch job.
+"""Sends rows of relations to the slots of a batch job.
 
-Promises: each row reaches one slot of its source, the rows of one partition of one slot in order; a program that only
-collects the rows of one relation runs in the driver, where they are collected anyway.
-Does not know: what a program does with them."""
+Promises: each row reaches one slot of its source; the rows that one partition sends to one slot keep their order. A
+program that only collects the rows of one relation runs in the driver, where they are collected anyway.
+Does not know: what a program does with the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark import SparkContext, TaskContext
 from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.epoch_level import LevelRequest
-from millstream.engine.relational import Batches, RelationalSource, feeding
+from millstream.engine.relational import Batches, RelationalSource, feed_readers
 from millstream.engine.spark.catalyst import QuerySession, query_session, relational_sources
 
 _SORT_KEY = struct.Struct(">HIQ")  # vertex, partition, sequence
@@ -24,8 +24,8 @@ _COLUMNS = "slot int, sort_key binary, block binary"
 Relations = Sequence[tuple[int, RelationalSource, int]]
 
 
-class _Packed:
-    """The batches of a partition as blocks for slots."""
+class _BlockPacker:
+    """Packs the batches of a partition as blocks for slots."""
 
     def __init__(self, vertex: int, parallelism: int) -> None:
         self._vertex, self._parallelism = vertex, parallelism
@@ -46,28 +46,28 @@ class _Packed:
 
 
 def blocks_of(session: QuerySession, relations: Relations, now: int, slots: int) -> Any:
-    """All relations as one frame of blocks, a partition for each slot."""
-    whole: Any = None
+    """Return all relations as one DataFrame of blocks, with a partition for each slot."""
+    all_blocks: Any = None
     for vertex, source, parallelism in relations:
-        frame = session.frame_of(source, now).mapInArrow(_Packed(vertex, parallelism), _COLUMNS)
-        whole = frame if whole is None else whole.unionAll(frame)
-    return whole.repartitionById(slots, whole.slot).sortWithinPartitions("sort_key")
+        frame = session.frame_of(source, now).mapInArrow(_BlockPacker(vertex, parallelism), _COLUMNS)
+        all_blocks = frame if all_blocks is None else all_blocks.unionAll(frame)
+    return all_blocks.repartitionById(slots, all_blocks.slot).sortWithinPartitions("sort_key")
 
 
-def fed(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
-    """What the readers of a slot read, from its pairs (sort key, block) in order."""
-    arrived = _Arrived(pairs)
-    return {source.name: arrived.of(vertex) for vertex, source, _ in relations}
+def feed_of_slot(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
+    """Return what the readers of a slot read, by source; from the slot's sorted pairs (sort key, block)."""
+    slot_input = _SlotInput(pairs)
+    return {source.name: slot_input.batches_of(vertex) for vertex, source, _ in relations}
 
 
-class _Arrived:
-    """Blocks in the order of their vertices, which run in that order."""
+class _SlotInput:
+    """The blocks of a slot, sorted by vertex: vertices run in this order."""
 
     def __init__(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
         self._pairs = iter(pairs)
         self._head = next(self._pairs, None)
 
-    def of(self, vertex: int) -> Batches:
+    def batches_of(self, vertex: int) -> Batches:
         """Yield the batches of one vertex."""
         while self._head is not None and _SORT_KEY.unpack(self._head[0])[0] <= vertex:
             target, data = _SORT_KEY.unpack(self._head[0])[0], self._head[1]
@@ -77,7 +77,7 @@ class _Arrived:
 
 
 def is_collected(deployment: Deployment) -> bool:
-    """Whether the program only hands the rows of one relation to the driver."""
+    """Whether the program only collects the rows of one relation in the driver."""
     vertices = deployment.plan.vertices
     if len(vertices) != 1 or vertices[0].task.parallelism != 1:
         return False
@@ -88,9 +88,9 @@ def is_collected(deployment: Deployment) -> bool:
 def run_collected(
     context: SparkContext, deployment: Deployment, requests: Sequence[LevelRequest], now: int
 ) -> list[bytes]:
-    """Run such a program; gives the blocks that are for the driver."""
+    """Run a program that only collects, and return the blocks for the driver."""
     ((_, source, _),) = relational_sources(deployment)
     with query_session(context) as session:
         table = session.frame_of(source, now).toArrow()
-    with feeding({source.name: iter(table.to_batches())}):
+    with feed_readers({source.name: iter(table.to_batches())}):
         return [data for _, _, data in run_batch_level(deployment, 0, (), requests[0], "driver")]

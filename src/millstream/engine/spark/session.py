@@ -1,9 +1,9 @@
-"""The Spark of this process: found, or started with the settings the engine needs.
+"""The Spark context of this process: reuses the active one, or starts one with the settings the engine needs.
 
-Promises: at most one Spark per process; one that is lost is replaced, unless the program made it itself; the
-environment of the process is afterwards as it was, but for two settings that PySpark notes there for itself; nothing of
-Spark's log reaches the terminal unless asked for; `stop` and `kill` end what was started here, JVM included, and
-nothing else.
+Promises: there is at most one Spark per process. One that is lost is replaced, unless the program created it. The
+environment variables of the process are restored after a start, except for two that PySpark keeps for itself. Spark's
+log does not reach the terminal unless the user sets a log level. `stop` and `kill` end what was started here, including
+the JVM, and nothing else.
 Does not know: epochs, blocks or jobs."""
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkRuntimeError
 
-from millstream.config.secrets import shown
+from millstream.config.secrets import mask_secret
+from millstream.engine.announcement import announce_start
 from millstream.engine.contract import EngineGone
-from millstream.engine.spark.calls import attempt
+from millstream.engine.spark.calls import try_within
 from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
 from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
@@ -47,7 +48,7 @@ _ANSWER_SECONDS = 50.0
 
 
 class SparkNotStarted(ExternalError):
-    """Spark did not start; `reason` is what it said."""
+    """Spark did not start; `reason` is its error message."""
 
     def __init__(self, master: str, reason: str) -> None:
         self.master, self.reason = master, reason
@@ -58,10 +59,10 @@ class SparkNotStarted(ExternalError):
 
 
 class SparkNotOurs(EngineGone):
-    """The Spark of the program is lost, and the program made it itself."""
+    """The lost Spark was created by the program, so it cannot be replaced."""
 
     hint = (
-        f"let millstream start Spark instead of the program, or set {SPARK_MASTER.key}: then a lost Spark is replaced "
+        f"let millstream start Spark instead of the program, or set {SPARK_MASTER.key}: a lost Spark is then replaced "
         "by one on that master"
     )
 
@@ -72,7 +73,7 @@ class SparkNotOurs(EngineGone):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A Spark that this module started, and how long that took."""
+    """A Spark that this module started, and how long the start took."""
 
     context: SparkContext
     gateway: Any
@@ -80,10 +81,10 @@ class Started:
 
 
 class StopOnce:
-    """Stops a context once, whichever thread is first; the others wait for it.
+    """Stops a context once, in the first thread that calls it; other threads wait.
 
-    With PySpark's own `stop`, one of two threads fails, and the slower one makes PySpark forget the context that was
-    started after the first. A caller that has waited too long for a stop that hangs returns."""
+    With PySpark's own `stop`, one of two threads fails, and the slower one makes PySpark forget a context that was
+    started after the first. A caller returns when it has waited too long for a stop that hangs."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -91,11 +92,13 @@ class StopOnce:
         self._stopped = False
 
     def __call__(self) -> None:
-        """Stop the context, unless that is done."""
+        """Stop the context, unless it is stopped."""
         if self._stopped:
             return
         if not self._lock.acquire(timeout=_STOP_SECONDS):
-            _log.warning("Spark has not stopped within %s s; the program goes on without waiting for it", _STOP_SECONDS)
+            _log.warning(
+                "Spark has not stopped within %s s; the program continues without waiting for it", _STOP_SECONDS
+            )
             return
         try:
             if not self._stopped:
@@ -105,9 +108,9 @@ class StopOnce:
             self._lock.release()
 
     def forget(self) -> None:
-        """Have PySpark know nothing of a context whose JVM cannot be asked any more."""
+        """Make PySpark forget a context whose JVM does not answer."""
         self._stopped = True
-        self._context._jsc = None  # the JVM cannot be asked to stop the context
+        self._context._jsc = None  # so that PySpark does not call the JVM to stop it
         SparkContext.stop(self._context)
 
 
@@ -122,10 +125,11 @@ def spark_context(
     answer_seconds: float = _ANSWER_SECONDS,
     lost: Mapping[SparkContext, SparkLost] = MappingProxyType({}),
 ) -> SparkContext:
-    """The Spark that already runs in this process, else one started from `configuration`.
+    """Return the Spark that runs in this process, or start one from `configuration`.
 
-    A context that the program made itself is taken as it is, unless a setting of it cannot work here. One that was
-    stopped, whose JVM is gone or has no answer within `answer_seconds`, or that is known to be `lost`, is replaced."""
+    A context that the program created is used as it is, unless it has a setting with which no epoch can run. A context
+    is replaced if it was stopped, if its JVM is gone or does not answer within `answer_seconds`, or if it is in
+    `lost`."""
     global _started
     with _locked(configuration):
         active = SparkContext._active_spark_context
@@ -136,10 +140,12 @@ def spark_context(
                 _stop_once(active)
                 serve_over_tcp(active)
                 return active
-            _let_go(active, problem, configuration)
+            _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
+        quiet_py4j()
+        announce_start(f"Spark on {settings['spark.master']}")
         context = _start(settings)
         _stop_once(context)
         serve_over_tcp(context)
@@ -148,9 +154,9 @@ def spark_context(
 
 
 def warm_up(configuration: Mapping[str, str]) -> None:
-    """Have the JVM that `spark_context` will need, and in it the classes: most of the time of Spark's start is theirs.
+    """Start the JVM for a later `spark_context` and load Spark's classes, which take most of the time of a start.
 
-    A Spark of this process alone is started in it and stopped again; where there is a JVM already, nothing is done."""
+    A local Spark is started in the JVM and stopped again. If there is a JVM already, nothing is done."""
     with _locked(configuration):
         _forget_lost_gateway(_ANSWER_SECONDS)
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -162,19 +168,27 @@ def warm_up(configuration: Mapping[str, str]) -> None:
             SparkContext(conf=conf).stop()
 
 
+def quiet_py4j() -> None:
+    """Hide the messages of py4j about its connections, unless the program has set a level for them: with
+    `logging.basicConfig(level=logging.INFO)` they would stand between the lines of printed tables."""
+    logger = logging.getLogger("py4j")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
+
+
 def start_seconds() -> float | None:
-    """How long Spark took to start; None when it was not started here."""
+    """Return how many seconds Spark took to start; None if it was not started here."""
     return None if _started is None else _started.seconds
 
 
 def stop() -> None:
-    """End the Spark that `spark_context` started, and its JVM. One that the program made itself stays."""
+    """Stop the Spark that `spark_context` started, and its JVM. A Spark that the program created stays."""
     global _started
     with _lock:
         if _started is None:
             return
         context, gateway = _started.context, _started.gateway
-        attempt("stop Spark", context.stop, _STOP_SECONDS)
+        try_within("stop Spark", context.stop, _STOP_SECONDS)
         _started = None
         _forget(context, gateway)
         process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
@@ -183,8 +197,8 @@ def stop() -> None:
 
 
 def kill(context: SparkContext | None) -> None:
-    """Kill the JVM of a context that was started here: calls that wait for it fail then, and the next `spark_context`
-    starts another one. From any thread."""
+    """Kill the JVM of a context that was started here: waiting calls fail, and the next `spark_context` starts another
+    one. May be called from any thread."""
     started = _started
     if started is not None and started.context is context:
         _kill(started.gateway)
@@ -199,13 +213,13 @@ def _kill(gateway: Any) -> None:
 
 
 def kill_starting() -> None:
-    """Kill the JVM that is being started: whoever waits for it gets an error. From any thread."""
+    """Kill the JVM that is being started: the waiting caller gets an error. May be called from any thread."""
     if (starting := _starting_jvm) is not None:
         starting.kill()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The JVM ends when its standard input does; one that does not is killed."""
+    """Close the JVM's standard input, upon which it ends; kill it if it does not end in time."""
     if process.stdin is not None:
         process.stdin.close()
     try:
@@ -215,23 +229,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _let_go(context: SparkContext, problem: SparkLost, configuration: Mapping[str, str]) -> None:
-    """Make room for another Spark in place of one that is lost; raise if it is not ours to replace."""
+def _discard_lost(context: SparkContext, problem: SparkLost, configuration: Mapping[str, str]) -> None:
+    """Discard a lost Spark, so that another one can start; raise if the program created it."""
     global _started
     gateway = SparkContext._gateway
-    ours = _started is not None and _started.context is context
-    if (not ours and SPARK_MASTER.key not in configuration) or (problem.jvm and "PYSPARK_GATEWAY_PORT" in os.environ):
+    is_ours = _started is not None and _started.context is context
+    if (not is_ours and SPARK_MASTER.key not in configuration) or (
+        problem.jvm and "PYSPARK_GATEWAY_PORT" in os.environ
+    ):
         raise SparkNotOurs(problem.reason)
     _log.warning("another Spark is started: %s", problem.reason)
-    if problem.jvm or not attempt("stop Spark", context.stop, _STOP_SECONDS):
+    if problem.jvm or not try_within("stop Spark", context.stop, _STOP_SECONDS):
         kill(context)
-        _forget(context, gateway if ours else None)
-    if ours:
+        _forget(context, gateway if is_ours else None)
+    if is_ours:
         _started = None
 
 
 def _forget_lost_gateway(seconds: float) -> None:
-    """A JVM without a context that is gone, or does not answer, is replaced."""
+    """Discard a JVM without a context that has ended or does not answer."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -244,17 +260,17 @@ def _forget_lost_gateway(seconds: float) -> None:
 
 
 def _forget(context: SparkContext | None, gateway: Any) -> None:
-    """Have PySpark know nothing of a Spark; a gateway of ours is shut down with it."""
+    """Make PySpark forget a Spark; a gateway that was started here is shut down with it."""
     if context is not None:
-        attempt("forget a lost Spark", _stop_once(context).forget, _GATEWAY_SECONDS)
+        try_within("forget a lost Spark", _stop_once(context).forget, _GATEWAY_SECONDS)
     SparkContext._gateway = SparkContext._jvm = None
     if gateway is not None:
-        attempt("shut the gateway down", gateway.shutdown, _GATEWAY_SECONDS)
+        try_within("shut the gateway down", gateway.shutdown, _GATEWAY_SECONDS)
 
 
 @contextmanager
 def _locked(configuration: Mapping[str, str]) -> Iterator[None]:
-    """Alone with the Spark of this process, or an error: a start that hangs may keep the others waiting."""
+    """Hold the lock on the Spark of this process, or raise: another start may hang while it holds the lock."""
     if not _lock.acquire(timeout=_LOCK_SECONDS):
         master = configuration.get(SPARK_MASTER.key, "its master")
         raise SparkNotStarted(master, f"another start has been under way for more than {_LOCK_SECONDS} s")
@@ -265,7 +281,7 @@ def _locked(configuration: Mapping[str, str]) -> Iterator[None]:
 
 
 def _submitted() -> dict[str, str]:
-    """What `spark-submit` was told, when it runs this program: its JVM is up already and knows."""
+    """Return the settings of `spark-submit`, if it runs this program: its JVM is already running and has them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
     SparkContext._ensure_initialized()
@@ -278,33 +294,33 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
         _start_jvm(settings)
         context = SparkContext(conf=conf)
     server: Any = context._accumulatorServer
-    server.handle_error = _note_error
+    server.handle_error = _log_error
     return context
 
 
 def _stop_once(context: Any) -> StopOnce:
-    """The program and the engine may both stop a context, at the same time."""
+    """Make a context stop only once: the program and the engine may stop it at the same time."""
     if not isinstance(context.stop, StopOnce):
         context.stop = StopOnce(context)
     return cast(StopOnce, context.stop)
 
 
-def _note_error(*_: object) -> None:
-    """In place of a traceback on the terminal when the JVM is gone."""
+def _log_error(*_: object) -> None:
+    """Log an error of the accumulator server, which would print a traceback when the JVM ends."""
     _log.debug("the connection for Spark's accumulators broke", exc_info=True)
 
 
 def _start_jvm(settings: Mapping[str, str]) -> None:
-    """Start the JVM, unless it runs, without secrets: its command line, which every user of the machine can read, has
-    the settings it is started with. The context gives it the secrets over its own connection."""
-    public = [(key, value) for key, value in settings.items() if shown(key, value) == value]
+    """Start the JVM, unless it runs, with the settings that are not secret: every user of the machine can read its
+    command line. The context sends the secrets over its own connection."""
+    public = [(key, value) for key, value in settings.items() if mask_secret(key, value) == value]
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(public))
 
 
 @contextmanager
 def _starting(settings: Mapping[str, str]) -> Iterator[SparkConf]:
-    """The environment in which to start, and what goes wrong in one sentence."""
-    with _environment(_variables(settings)), _noting_the_jvm():
+    """Set the environment variables of a start, and translate its errors to one sentence."""
+    with _environment(_variables(settings)), _record_started_jvm():
         try:
             yield SparkConf(loadDefaults=False).setAll(list(settings.items()))
         except Py4JJavaError as error:
@@ -317,8 +333,8 @@ def _starting(settings: Mapping[str, str]) -> Iterator[SparkConf]:
 
 
 @contextmanager
-def _noting_the_jvm() -> Iterator[None]:
-    """Know the JVM that PySpark starts from its first moment: it waits for it without a deadline."""
+def _record_started_jvm() -> Iterator[None]:
+    """Record the JVM that PySpark starts, so that it can be killed: PySpark waits for it without a deadline."""
     global _starting_jvm
     gateways: Any = java_gateway
     popen = gateways.Popen
@@ -337,7 +353,7 @@ def _noting_the_jvm() -> Iterator[None]:
 
 
 def _require_reachable(master: str) -> None:
-    """A standalone master that nobody answers for: Spark would wait a minute, and then start without executors."""
+    """Raise if no standalone master answers: Spark would wait a minute and then start without executors."""
     if not master.startswith("spark://"):
         return
     refusals = []
@@ -353,7 +369,7 @@ def _require_reachable(master: str) -> None:
 
 
 def _variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """What the JVM and its Python workers must find in their environment."""
+    """Return the environment variables of the JVM and its Python workers."""
     variables = {
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable),
@@ -367,15 +383,15 @@ def _variables(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _program_paths() -> list[str]:
-    """Where this program finds modules beyond what every Python of this environment has; workers look there too."""
-    own = [os.path.abspath(path) for path in sys.path]
+    """Return the module paths of this program outside its Python environment; workers need them, too."""
+    module_paths = [os.path.abspath(path) for path in sys.path]
     installed = tuple(os.path.join(os.path.abspath(prefix), "lib") for prefix in {sys.prefix, sys.base_prefix})
-    return [path for path in dict.fromkeys(own) if os.path.exists(path) and not path.startswith(installed)]
+    return [path for path in dict.fromkeys(module_paths) if os.path.exists(path) and not path.startswith(installed)]
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """The process environment with `variables`, and afterwards as it was: PySpark reads it only while it starts."""
+    """Set environment variables and restore them afterwards: PySpark reads them only while it starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -1,6 +1,7 @@
-"""The Spark settings an engine must have: defaults, what the user says, and what cannot be.
+"""The settings to start Spark with: defaults, settings of the user, and settings that are refused.
 
-Promises: the user's own `spark.*` keys win over every default; a key with which no epoch could run is refused by name.
+Promises: the user's own `spark.*` keys override every default; a setting with which no epoch can run is refused by
+name.
 Does not know: a running Spark; these are functions from mappings to mappings."""
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ _ALWAYS = {
     "spark.task.maxFailures": TASK_FAILURES,
     # An executor that dies takes the shuffle files of several stages with it; each costs one attempt.
     "spark.stage.maxConsecutiveAttempts": "8",
-    # The preference of a slot for the host of its state would lose to that for the host of its input.
+    # Otherwise Spark would prefer the host of a slot's input to the host of its state.
     "spark.shuffle.reduceLocality.enabled": "false",
     "spark.shuffle.compress": "true",
     "spark.io.compression.codec": "lz4",
-    # An epoch's shuffle files go when the JVM collects its RDDs; the default of 30 min would keep thousands.
+    # An epoch's shuffle files are deleted when the JVM collects its RDDs; with the default of 30 min thousands stay.
     "spark.cleaner.periodicGC.interval": "1min",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -81,17 +82,17 @@ _ALWAYS = {
     "spark.ui.retainedTasks": "2000",
 }
 
-# The JVM moves bytes and schedules; two cores are better spent on Python than on compiling and collecting in parallel.
+# The JVM only moves bytes and schedules: cores are better used for Python than for compilers and parallel GC.
 _LOCAL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
-#: A Spark that nobody else is part of.
+#: A Spark in this process only, on the loopback interface.
 ALONE = {"spark.master": "local[1]", **_LOOPBACK}
 
 _LOCAL = {
-    # Blocks go from one local process to another: compressing them and adding them up would only cost time, and so
-    # would a file for each target that is copied into one: large blocks went through Spark in half of the time.
+    # Blocks go from one local process to another: compression and checksums would only cost time. So would one file for
+    # each target that is then merged into one: without it, large blocks went through Spark in half of the time.
     "spark.shuffle.compress": "false",
     "spark.shuffle.checksum.enabled": "false",
     "spark.shuffle.sort.bypassMergeThreshold": "0",
@@ -101,7 +102,7 @@ _LOCAL = {
 _CLUSTER = {
     # A slot waits this long for the host of its state before it goes elsewhere.
     "spark.locality.wait": "1s",
-    # What a dead executor had is computed again at once; asking it again and again would take longer.
+    # Output of a dead executor is computed again at once; retries would take longer.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",
 }
@@ -110,31 +111,33 @@ _SILENT = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.propert
 
 
 def resolve(configuration: Mapping[str, str], *, slots: int, memory: int) -> dict[str, str]:
-    """The settings to start Spark with, for a driver on a machine with `memory` bytes."""
-    own = {key: value for key, value in configuration.items() if key.startswith("spark.")}
-    master = configuration.get(SPARK_MASTER.key) or own.get("spark.master") or str(SPARK_MASTER.default)
-    own["spark.master"] = with_retries(master, own.get("spark.task.maxFailures", TASK_FAILURES))
-    refuse_unusable(own)
+    """Return the settings to start Spark with, for a driver on a machine with `memory` bytes."""
+    user_settings = {key: value for key, value in configuration.items() if key.startswith("spark.")}
+    master = configuration.get(SPARK_MASTER.key) or user_settings.get("spark.master") or str(SPARK_MASTER.default)
+    user_settings["spark.master"] = add_retries(master, user_settings.get("spark.task.maxFailures", TASK_FAILURES))
+    refuse_unusable(user_settings)
     settings = {**_ALWAYS, "spark.default.parallelism": str(slots)}
     if PYTHON_EXECUTABLE.key in configuration:
         settings["spark.pyspark.python"] = configuration[PYTHON_EXECUTABLE.key]
     if is_local(master):
         settings |= _LOCAL
-        if _JVM_OPTIONS not in own:
+        if _JVM_OPTIONS not in user_settings:
             settings[_JVM_OPTIONS] = _LOCAL_JVM
         settings["spark.driver.memory"] = f"{max(1, min(4, memory // _GIB // 4))}g"
     else:
         settings |= _CLUSTER
-    if "spark.log.level" not in own:
-        own[_JVM_OPTIONS] = f"{_SILENT} {own.get(_JVM_OPTIONS, settings.get(_JVM_OPTIONS, ''))}".strip()
-    return {**settings, **own}
+    if "spark.log.level" not in user_settings:
+        user_settings[_JVM_OPTIONS] = (
+            f"{_SILENT} {user_settings.get(_JVM_OPTIONS, settings.get(_JVM_OPTIONS, ''))}".strip()
+        )
+    return {**settings, **user_settings}
 
 
 def refuse_unusable(settings: Mapping[str, str]) -> None:
-    """Raise for the first setting with which no epoch could run."""
-    for key, refused, reason, hint in _REFUSED:
+    """Raise for the first setting with which no epoch can run."""
+    for key, is_unusable, reason, hint in _REFUSED:
         value = settings.get(key)
-        if value is not None and refused(value):
+        if value is not None and is_unusable(value):
             raise SparkSettingRefused(key, value, reason, hint)
 
 
@@ -143,7 +146,7 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def with_retries(master: str, failures: str) -> str:
-    """A local master with a number of task failures, which Spark otherwise takes as one: `local[2]` to `local[2,4]`."""
+def add_retries(master: str, failures: str) -> str:
+    """Add the allowed task failures to a local master, where Spark's default is 1: `local[2]` to `local[2,4]`."""
     match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
     return f"local[{match[1] or 1},{failures}]" if match else master

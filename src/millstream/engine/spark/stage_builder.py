@@ -19,7 +19,7 @@ from pyspark import Broadcast, SparkContext
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
 from pyspark.util import _load_from_socket
 
-from millstream.engine.spark.broadcasts import LARGE, ended_with_job
+from millstream.engine.spark.broadcasts import LARGE, release_after_job
 
 RunSlot = Callable[[int, Iterable[bytes]], Iterable[bytes]]  # (slot, blocks) to blocks
 BlockRdd = Any  # an RDD of bytes, on the JVM
@@ -96,7 +96,7 @@ class StageBuilder:
     def collect(self, blocks: BlockRdd) -> list[bytes]:
         """Run the job and return the blocks of its last stage."""
         with (
-            ended_with_job(self._commands.broadcasts),
+            release_after_job(self._commands.broadcasts),
             _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream,
         ):
             return list(stream)

@@ -1,7 +1,7 @@
 """Slot tasks as one Spark job with one stage.
 
 Promises: the tasks of a slot run in the slot's own worker where slots are pinned, one after the other; those of
-different slots run in parallel. The files and packages of the job are in place before a task is unpacked.
+different slots run in parallel. The files and packages of the job are in place before a task is unpickled.
 Does not know: what tasks do."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import cloudpickle
 
 from millstream.connector.slot_task import SlotTask
-from millstream.engine.dependencies import at_work
+from millstream.engine.dependencies import in_working_directory
 from millstream.engine.slot_tasks import run_task
 from millstream.engine.spark.level_command import DeployedProgram, activate_dependencies
 from millstream.engine.spark.placement import SlotPlacement
@@ -20,21 +20,23 @@ from millstream.engine.spark.stage_builder import StageBuilder
 
 
 class SlotTasksCommand:
-    """Runs the tasks of one slot: slot `own`, or the one with the index of the partition."""
+    """Runs the tasks of one slot: `pinned_slot`, or the slot with the index of the partition."""
 
-    def __init__(self, program: DeployedProgram, by_slot: dict[int, bytes], own: int | None = None) -> None:
+    def __init__(self, program: DeployedProgram, by_slot: dict[int, bytes], pinned_slot: int | None = None) -> None:
         self._program = program
-        self._by_slot = by_slot if own is None else {own: by_slot[own]} if own in by_slot else {}
-        self._own = own
+        self._by_slot = (
+            by_slot if pinned_slot is None else {pinned_slot: by_slot[pinned_slot]} if pinned_slot in by_slot else {}
+        )
+        self._pinned_slot = pinned_slot
 
     def __call__(self, index: int, frames: Iterable[bytes]) -> Iterator[bytes]:
         """Run the slot's tasks."""
         list(frames)  # all input is read: Spark ends a worker that leaves some
-        packed = self._by_slot.get(index if self._own is None else self._own)
+        packed = self._by_slot.get(index if self._pinned_slot is None else self._pinned_slot)
         if packed is None:
             return
         activate_dependencies(self._program)
-        with at_work(self._program.dependencies):
+        with in_working_directory(self._program.dependencies):
             tasks: list[tuple[int, SlotTask]] = pickle.loads(packed)
             for number, task in tasks:
                 yield run_task(number, task)
@@ -50,7 +52,7 @@ def tasks_job(
     by_slot = {slot: cloudpickle.dumps(slot_tasks, 5) for slot, slot_tasks in numbered.items()}
     if placement.pinned:
         blocks = stages.add_pinned_stage(
-            placement.seeds, [SlotTasksCommand(program, by_slot, own) for own in range(stages.slots)]
+            placement.seeds, [SlotTasksCommand(program, by_slot, slot) for slot in range(stages.slots)]
         )
     else:
         blocks = stages.add_stage(placement.seeds, SlotTasksCommand(program, by_slot))

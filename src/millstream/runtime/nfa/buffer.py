@@ -1,7 +1,7 @@
-"""The shared buffer: events that partial matches hold, each once, and the paths through them.
+"""The shared buffer: the events of partial matches, each stored once, and the paths through them.
 
-A node says "this event was taken under this name, after that node". Partial matches with a common beginning share its
-nodes. All of it is plain dictionaries and lists, so that it is state as it stands.
+A node records that an event was accepted under a name, after another node. Partial matches with a common beginning
+share its nodes. The buffer consists of plain dictionaries and lists, so that it can be stored as state directly.
 
 Promises: a node lives as long as a partial match or a later node needs it, an event as long as a node does.
 Does not know: states, conditions, windows."""
@@ -18,24 +18,24 @@ _EVENT, _NAME, _BEFORE, _USES = 0, 1, 2, 3
 
 
 class EventForm:
-    """How events are held: rows of a known type as tuples, which state files take at a fraction of the price."""
+    """How events are stored: rows of a known type as tuples, which are much cheaper in state files."""
 
-    def __init__(self, kind: TypeInformation | None = None) -> None:
-        self._names = kind.field_names if isinstance(kind, RowTypeInfo) else None
+    def __init__(self, event_type: TypeInformation | None = None) -> None:
+        self._names = event_type.field_names if isinstance(event_type, RowTypeInfo) else None
 
-    def stored(self, event: Any) -> Any:
-        """What is held of an event."""
+    def encode(self, event: Any) -> Any:
+        """Return the stored form of an event."""
         if self._names is None or event.__class__ is not Row or event._row_kind is not RowKind.INSERT:
             return event
         return tuple(event._values) if getattr(event, "_fields", None) == self._names else event
 
-    def given(self, stored: Any) -> Any:
-        """The event of what is held."""
+    def decode(self, stored: Any) -> Any:
+        """Return the event of a stored form."""
         return stored if self._names is None or stored.__class__ is not tuple else Row._from(self._names, list(stored))
 
 
 class SharedBuffer:
-    """A view on the `events` and `nodes` of one key, and then of another.
+    """A view of the `events` and `nodes` of the current key.
 
     events: number -> [event, how many nodes hold it]; nodes: number -> [event number, name, node before, uses]."""
 
@@ -47,27 +47,27 @@ class SharedBuffer:
         self._form = form
 
     def of(self, events: dict[int, list[Any]], nodes: dict[int, list[Any]]) -> SharedBuffer:
-        """Look at another key."""
+        """Set the current key's events and nodes."""
         self.events, self.nodes = events, nodes
         return self
 
     def put(self, node: int, event: int, name: int, before: int, value: Any, uses: int) -> None:
-        """A new node, on which `uses` partial matches stand."""
-        held = self.events.get(event)
-        if held is None:
-            self.events[event] = [self._form.stored(value), 1]
+        """Add a node that `uses` partial matches refer to."""
+        entry = self.events.get(event)
+        if entry is None:
+            self.events[event] = [self._form.encode(value), 1]
         else:
-            held[1] += 1
+            entry[1] += 1
         if before != NONE:
             self.nodes[before][_USES] += 1
         self.nodes[node] = [event, name, before, uses]
 
     def hold(self, node: int) -> None:
-        """A partial match stands on the node."""
+        """Count one more reference of a partial match to the node."""
         self.nodes[node][_USES] += 1
 
     def release(self, node: int) -> None:
-        """A partial match no longer stands on the node."""
+        """Drop a reference of a partial match to the node; nodes and events without references are deleted."""
         nodes, events = self.nodes, self.events
         while node != NONE:
             entry = nodes[node]
@@ -75,14 +75,14 @@ class SharedBuffer:
             if entry[_USES] > 0:
                 return
             del nodes[node]
-            held = events[entry[_EVENT]]
-            held[1] -= 1
-            if not held[1]:
+            event = events[entry[_EVENT]]
+            event[1] -= 1
+            if not event[1]:
                 del events[entry[_EVENT]]
             node = entry[_BEFORE]
 
     def path(self, node: int) -> list[tuple[int, int]]:
-        """(name, event number) of every step up to the node, oldest first."""
+        """Return (name, event number) of every node up to this one, oldest first."""
         steps = []
         nodes = self.nodes
         while node != NONE:
@@ -93,13 +93,13 @@ class SharedBuffer:
         return steps
 
     def event(self, number: int) -> Any:
-        """The event of a number."""
-        return self._form.given(self.events[number][0])
+        """Return the event with a number."""
+        return self._form.decode(self.events[number][0])
 
     def match(self, node: int, names: list[str]) -> dict[str, list[Any]]:
-        """The events up to the node by name; names in the order of their first event."""
-        found: dict[str, list[Any]] = {}
-        events, given = self.events, self._form.given
+        """Return the events up to the node by name; names are in the order of their first event."""
+        events_by_name: dict[str, list[Any]] = {}
+        events, decode = self.events, self._form.decode
         for name, event in self.path(node):
-            found.setdefault(names[name], []).append(given(events[event][0]))
-        return found
+            events_by_name.setdefault(names[name], []).append(decode(events[event][0]))
+        return events_by_name

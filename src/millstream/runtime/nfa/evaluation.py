@@ -55,9 +55,9 @@ class ConditionResults:
             first = first[first + distance < ends[first]]
             if window:
                 first = first[times[first + distance] - times[first] < window]
-            here = satisfied[first + distance]
-            survives[first[~here]] = False
-            first = first[here]
+            satisfies = satisfied[first + distance]
+            survives[first[~satisfies]] = False
+            first = first[satisfies]
         return survives
 
     def accepted(self) -> np.ndarray:
@@ -77,8 +77,8 @@ class ConditionResults:
 
     def by_event(self) -> Callable[[int], dict[int, bool]]:
         """Return a function from the index of an event to its known results, to which others are added later."""
-        known = {number: column.tolist() for number, column in self._columns.items() if column is not None}
-        return lambda index: {number: column[index] for number, column in known.items()}
+        known_columns = {number: column.tolist() for number, column in self._columns.items() if column is not None}
+        return lambda index: {number: column[index] for number, column in known_columns.items()}
 
 
 def strict_steps_after_first(plan: PatternPlan) -> list[Condition]:

@@ -1,7 +1,7 @@
-"""Events that are to be matched together: key by key, and in each key by time.
+"""Events that are matched together, sorted by key and then by time.
 
-Promises: events of one key and time keep the order they came in, unless an order is given; a record becomes a Python
-value only when it is read.
+Promises: events of one key and time keep their order of arrival, unless a comparator is given; a record is converted to
+a Python value only when it is read.
 Does not know: patterns, state."""
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LARGEST = 1 << 63
 
 
 class Events:
-    """Batches in order; places are counted in it. From `starts[i]` to before `ends[i]` are the events of `keys[i]`."""
+    """Sorted events, addressed by index: those of `keys[i]` are from `starts[i]` to before `ends[i]`."""
 
     def __init__(
         self, parts: list[Batch], key: KeySelection, operator: str, order: Callable[[Any], Any] | None = None
     ) -> None:
         self._parts = parts
         times = np.concatenate([part.timestamps for part in parts])
-        codes, known = _codes(parts, key, operator)
+        codes, distinct_keys = _codes(parts, key, operator)
         self._order = _by_code_and_time(codes, times)
         ordered = codes[self._order]
         self.time_column = times[self._order]
@@ -36,7 +36,7 @@ class Events:
         self.starts = np.concatenate(([0], changes))
         self.ends = np.concatenate((changes, [len(ordered)]))
         firsts: list[Any] = ordered[self.starts].tolist()
-        self.keys: list[Any] = firsts if known is None else [known[code] for code in firsts]
+        self.keys: list[Any] = firsts if distinct_keys is None else [distinct_keys[code] for code in firsts]
         if order is not None:
             self._sort_equals(order)
 
@@ -45,37 +45,39 @@ class Events:
 
     @cached_property
     def times(self) -> list[int]:
-        """The time of each event, as Python integers."""
+        """The time of each event, as a Python integer."""
         return self.time_column.tolist()  # type: ignore[no-any-return]
 
-    def column(self, of: Callable[[Batch], np.ndarray | None]) -> np.ndarray | None:
+    def column(self, function: Callable[[Batch], np.ndarray | None]) -> np.ndarray | None:
         """Apply a function to each batch and return one column for all events; None if it returns None for a batch."""
-        found = []
+        columns = []
         for part in self._parts:
-            answers = of(part)
-            if answers is None:
+            column = function(part)
+            if column is None:
                 return None
-            found.append(answers)
-        return np.concatenate(found)[self._order]  # type: ignore[no-any-return]
+            columns.append(column)
+        return np.concatenate(columns)[self._order]  # type: ignore[no-any-return]
 
-    def rows(self, wanted: np.ndarray) -> list[Any]:
-        """A list of all events with Python values at the places that are wanted, and None elsewhere."""
-        places = np.flatnonzero(wanted)
+    def rows(self, is_needed: np.ndarray) -> list[Any]:
+        """Return a list with one element per event: its Python value if it is needed, else None."""
+        indexes = np.flatnonzero(is_needed)
         out: list[Any] = [None] * len(self)
-        origin = self._order[places]
+        origin = self._order[indexes]
         offset = 0
         for part in self._parts:
-            mine = (origin >= offset) & (origin < offset + len(part))
-            if mine.any():
-                here, there = origin[mine] - offset, places[mine].tolist()
-                values = part.take(here).rows() if part.columnar else [part.rows()[i] for i in here.tolist()]
-                for place, value in zip(there, values, strict=True):
-                    out[place] = value
+            is_in_batch = (origin >= offset) & (origin < offset + len(part))
+            if is_in_batch.any():
+                batch_rows, event_indexes = origin[is_in_batch] - offset, indexes[is_in_batch].tolist()
+                values = (
+                    part.take(batch_rows).rows() if part.columnar else [part.rows()[i] for i in batch_rows.tolist()]
+                )
+                for event_index, value in zip(event_indexes, values, strict=True):
+                    out[event_index] = value
             offset += len(part)
         return out
 
     def _sort_equals(self, order: Callable[[Any], Any]) -> None:
-        """Sort the events of one key and time by the given order."""
+        """Sort the events of one key and time by the comparator."""
         equal = np.zeros(len(self), dtype=bool)
         equal[1:] = self.time_column[1:] == self.time_column[:-1]
         equal[self.starts] = False
@@ -83,27 +85,27 @@ class Events:
         first = np.flatnonzero(~equal)
         for start, end in zip(first.tolist(), [*first[1:].tolist(), len(self)], strict=True):
             if end - start > 1:
-                ranked = sorted(range(start, end), key=lambda place: order(rows[place]))
+                ranked = sorted(range(start, end), key=lambda index: order(rows[index]))
                 self._order[start:end] = self._order[ranked]
 
 
 def _codes(parts: list[Batch], key: KeySelection, operator: str) -> tuple[np.ndarray, list[Any] | None]:
-    """A number for each event, equal for equal keys; and the keys of the numbers, None when they are themselves."""
-    columns = [_whole_numbers(part, key, operator) for part in parts]
+    """Return a code for each event, equal for equal keys, and the keys by code; None if codes are the keys."""
+    columns = [_integer_keys(part, key, operator) for part in parts]
     if all(column is not None for column in columns):
         return np.concatenate(columns), None  # type: ignore[arg-type]
     index: dict[Any, int] = {}
-    number = index.setdefault
-    found = [number(each, len(index)) for part in parts for each in key.keys(part, operator)]
-    return np.array(found, dtype=np.int64), list(index)
+    code_of = index.setdefault
+    codes = [code_of(event_key, len(index)) for part in parts for event_key in key.keys(part, operator)]
+    return np.array(codes, dtype=np.int64), list(index)
 
 
-def _whole_numbers(part: Batch, key: KeySelection, operator: str) -> np.ndarray | None:
-    """The keys of a batch as a column, when all of them are integers."""
+def _integer_keys(part: Batch, key: KeySelection, operator: str) -> np.ndarray | None:
+    """Return the keys of a batch as a column; None unless all of them are integers."""
     if not part.columnar:
         keys = key.keys(part, operator)
-        fit = set(map(type, keys)) <= {int} and min(keys) >= -_LARGEST and max(keys) < _LARGEST
-        return np.array(keys, dtype=np.int64) if fit else None
+        are_integers = set(map(type, keys)) <= {int} and min(keys) >= -_LARGEST and max(keys) < _LARGEST
+        return np.array(keys, dtype=np.int64) if are_integers else None
     column = part.column(key.field) if key.field is not None else None
     if column is None or column[0].null_count or not pa.types.is_integer(column[0].type):
         return None

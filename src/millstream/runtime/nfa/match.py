@@ -14,7 +14,7 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.runtime.nfa import heap
 from millstream.runtime.nfa.buffer import NONE, EventForm, SharedBuffer
-from millstream.runtime.nfa.compile import Automaton, Kind
+from millstream.runtime.nfa.compile import Automaton, StateType
 from millstream.runtime.nfa.conditions import BatchPredicate
 from millstream.runtime.nfa.pattern import SkipKind
 from millstream.runtime.nfa.transitions import IGNORE, NO_STATE, STAYS, Choices, Transitions
@@ -74,7 +74,7 @@ class _Context:
         self._node, self._events = node, None
 
     def evaluate(self, test: BatchPredicate, event: Any) -> bool:
-        """As BatchContext promises."""
+        """Return the result of a batch predicate for the current partial match."""
         number = id(test)
         if number not in self._batch_results:
             results = test.evaluate_all(event, self, self._nodes, self._now())
@@ -83,7 +83,7 @@ class _Context:
         return bool(test(event, self)) if by_node is None else by_node[self._node]
 
     def accumulated(self, test: BatchPredicate, node: int) -> Any:
-        """As Paths promises. Values are cached until another key is matched."""
+        """Return what a predicate accumulated along the steps up to a node; cached until another key is matched."""
         buffer = self._buffer
         if self._cached_nodes is not buffer.nodes:
             self._cached_nodes, self._accumulated = buffer.nodes, {}
@@ -125,39 +125,39 @@ class Matcher:
     def __init__(self, automaton: Automaton, now: Callable[[], int] = lambda: 0, form: EventForm | None = None) -> None:
         self.automaton = automaton
         self.transitions = Transitions(automaton)
-        self._kinds = [state.kind for state in automaton.states]
-        self._ends = [kind in (Kind.FINAL, Kind.STOP) for kind in self._kinds]
+        self._state_types = [state.state_type for state in automaton.states]
+        self._ends = [state_type in (StateType.FINAL, StateType.STOP) for state_type in self._state_types]
         self._gaps = [state.gap for state in automaton.states]
         self._window = automaton.window
         self._has_gaps = any(state.gap is not None for state in automaton.states)
-        self.timed = automaton.window > 0 or self._has_gaps  # whether partial matches can run out of time
+        self.timed = automaton.window > 0 or self._has_gaps  # whether partial matches can time out
         self._skips = automaton.skip.kind is not SkipKind.NO_SKIP
         self._beginning: Partial = (automaton.start, NONE, 0, 0, _NEVER)
         self._buffer = SharedBuffer(form or EventForm())
         self._context = _Context(automaton.names, now, self._buffer)
-        self.tells_late = True  # whether anyone wants to know what ran out of time
+        self.reports_timeouts = True  # whether the caller needs partial matches that timed out
         self.changed = False  # set when the state of a key changes; the caller clears it
 
     def initial(self) -> Live:
-        """The state of a key that has seen no event."""
+        """Return the state of a key without events."""
         return [[self._beginning], [], {}, {}, 0]
 
     def is_initial(self, live: Live) -> bool:
         """Whether the state of a key is empty, so that it need not be stored."""
-        return not live[1] and live[0][0][4] == _NEVER  # in the order of ranks it is the last, so there is no other
+        return not live[1] and live[0][0][4] == _NEVER  # its rank is the highest, so there is no other
 
     def deadline(self, live: Live) -> int | None:
-        """When the first partial match runs out of time."""
+        """Return when the first partial match times out."""
         if not self.timed:
             return None
         first: Partial = live[0][0]
-        found = first[2] + self._window if self._window and first[4] != _NEVER else None
+        earliest = first[2] + self._window if self._window and first[4] != _NEVER else None
         if self._has_gaps:
             for state, _, _, last, rank in live[0]:
                 gap = self._gaps[state]
-                if gap and rank != _NEVER and (found is None or last + gap < found):
-                    found = last + gap
-        return found
+                if gap and rank != _NEVER and (earliest is None or last + gap < earliest):
+                    earliest = last + gap
+        return earliest
 
     # --------------------------------------------------------------------------------------------------- an event
 
@@ -178,47 +178,51 @@ class Matcher:
         context.move(NONE)
         return self.transitions.begins(event, context)
 
-    def process_with_bitmask(self, live: Live, event: Any, time: int, answers: int | None) -> list[Match]:
-        """As `process`, for an event whose tests are all answered, as `Transitions.answered` wants it."""
+    def process_with_bitmask(self, live: Live, event: Any, time: int, bitmask: int | None) -> list[Match]:
+        """Like `process`; with `bitmask`, the results of all predicates are known (see
+        `Transitions.choose_by_results`)."""
         before, buffer = live[0], self._buffer.of(live[2], live[3])
         after: heap.Heap | None = None  # while nothing changes, neither does the order
         complete: heap.Heap = []
         number = NONE
-        kinds, ends, transitions, context = self._kinds, self._ends, self.transitions, self._context
-        if answers is None:
+        state_types, ends, transitions, context = self._state_types, self._ends, self.transitions, self._context
+        if bitmask is None:
             context.set_partials(before)
-        for place, partial in enumerate(before):
-            if answers is None:
+        for index, partial in enumerate(before):
+            if bitmask is None:
                 context.move(partial[1])
-                chosen = transitions.choose(partial[0], event, context)
+                choices = transitions.choose(partial[0], event, context)
             else:
-                chosen = transitions.answered(partial[0], answers)
-            if chosen is STAYS or (not chosen and partial[4] == _NEVER):
+                choices = transitions.choose_by_results(partial[0], bitmask)
+            if choices is STAYS or (not choices and partial[4] == _NEVER):
                 if after is not None:
                     heap.add(after, partial)
                 continue
             if after is None:
-                after = before[:place]
-            if not chosen:
+                after = before[:index]
+            if not choices:
                 buffer.release(partial[1])
                 continue
-            following, number = self._following(live, partial, chosen, event, time, number)
-            ended = [each for each in following if ends[each[0]]]
-            if not ended:
+            following, number = self._following(live, partial, choices, event, time, number)
+            finished = [partial_match for partial_match in following if ends[partial_match[0]]]
+            if not finished:
                 heap.add_all(after, following)
                 continue
-            kept = [each for each in following if not ends[each[0]]]
-            heap.add_all(complete, [each for each in ended if kinds[each[0]] is Kind.FINAL])
-            stops = [each for each in ended if kinds[each[0]] is Kind.STOP]
+            continuing = [partial_match for partial_match in following if not ends[partial_match[0]]]
+            heap.add_all(
+                complete,
+                [partial_match for partial_match in finished if state_types[partial_match[0]] is StateType.FINAL],
+            )
+            stops = [partial_match for partial_match in finished if state_types[partial_match[0]] is StateType.STOP]
             if stops:
-                for each in (*stops, *kept):
-                    buffer.release(each[1])
+                for partial_match in (*stops, *continuing):
+                    buffer.release(partial_match[1])
             else:
-                heap.add_all(after, kept)
+                heap.add_all(after, continuing)
         if after is not None:
             self.changed = True
             live[0] = after
-        return self._completed(live, complete) if complete or live[1] else []
+        return self._emit_completed(live, complete) if complete or live[1] else []
 
     def _following(
         self, live: Live, partial: Partial, chosen: Choices, event: Any, time: int, number: int
@@ -227,24 +231,24 @@ class Matcher:
         _, node, start, last, rank = partial
         buffer = self._buffer
         following: list[Partial] = []
-        beginning = rank == _NEVER
+        is_beginning = rank == _NEVER
         for action, target, name, end in chosen:
             if action == IGNORE:
-                if not beginning:
+                if not is_beginning:
                     following.append((target, node, start, last, rank))
                     buffer.hold(node)
                 continue
             if number == NONE:
                 number = live[4]
                 live[4] = number + 1
-            taken = live[4]
-            live[4] = taken + 1
-            buffer.put(taken, number, name, node, event, 1 if end == NO_STATE else 2)
-            after = (target, taken, time, time, number) if beginning else (target, taken, start, time, rank)
+            new_node = live[4]
+            live[4] = new_node + 1
+            buffer.put(new_node, number, name, node, event, 1 if end == NO_STATE else 2)
+            after = (target, new_node, time, time, number) if is_beginning else (target, new_node, start, time, rank)
             following.append(after)
             if end != NO_STATE:
                 following.append((end, *after[1:]))
-        if beginning:
+        if is_beginning:
             following.append(self._beginning)
         else:
             buffer.release(node)
@@ -253,7 +257,8 @@ class Matcher:
     # ------------------------------------------------------------------------------------------------------- time
 
     def advance(self, live: Live, time: int) -> tuple[list[Match], list[tuple[Match, int]]]:
-        """No event before `time` will come: the matches that this completes, and what ran out of time, and when."""
+        """Advance to `time`: return the matches that this completes, and the partial matches that time out with their
+        times."""
         due = self.deadline(live)
         if due is None or due > time:
             return [], []
@@ -262,7 +267,7 @@ class Matcher:
         names, window = self.automaton.names, self._window
         partials: heap.Heap = []
         complete: heap.Heap = []
-        late: list[tuple[Match, int]] = []
+        timed_out: list[tuple[Match, int]] = []
         for partial in live[0]:
             state, node, start, last, rank = partial
             gap = self._gaps[state]
@@ -270,19 +275,19 @@ class Matcher:
             by_window = rank != _NEVER and window > 0 and time - start >= window
             if not by_gap and not by_window:
                 heap.add(partials, partial)
-            elif self._kinds[state] is Kind.PENDING:
+            elif self._state_types[state] is StateType.PENDING:
                 heap.add(complete, partial)
             else:
                 end = last + gap if by_gap and gap is not None else start + window
-                if self.tells_late:
-                    late.append((buffer.match(node, names), end))
+                if self.reports_timeouts:
+                    timed_out.append((buffer.match(node, names), end))
                 buffer.release(node)
         live[0] = partials
-        return self._completed(live, complete), late
+        return self._emit_completed(live, complete), timed_out
 
     # -------------------------------------------------------------------------------------------- after a match
 
-    def _completed(self, live: Live, complete: heap.Heap) -> list[Match]:
+    def _emit_completed(self, live: Live, complete: heap.Heap) -> list[Match]:
         """Return the matches that can be emitted now; with a skip strategy, a match waits for earlier partial
         matches."""
         partials, completed, buffer = live[0], live[1], self._buffer
@@ -294,35 +299,36 @@ class Matcher:
                 break
             node = heap.poll(completed)[1]
             if self._skips:
-                ended = self._ended(buffer.path(node))
-                if ended is not None:
+                last_event = self._last_discarded_event(buffer.path(node))
+                if last_event is not None:
                     for entries in (partials, completed):
-                        for gone in heap.remove(entries, _ended_by(ended)):
-                            buffer.release(gone[1])
+                        for removed in heap.remove(entries, _begins_by(last_event)):
+                            buffer.release(removed[1])
             matches.append(buffer.match(node, names))
             buffer.release(node)
         return matches
 
-    def _ended(self, path: list[tuple[int, int]]) -> int | None:
-        """Partial matches that began with this event or before it end with the match; None for none."""
+    def _last_discarded_event(self, path: list[tuple[int, int]]) -> int | None:
+        """Return the event up to which partial matches that began with it are discarded by the skip strategy, or
+        None."""
         skip = self.automaton.skip
         if skip.kind is SkipKind.SKIP_PAST_LAST_EVENT:
             return max(event for _, event in path)
         if skip.kind is SkipKind.SKIP_TO_NEXT:
             return path[0][1]
-        wanted = self.automaton.names.index(skip.name) if skip.name in self.automaton.names else NONE
-        found = [event for name, event in path if name == wanted]
-        if not found:
+        name_index = self.automaton.names.index(skip.name) if skip.name in self.automaton.names else NONE
+        named_events = [event for name, event in path if name == name_index]
+        if not named_events:
             if skip.strict:
                 msg = f"could not skip to '{skip.name}': the match has no such event"
                 raise CouldNotSkip(msg, hint="use a step that is not optional, or drop throw_exception_on_miss")
             return None
-        to = found[0] if skip.kind is SkipKind.SKIP_TO_FIRST else found[-1]
-        if skip.strict and to == path[0][1]:
-            msg = f"could not skip to '{skip.name}': it is the first event of the match, which would be found again"
+        skip_target = named_events[0] if skip.kind is SkipKind.SKIP_TO_FIRST else named_events[-1]
+        if skip.strict and skip_target == path[0][1]:
+            msg = f"could not skip to '{skip.name}': it is the first event of the match, which would match again"
             raise CouldNotSkip(msg, hint="skip to a later step, or drop throw_exception_on_miss")
-        return to - 1
+        return skip_target - 1
 
 
-def _ended_by(end: int) -> Callable[[Any], bool]:
+def _begins_by(end: int) -> Callable[[Any], bool]:
     return lambda entry: bool(entry[4] <= end)

@@ -1,6 +1,6 @@
-"""A pattern as a frozen value: what the API and SQL hand to the automaton.
+"""A pattern as a frozen value, from which the automaton is compiled.
 
-Promises: a plan has all that an automaton is compiled from.
+Promises: a plan has everything that the automaton needs.
 Does not know: builders, JSON, SQL text."""
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from millstream.runtime.nfa.conditions import ALWAYS, Condition
 
 
 class MalformedPatternException(UserError):
-    """A pattern that cannot be matched as it is written."""
+    """An invalid pattern."""
 
 
 class Contiguity(Enum):
-    """What may lie between a step and the one before."""
+    """Which events may lie between a step and the one before."""
 
     STRICT = "strict"
     RELAXED = "relaxed"
@@ -33,7 +33,7 @@ class Contiguity(Enum):
 
 @dataclass(frozen=True)
 class Times:
-    """How often a step occurs: `least` to `most`, without end for None; at most `gap` ms from one to the next."""
+    """How often a step occurs: `least` to `most` times, None for no limit; with at most `gap` ms between two events."""
 
     least: int
     most: int | None
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def looping(self) -> bool:
-        """Whether it may occur without end."""
+        """Whether it may occur without limit."""
         return self.times is not None and self.times.most is None
 
 
@@ -74,7 +74,7 @@ class SkipKind(Enum):
 
 @dataclass(frozen=True)
 class Skip:
-    """What partial matches a match ends; `name` and `strict` go with skip to first and last."""
+    """Which partial matches a match discards; `name` and `strict` are for SKIP_TO_FIRST and SKIP_TO_LAST."""
 
     kind: SkipKind = SkipKind.NO_SKIP
     name: str | None = None

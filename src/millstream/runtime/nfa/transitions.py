@@ -1,7 +1,7 @@
 """Which edges an event follows out of a state.
 
-Promises: edges in Flink's order. When the answers to all tests are known, as one number with a bit for each, a choice
-is made once for a state and a number, and looked up from then on.
+Promises: edges in Flink's order. If the results of all predicates are known, as a bit mask, the choice for a state and
+a bit mask is made once and then cached.
 Does not know: partial matches, keys, time."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.runtime.nfa.compile import Action, Automaton, Kind
+from millstream.runtime.nfa.compile import Action, Automaton, StateType
 from millstream.runtime.nfa.conditions import Condition, KnownResults, Predicate, is_simple, predicates_of
 
 TAKE, IGNORE, PROCEED = (int(action) for action in (Action.TAKE, Action.IGNORE, Action.PROCEED))
 NO_STATE = -1
 MAX_TESTS = 32
-_MAX_REMEMBERED = 1 << 16
+_MAX_CACHED = 1 << 16
 
-Choice = tuple[int, int, int, int]  # what is done with the event, the state after, the name, the end if reached too
+Choice = tuple[int, int, int, int]  # action, next state, name, final state if it is reached as well
 Choices = tuple[Choice, ...]
 
 # The event is ignored and nothing changes; compared by identity.
@@ -25,7 +25,7 @@ STAYS: Choices = ((IGNORE, NO_STATE, NO_STATE, NO_STATE),)
 
 
 class Transitions:
-    """The edges of an automaton. `tests` are all tests of its conditions, each once."""
+    """The edges of an automaton. `tests` are all predicates of its conditions, each once."""
 
     def __init__(self, automaton: Automaton) -> None:
         states = automaton.states
@@ -39,13 +39,13 @@ class Transitions:
             c for state in states for edge, c in zip(state.edges, state.conditions, strict=True) if edge[0] == TAKE
         ]
         self._edges = [tuple((int(a), target, check, name) for a, target, check, name in s.edges) for s in states]
-        self._final = [state.kind is Kind.FINAL for state in states]
+        self._final = [state.state_type is StateType.FINAL for state in states]
         self._proceeds = [tuple((edge[1], edge[2]) for edge in edges if edge[0] == PROCEED) for edges in self._edges]
-        self._remembered: dict[tuple[int, int], Choices] = {}
+        self._cached: dict[tuple[int, int], Choices] = {}
 
     @property
     def starting(self) -> list[Condition]:
-        """The event may begin a match if one of these holds."""
+        """Conditions of which an event must satisfy one to begin a match."""
         return [condition for _, condition in self._start]
 
     def begins(self, event: Any, context: KnownResults) -> bool:
@@ -53,15 +53,15 @@ class Transitions:
         return any(check is None or check(event, context) for check, _ in self._start)
 
     def choose(self, state: int, event: Any, context: KnownResults) -> Choices:
-        """The edges that an event follows."""
+        """Return the edges that an event follows."""
         edges = self._edges
-        waiting = [state]
+        pending = [state]
         chosen: list[tuple[int, int, int]] = []
-        while waiting:
-            for action, target, check, name in edges[waiting.pop()]:
+        while pending:
+            for action, target, check, name in edges[pending.pop()]:
                 if check is None or check(event, context):
                     if action == PROCEED:
-                        waiting.append(target)
+                        pending.append(target)
                     else:
                         chosen.append((action, target, name))
         if len(chosen) == 1 and chosen[0][0] == IGNORE and chosen[0][1] == state:
@@ -72,31 +72,31 @@ class Transitions:
         )
 
     def _end_after(self, state: int, event: Any, context: KnownResults) -> int:
-        """The end, when it can be reached without another event."""
+        """Return the final state, if it can be reached without another event."""
         if not self._proceeds[state]:
             return NO_STATE
-        waiting = [state]
-        while waiting:
-            for target, check in self._proceeds[waiting.pop()]:
+        pending = [state]
+        while pending:
+            for target, check in self._proceeds[pending.pop()]:
                 if check is None or check(event, context):
                     if self._final[target]:
                         return target
-                    waiting.append(target)
+                    pending.append(target)
         return NO_STATE
 
-    def answered(self, state: int, answers: int) -> Choices:
-        """The edges that an event follows for which every test is answered: bit n is the answer to `tests[n]`."""
-        found = self._remembered.get((state, answers))
-        if found is None:
-            if len(self._remembered) >= _MAX_REMEMBERED:
-                self._remembered.clear()
-            results = {id(test.function): bool(answers >> bit & 1) for bit, test in enumerate(self.tests)}
-            found = self._remembered[state, answers] = self.choose(state, None, _Answered(results))
-        return found
+    def choose_by_results(self, state: int, bitmask: int) -> Choices:
+        """Return the edges that an event follows if all results are known: bit n is the result of `tests[n]`."""
+        choices = self._cached.get((state, bitmask))
+        if choices is None:
+            if len(self._cached) >= _MAX_CACHED:
+                self._cached.clear()
+            results = {id(test.function): bool(bitmask >> bit & 1) for bit, test in enumerate(self.tests)}
+            choices = self._cached[state, bitmask] = self.choose(state, None, _AllResults(results))
+        return choices
 
 
 @dataclass(slots=True)
-class _Answered:
-    """An event of which every answer is known already."""
+class _AllResults:
+    """The context of an event for which the results of all predicates are known."""
 
     results: dict[int, bool]

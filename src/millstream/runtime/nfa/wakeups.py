@@ -15,7 +15,7 @@ from millstream.types.factory import Types
 
 
 class Wakeups:
-    """One time for each key, part of state."""
+    """One time for each key, stored in state."""
 
     def __init__(self, state: OperatorState) -> None:
         self._table = state.table("cep/wakeups", Types.LONG(), in_memory=True)
@@ -31,8 +31,8 @@ class Wakeups:
     def register(self, key: Any, time: int) -> None:
         """Wake a key at `time`, or earlier if that is registered."""
         time = min(time, MAX_WATERMARK)
-        known = self._times[key]
-        if known is ABSENT or time < known:
+        registered = self._times[key]
+        if registered is ABSENT or time < registered:
             self._times[key] = time
             self._dirty.add(key)
             self._push(key, time)

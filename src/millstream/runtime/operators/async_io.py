@@ -1,8 +1,9 @@
-"""Asynchronous I/O: a slow system is asked for many records at once.
+"""Asynchronous I/O: concurrent requests to an external system, for many records at once.
 
-Promises: all results of what came before a watermark, and of an epoch, are emitted before it ends, so nothing is in
-flight at an epoch's boundary and nothing is lost or doubled over a restart; ordered keeps the order of the records,
-unordered that of the answers; results carry the timestamp of their record.
+Promises: results of records before a watermark, or of an epoch, are emitted before the watermark or the end of the
+epoch. So no call is pending between two epochs, and nothing is lost or duplicated by a restart. In ordered mode results
+have the order of their records, in unordered mode that in which the calls end. Results have the timestamp of their
+record.
 Does not know: event loops; `concurrent_calls` does."""
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
 
 class NoStateInAsyncFunction(UserError):
-    """An asynchronous function asked for keyed state."""
+    """An asynchronous function uses keyed state."""
 
     def __init__(self, operator: str, name: str) -> None:
         super().__init__(
-            f"operator '{operator}' asks for keyed state '{name}', but its calls for several keys run at once",
+            f"operator '{operator}' uses keyed state '{name}', but it calls its function for several keys at once",
             hint="keep the state in a process function before or after it",
         )
 
@@ -44,7 +45,7 @@ class AsyncRuntimeContext(StreamingRuntimeContext):
 
 @dataclass(frozen=True)
 class AsyncSpec(OperatorSpec):
-    """An asynchronous function; `timeout` is in milliseconds, 0 for none, and covers all tries of a record."""
+    """An asynchronous function; `timeout` is in milliseconds, 0 for none, and covers all attempts of a record."""
 
     function: AsyncFunction[Any, Any]
     timeout: int
@@ -59,7 +60,8 @@ class AsyncSpec(OperatorSpec):
 
 
 class AsyncOperator(Operator):
-    """Gathers records until a watermark, the end of the epoch or a full block; then asks for all of them."""
+    """Buffers records until a watermark, the end of the epoch or a full block; then calls the function for all of
+    them."""
 
     def __init__(self, context: OperatorContext, spec: AsyncSpec) -> None:
         super().__init__(context)
@@ -71,10 +73,10 @@ class AsyncOperator(Operator):
 
     def open(self) -> None:
         """Open the function."""
-        rowwise.guarded(self.context, self._spec.function.open, AsyncRuntimeContext(self.context, keyed=False))
+        rowwise.call_user_code(self.context, self._spec.function.open, AsyncRuntimeContext(self.context, keyed=False))
 
-    def _running(self) -> ConcurrentCalls:
-        """The calls and their event loop, which lives as long as this subtask is in the worker."""
+    def _concurrent_calls(self) -> ConcurrentCalls:
+        """Return the calls with their event loop, which is kept as long as this subtask is in the worker."""
         if self._calls is None:
             spec, context = self._spec, self.context
             self._calls = ConcurrentCalls(
@@ -88,67 +90,67 @@ class AsyncOperator(Operator):
         return self._calls
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Take the records; more than a block of them do not wait."""
+        """Buffer the records; a full block is processed at once."""
         self._rows.extend(batch.rows())
         self._times.extend(batch.times())
         if self._keys is not None and self._spec.key is not None:
             self._keys.extend(self._spec.key.keys(batch, self.context.name))
         if len(self._rows) >= self.context.block_records:
-            self._ask()
+            self._call_all()
 
-    def _ask(self) -> None:
-        """Call the function for all that wait, and emit what came back."""
+    def _call_all(self) -> None:
+        """Call the function for all buffered records, and emit the results."""
         if not self._rows:
             return
         rows, times, keys = self._rows, np.array(self._times, dtype=np.int64), self._keys
-        self._forget()
-        ended, results = self._running().run(rows, keys)
+        self._clear_buffer()
+        ended, results = self._concurrent_calls().run(rows, keys)
         order = range(len(rows)) if self._spec.ordered else ended
-        found = [result for index in order for result in results[index]]
-        if not found:
+        values = [result for index in order for result in results[index]]
+        if not values:
             return
-        name, kind = self.context.name, self.context.output_type
-        stamps = None
+        name, output_type = self.context.name, self.context.output_type
+        timestamps = None
         if not (times == NO_TIMESTAMP).all():
             counts = np.fromiter((len(results[index]) for index in order), dtype=np.int64, count=len(rows))
-            stamps = np.repeat(times if self._spec.ordered else times[ended], counts)
-        self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, found), timestamps=stamps))
+            timestamps = np.repeat(times if self._spec.ordered else times[ended], counts)
+        self.out.emit(Batch(output_type, rows=rowwise.conform(name, output_type, values), timestamps=timestamps))
 
-    def _forget(self) -> None:
+    def _clear_buffer(self) -> None:
         self._rows, self._times = [], []
         self._keys = None if self._spec.key is None else []
 
     def on_watermark(self, watermark: int) -> None:
-        """Results of the records before a watermark stay before it."""
-        self._ask()
+        """Emit the results of earlier records before the watermark."""
+        self._call_all()
         super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """As for a watermark."""
-        self._ask()
+        """Emit the results of earlier records first, as for a watermark."""
+        self._call_all()
         super().on_idle()
 
     def on_active(self) -> None:
-        """As for a watermark."""
-        self._ask()
+        """Emit the results of earlier records first, as for a watermark."""
+        self._call_all()
         super().on_active()
 
     def end_epoch(self) -> None:
-        """An epoch ends with nothing in flight."""
-        self._ask()
+        """Emit all results, so that no call is pending between two epochs."""
+        self._call_all()
 
     def abandon(self) -> None:
-        """The records come again."""
-        self._forget()
+        """Discard the buffered records: a replay reads them again."""
+        self._clear_buffer()
 
     def close(self) -> None:
-        """Close the function, then the loop it may still have used."""
-        rowwise.guarded(self.context, self._spec.function.close)
+        """Close the function, then the event loop, which closing it may still use."""
+        rowwise.call_user_code(self.context, self._spec.function.close)
         self.dispose()
 
     def dispose(self) -> None:
-        """Give up the event loop."""
+        """Close the event loop."""
         calls, self._calls = self._calls, None
         if calls is not None:
-            with contextlib.suppress(Exception):  # there is nothing left to report the failure to
+            with contextlib.suppress(Exception):  # the subtask has ended: there is nobody to report a failure to
                 calls.close()

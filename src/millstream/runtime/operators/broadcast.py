@@ -1,7 +1,7 @@
-"""The broadcast state pattern: one stream of records, one of rules that every subtask sees.
+"""The broadcast state pattern: a stream of records, and a broadcast stream that every subtask receives.
 
-Promises: broadcast state changes only on the broadcast side, alike in every subtask; the other side reads it.
-Does not know: how rules reach every subtask; the broadcast partitioner does that."""
+Promises: only the broadcast side can change broadcast state, in the same way in every subtask; the other side reads it.
+Does not know: how records reach every subtask; the broadcast partitioner does that."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from millstream.state_descriptors.descriptors import MapStateDescriptor, StateDe
 
 
 class UnknownBroadcastState(UserError):
-    """A function asked for broadcast state that was not named in `broadcast(...)`."""
+    """A function uses broadcast state whose descriptor was not passed to `broadcast(...)`."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
+    def __init__(self, name: str, declared: list[str]) -> None:
         super().__init__(
-            f"broadcast state '{name}' is not one of {known}", hint="pass its descriptor to broadcast(...) too"
+            f"broadcast state '{name}' is not one of {declared}", hint="pass its descriptor to broadcast(...), too"
         )
 
 
@@ -41,7 +41,7 @@ class NoKeyHere(UserError):
 
 
 class _NoKey:
-    """Stands for the key where there is none: keyed state refuses it."""
+    """The key of the broadcast side, which has none: keyed state refuses it."""
 
     def __hash__(self) -> int:
         raise NoKeyHere
@@ -52,7 +52,7 @@ _NO_KEY = _NoKey()
 
 @dataclass(frozen=True)
 class BroadcastSpec(OperatorSpec):
-    """A broadcast process function; `key` when its first input is keyed."""
+    """A broadcast process function; with `key`, its first input is keyed."""
 
     function: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any]
     descriptors: tuple[MapStateDescriptor, ...]
@@ -66,7 +66,7 @@ class BroadcastSpec(OperatorSpec):
 
 
 class _BroadcastCall(Call):
-    """A call context that also hands out broadcast state."""
+    """A call context with broadcast state."""
 
     __slots__ = ("_context", "_keyed_states", "_views", "writing")
 
@@ -78,14 +78,14 @@ class _BroadcastCall(Call):
         self.writing = False
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> Any:
-        """The broadcast state of a descriptor; only the broadcast side gets one that it can change."""
-        found = self._views.get(state_descriptor.name)
-        if found is None:
+        """Return the broadcast state of a descriptor; only the broadcast side can change it."""
+        view = self._views.get(state_descriptor.name)
+        if view is None:
             raise UnknownBroadcastState(state_descriptor.name, list(self._views))
-        return found if self.writing else ReadOnlyBroadcastView(found)
+        return view if self.writing else ReadOnlyBroadcastView(view)
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]) -> None:
-        """function(key, state) for every key of this subtask that has that state."""
+        """Call `function(key, state)` for every key of this subtask that has this state."""
         view = self._keyed_states._view(state_descriptor)
         table = self._context.state.tables[f"user/{state_descriptor.name}"]
         for key, _ in list(table.scan(None)):
@@ -95,14 +95,14 @@ class _BroadcastCall(Call):
 
 
 class BroadcastOperator(FunctionOperator):
-    """Broadcast state beside a stream without keys."""
+    """Broadcast state for a stream without keys."""
 
     def __init__(self, context: OperatorContext, function: Any, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         super().__init__(context, function, keyed=False)
         self._call = _BroadcastCall(context, TimeOnly(context), descriptors)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Process records, or take rules in."""
+        """Process records of one of the two sides."""
         function: Any = self.function
         method = function.process_element if side == 0 else function.process_broadcast_element
         self._call.writing = side == 1
@@ -110,7 +110,7 @@ class BroadcastOperator(FunctionOperator):
 
 
 class KeyedBroadcastOperator(TimedOperator):
-    """Broadcast state beside a keyed stream, with timers."""
+    """Broadcast state for a keyed stream, with timers."""
 
     def __init__(
         self, context: OperatorContext, function: Any, descriptors: tuple[MapStateDescriptor, ...], key: KeySelection
@@ -120,7 +120,7 @@ class KeyedBroadcastOperator(TimedOperator):
         self.call: _BroadcastCall = _BroadcastCall(context, self.timers, descriptors)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Process keyed records, or take rules in."""
+        """Process keyed records, or records of the broadcast side."""
         function: Any = self.function
         if side == 1:
             self.context.scope.key = _NO_KEY

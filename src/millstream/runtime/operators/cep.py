@@ -1,10 +1,11 @@
-"""Patterns over keyed streams: events in, matches out.
+"""The CEP operator: detects patterns in keyed streams.
 
-In event time events wait until the watermark has passed them, and are then matched in the order of their timestamps; in
-processing time they are matched as they come. What waits at the end of an epoch waits in state, by key.
+In event time, events are buffered until the watermark has passed them, and are then matched in the order of their
+timestamps; in processing time they are matched on arrival. Events that are buffered at the end of an epoch are stored
+in state, by key.
 
-Promises: a match has the timestamp of the event that completes it; a match that time completes or ends has that time,
-however the input is cut into batches. All that a key needs to continue is in state.
+Promises: a match has the timestamp of the event that completes it. A match that is completed by time, or that times
+out, has that time, however the input is split into batches. State has all that a key needs to continue.
 Does not know: how patterns are written or matched."""
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ class NoTimestamp(UserError):
 
 
 class PatternChanged(UserError):
-    """State holds partial matches of another pattern than the program has now."""
+    """State has partial matches of another pattern than that of the program."""
 
     def __init__(self, operator: str) -> None:
         super().__init__(
-            f"the state of '{operator}' has partial matches of another pattern than the program has now",
-            hint="give the operator another uid to begin afresh; conditions may change, steps and times may not",
+            f"the state of '{operator}' has partial matches of another pattern than that of the program",
+            hint="set another uid to start without state; conditions may change, but not steps and times",
         )
 
 
@@ -62,8 +63,8 @@ class PatternChanged(UserError):
 class CepSpec(OperatorSpec):
     """One pattern over a stream.
 
-    `function` has process_match(match, context), and process_timed_out_match(match, context) if it wants those too;
-    `opened` are conditions that want to be opened; `comparator` orders events of the same time."""
+    `function` has process_match(match, context), and optionally process_timed_out_match(match, context);
+    `opened` are conditions that must be opened; `comparator` orders events of the same time."""
 
     key: KeySelection
     input_type: TypeInformation
@@ -87,19 +88,19 @@ class MatchContext:
         self.time = NO_TIMESTAMP
 
     def timestamp(self) -> int:
-        """The time of the match: of the event that completed it, or when its time was over."""
+        """Return the time of the match: that of the event that completed it, or when it timed out."""
         return self.time
 
     def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._operator.context.now
 
     def get_current_key(self) -> Any:
-        """The key of the events."""
+        """Return the key of the events."""
         return self._operator.context.scope.key
 
     def output(self, output_tag: OutputTag, value: Any) -> None:
-        """Send a record to a side output."""
+        """Emit a record to a side output."""
         self._operator.side(output_tag.tag_id, value, self.time)
 
 
@@ -114,18 +115,18 @@ class PatternMemory(MemoryPart):
 
 
 class CepOperator(Operator):
-    """Gathers events until their time has come, then takes them through the patterns."""
+    """Buffers events until their time has come, then matches them with the patterns."""
 
     def __init__(self, context: OperatorContext, spec: CepSpec) -> None:
         super().__init__(context)
         self.spec = spec
         _declare(spec.input_type)
-        kind = Types.PICKLED_BYTE_ARRAY()
-        self.matches = context.state.table("cep/matches", kind)
-        self._queue = context.state.table("cep/queue", kind)
+        untyped = Types.PICKLED_BYTE_ARRAY()
+        self.matches = context.state.table("cep/matches", untyped)
+        self._queue = context.state.table("cep/queue", untyped)
         self._waiting, self._waiting_dirty = self._queue.by_key()
         self._wakeups = Wakeups(context.state)
-        self._collector = rowwise.Collector(context.name)
+        self._collector = rowwise.Collector(context)
         self._on_match = spec.function.process_match
         self._on_timeout = getattr(spec.function, "process_timed_out_match", None)
         self.wants_timed_out = self._on_timeout is not None
@@ -135,7 +136,7 @@ class CepOperator(Operator):
         self._patterns = self.patterns()
 
     def patterns(self) -> dict[str, Matching]:
-        """The patterns to begin with."""
+        """Return the initial patterns, by name."""
         return {"": Matching(self, self.matches, self.spec.plan, self.spec.input_type)}
 
     # -------------------------------------------------------------------------------------------- opening and time
@@ -143,69 +144,69 @@ class CepOperator(Operator):
     def open(self) -> None:
         """Open the user's function and conditions."""
         for function in self._functions():
-            rowwise.guarded(self.context, function.open, StreamingRuntimeContext(self.context, keyed=False))
+            rowwise.call_user_code(self.context, function.open, StreamingRuntimeContext(self.context, keyed=False))
 
     def close(self) -> None:
-        """Close them."""
+        """Close the user's function and conditions."""
         for function in self._functions():
-            rowwise.guarded(self.context, function.close)
+            rowwise.call_user_code(self.context, function.close)
 
     def _functions(self) -> Iterator[Function]:
-        yield from (each for each in (self.spec.function, *self.spec.opened) if isinstance(each, Function))
+        yield from (function for function in (self.spec.function, *self.spec.opened) if isinstance(function, Function))
 
     def begin_epoch(self) -> None:
-        """In processing time, time has passed."""
-        self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
+        """In processing time, match up to the time of the epoch."""
+        self._collector = rowwise.Collector(self.context)  # a failed attempt may have left results
         self._arrived = []
         for pattern in self._patterns.values():
             pattern.reset()
         self.check_patterns()
         if self.spec.processing_time:
-            self._pass(self.context.now)
+            self._advance_time(self.context.now)
 
     def check_patterns(self) -> None:
         """Refuse partial matches of another pattern."""
-        now = self._patterns[""].fingerprint
+        fingerprint = self._patterns[""].fingerprint
         memory = self.context.memory.part(PatternMemory)
-        if memory.fingerprint not in (None, now) and any(True for _ in self.matches.scan(None)):
+        if memory.fingerprint not in (None, fingerprint) and any(True for _ in self.matches.scan(None)):
             raise PatternChanged(self.context.name)
-        memory.fingerprint = now
+        memory.fingerprint = fingerprint
 
     def on_watermark(self, watermark: int) -> None:
-        """In event time, time has passed; then pass the watermark on."""
+        """In event time, match up to the watermark; then pass the watermark on."""
         self.context.memory.watermark = watermark
         if not self.spec.processing_time:
-            self._pass(watermark)
+            self._advance_time(watermark)
         super().on_watermark(watermark)
 
     def finish_keys(self) -> None:
-        """Of keys that are over, processing time has passed, too."""
+        """Match the keys that end up to the end of processing time, too."""
         super().finish_keys()
         if self.spec.processing_time:
-            self._pass(MAX_WATERMARK)
+            self._advance_time(MAX_WATERMARK)
 
     def next_timer(self) -> int | None:
-        """When processing time has something to do."""
+        """Return the next processing time at which partial matches must be checked."""
         return self._wakeups.next() if self.spec.processing_time else None
 
-    def _pass(self, now: int) -> None:
+    def _advance_time(self, now: int) -> None:
         """Advance time to `now`: match the events that waited for it."""
         woken = self._wakeups.due(now)
         parts = [*self._from_queue(woken, now), *self._from_arrived(now)]
         self._match(parts, woken, now)
 
     def _match(self, parts: list[Batch], woken: list[Any], now: int) -> None:
-        """Give events to all patterns, and time to the keys that are woken."""
+        """Match events with all patterns, and advance the time of the keys that are woken."""
         events = Events(parts, self.spec.key, self.context.name, self._order) if parts else None
         for pattern in self._patterns.values():
             for key, due in pattern.run(events, woken, now):
                 self._wakeups.register(key, due)
-        self._collector.flush(self.context)
+        self._collector.flush()
 
     # -------------------------------------------------------------------------------------------------------- events
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Match events, or let them wait: for the watermark, or for others of the same moment to be put in order."""
+        """Match events, or buffer them: until the watermark, or until all events of the same time can be sorted."""
         if not len(batch):
             return
         if not self.spec.processing_time:
@@ -218,7 +219,7 @@ class CepOperator(Operator):
             self._arrived.append(now)
 
     def _in_time(self, batch: Batch) -> Iterator[Batch]:
-        """The events that the watermark has not passed; what becomes of the others is seen to."""
+        """Yield the events that the watermark has not passed; count late events, or emit them to the side output."""
         times = np.full(len(batch), NO_TIMESTAMP) if batch.timestamps is None else batch.timestamps
         late = times <= self.watermark
         if not late.any():
@@ -230,21 +231,21 @@ class CepOperator(Operator):
         if tag is None:
             self.context.metrics.count(LATE_COUNT, int(late.sum()))
         else:
-            gone = batch.take(np.flatnonzero(late))
-            for row, time in zip(gone.rows(), gone.times(), strict=True):
+            late_batch = batch.take(np.flatnonzero(late))
+            for row, time in zip(late_batch.rows(), late_batch.times(), strict=True):
                 self._collector.side(tag, row, time)
-            self._collector.flush(self.context)
+            self._collector.flush()
         if not late.all():
             yield batch.take(np.flatnonzero(~late))
 
-    def _refuse_untimed(self, batch: Batch, place: int) -> None:
-        one = batch.take(np.array([place]))
+    def _refuse_untimed(self, batch: Batch, row_index: int) -> None:
+        record = batch.take(np.array([row_index]))
         raise rowwise.failure(
-            self.context.name, NoTimestamp(), self.spec.key.keys(one, self.context.name)[0], one.rows()[0]
+            self.context.name, NoTimestamp(), self.spec.key.keys(record, self.context.name)[0], record.rows()[0]
         )
 
     def _from_arrived(self, now: int) -> Iterator[Batch]:
-        """The events of this epoch whose time has come; the others stay."""
+        """Yield the events of this epoch whose time has come; the others stay buffered."""
         waiting, self._arrived = self._arrived, []
         for batch in waiting:
             assert batch.timestamps is not None
@@ -257,24 +258,24 @@ class CepOperator(Operator):
                 yield batch.take(np.flatnonzero(~later))
 
     def _from_queue(self, woken: list[Any], now: int) -> Iterator[Batch]:
-        """The events of earlier epochs whose time has come."""
-        found: list[tuple[Any, int, Any]] = []
+        """Yield the events of earlier epochs whose time has come."""
+        due: list[tuple[Any, int, Any]] = []
         for key in woken:
             waiting = self._waiting[key]
             if waiting is ABSENT:
                 continue
-            found.extend((key, time, event) for time, event in waiting if time <= now)
-            later = [each for each in waiting if each[0] > now]
+            due.extend((key, time, event) for time, event in waiting if time <= now)
+            later = [entry for entry in waiting if entry[0] > now]
             if len(later) < len(waiting):
                 self._queue.put(None, key, later or ABSENT)
             if later:
                 self._wakeups.register(key, min(time for time, _ in later))
-        if found:
-            keys, times, rows = map(list, zip(*found, strict=True))
+        if due:
+            keys, times, rows = map(list, zip(*due, strict=True))
             yield Batch(self.spec.input_type, rows=rows, timestamps=np.array(times, dtype=np.int64), keys=keys)
 
     def end_epoch(self) -> None:
-        """What is still waiting waits in state."""
+        """Store events that are still buffered in state."""
         waiting, self._arrived = self._arrived, []
         for batch in waiting:
             keys = self.spec.key.keys(batch, self.context.name)
@@ -290,29 +291,30 @@ class CepOperator(Operator):
     # ------------------------------------------------------------------------------------------------------- results
 
     def matched(self, match: Match, time: int) -> None:
-        """Hand a match to the function."""
+        """Call the function with a match."""
         self._calling.time = time
         self._collector.take(self._on_match(match, self._calling), self._stamp(time))
 
     def timed_out(self, match: Match, time: int) -> None:
-        """Hand a partial match whose time is over to the function, if it wants it."""
+        """Call the function with a partial match that timed out, if it has a method for it."""
         if self._on_timeout is not None:
             self._calling.time = time
             self._collector.take(self._on_timeout(match, self._calling), self._stamp(time))
 
     def side(self, tag: str, value: Any, time: int) -> None:
-        """A record for a side output."""
+        """Emit a record to a side output."""
         self._collector.side(tag, value, self._stamp(time))
 
     def _stamp(self, time: int) -> int:
         return NO_TIMESTAMP if self.spec.processing_time else time
 
 
-def _declare(kind: TypeInformation) -> None:
-    """Events wait in state among other values, so the codec must know their classes; the stream's type names them."""
-    if isinstance(cls := getattr(kind, "cls", None), type):
+def _declare(type_info: TypeInformation) -> None:
+    """Declare the classes of events, which the stream's type names: events are stored untyped, so the codec needs
+    them."""
+    if isinstance(cls := getattr(type_info, "cls", None), type):
         codec.declare(cls)
-    parts = [getattr(kind, name, None) for name in ("elem_type", "key_type", "value_type")]
-    for part in (*(getattr(kind, "field_types", None) or ()), *parts):
+    parts = [getattr(type_info, name, None) for name in ("elem_type", "key_type", "value_type")]
+    for part in (*(getattr(type_info, "field_types", None) or ()), *parts):
         if isinstance(part, TypeInformation):
             _declare(part)

@@ -71,7 +71,7 @@ class ColumnarWindowOperator(Operator):
     def __init__(self, context: OperatorContext, spec: ColumnarWindowSpec) -> None:
         super().__init__(context)
         self._spec = spec
-        self._partials = columns.Partials([aggregate for _, aggregate in spec.aggregations.columns])
+        self._partials = columns.WindowPartials([aggregate for _, aggregate in spec.aggregations.columns])
         self._table = context.state.table(
             "window/chunks",
             Types.PICKLED_BYTE_ARRAY(),
@@ -83,10 +83,10 @@ class ColumnarWindowOperator(Operator):
 
     def _cut(self, data: bytes, groups: KeyGroupRange) -> Any:
         """Return the rows of a chunk whose keys are in some key groups."""
-        chunk = columns.unpacked(data)
+        chunk = columns.unpack_chunk(data)
         key_groups = self.context.state.grouper.of_column(chunk.column("key"))
-        mine = np.flatnonzero((key_groups >= groups.start) & (key_groups <= groups.end))
-        return columns.packed(chunk.take(pa.array(mine))) if len(mine) else ABSENT
+        row_indexes = np.flatnonzero((key_groups >= groups.start) & (key_groups <= groups.end))
+        return columns.pack_chunk(chunk.take(pa.array(row_indexes))) if len(row_indexes) else ABSENT
 
     def begin_epoch(self) -> None:
         """Drop batches that a failed attempt may have left."""
@@ -109,12 +109,12 @@ class ColumnarWindowOperator(Operator):
         times: Any = batches[0].timestamps
         parts = columns.starts(times, spec.size, spec.slide, spec.offset)
         rows, starts = (np.concatenate(column) for column in zip(*parts, strict=True))
-        where, whole = self._partials.groups(batches, spec.key, starts, rows)
+        window_starts, aggregates = self._partials.groups(batches, spec.key, starts, rows)
         if len(parts) > 1:  # windows of a key in the order of time
-            order = np.argsort(where, kind="stable")
-            where, whole = where[order], whole.take(pa.array(order))
-        for chunk in whole.combine_chunks().to_batches():
-            self._emit(where, chunk)
+            order = np.argsort(window_starts, kind="stable")
+            window_starts, aggregates = window_starts[order], aggregates.take(pa.array(order))
+        for chunk in aggregates.combine_chunks().to_batches():
+            self._emit(window_starts, chunk)
 
     def on_watermark(self, watermark: int) -> None:
         """Aggregate the buffered batches, then fire the windows that end by the watermark."""
@@ -138,15 +138,17 @@ class ColumnarWindowOperator(Operator):
         batches, self._buffer = self._buffer, []
         spec, watermark = self._spec, self.watermark
         times = np.concatenate([batch.timestamps for batch in batches])
-        living = np.zeros(len(times), dtype=bool)
+        is_in_open_window = np.zeros(len(times), dtype=bool)
         for rows, start in columns.starts(times, spec.size, spec.slide, spec.offset):
             if watermark > NO_TIMESTAMP + spec.size:
-                alive = start > watermark - spec.size + 1
-                rows, start = (rows, start) if alive.all() else (rows[alive], start[alive])
-            living[rows] = True
+                is_open = start > watermark - spec.size + 1
+                rows, start = (rows, start) if is_open.all() else (rows[is_open], start[is_open])
+            is_in_open_window[rows] = True
             for window, chunk in self._partials.chunks(batches, spec.key, start, rows):
                 self._keep(window, chunk)
-        late = ~living & (times <= watermark)  # a record between two sliding windows is in none, but not late
+        late = ~is_in_open_window & (
+            times <= watermark
+        )  # a record between two sliding windows is in none, but not late
         if late.any():
             self._late(batches, np.flatnonzero(late))
 
@@ -157,10 +159,10 @@ class ColumnarWindowOperator(Operator):
             starts.append(window)
         stored = list(self._table.scan(window))
         if len(stored) >= _MERGE_AFTER:
-            chunk = self._partials.merged([*(columns.unpacked(data) for _, data in stored), chunk])
+            chunk = self._partials.merge([*(columns.unpack_chunk(data) for _, data in stored), chunk])
             for name, _ in stored:
                 self._table.delete(window, name)
-        self._table.put(window, f"{self.context.epoch}-{len(stored)}", columns.packed(chunk))
+        self._table.put(window, f"{self.context.epoch}-{len(stored)}", columns.pack_chunk(chunk))
 
     def _late(self, batches: list[Batch], rows: np.ndarray) -> None:
         self.context.metrics.count(LATE_COUNT, len(rows))
@@ -170,26 +172,26 @@ class ColumnarWindowOperator(Operator):
             return
         offset = 0
         for batch in batches:
-            mine = rows[(rows >= offset) & (rows < offset + len(batch))] - offset
+            batch_rows = rows[(rows >= offset) & (rows < offset + len(batch))] - offset
             offset += len(batch)
-            if len(mine):
-                late = batch.take(mine)  # the side output has a type of its own
+            if len(batch_rows):
+                late = batch.take(batch_rows)  # the side output has a type of its own
                 values = rowwise.conform(self.context.name, late_type, late.rows())
                 self.out.emit_side(tag, late.with_rows(late_type, values))
 
     def _fire(self, start: int) -> None:
-        stored = [columns.unpacked(data) for _, data in sorted(self._table.scan(start))]
+        stored = [columns.unpack_chunk(data) for _, data in sorted(self._table.scan(start))]
         if not stored:
             return
         self._table.clear_namespace(start)
-        merged = self._partials.merged(stored)
+        merged = self._partials.merge(stored)
         self._emit(np.full(merged.num_rows, start, dtype=np.int64), merged)
 
     def _emit(self, starts: np.ndarray, merged: pa.RecordBatch) -> None:
         """Emit the results of a chunk whose rows belong to windows with these starts."""
-        ends, kind, count = starts + self._spec.size, self.context.output_type, merged.num_rows
-        fields = list(kind.arrow_type)
-        results = self._partials.finished(
+        ends, output_type, count = starts + self._spec.size, self.context.output_type, merged.num_rows
+        fields = list(output_type.arrow_type)
+        results = self._partials.finish(
             merged, [field.type for field in fields[3 : 3 + len(self._spec.aggregations.columns)]]
         )
         arrays = [
@@ -200,4 +202,4 @@ class ColumnarWindowOperator(Operator):
         ]
         arrays.extend(pa.nulls(count, field.type) for field in fields[len(arrays) :])  # row kinds: all inserts
         array = pa.StructArray.from_arrays(arrays, fields=fields)
-        self.out.emit(Batch(kind, array=array, timestamps=ends - 1))
+        self.out.emit(Batch(output_type, array=array, timestamps=ends - 1))

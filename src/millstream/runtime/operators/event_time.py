@@ -26,15 +26,15 @@ class EventTimeMemory(MemoryPart):
     idle_sent: bool = False
 
     def reset_event_time(self) -> None:
-        """Idleness is emitted again."""
+        """Emit idleness again."""
         self.idle_sent = False
 
 
 class EventTimeOperator(Operator):
-    """`memory_type` is what the subclass remembers. The subclass sets `seen` when a record arrives."""
+    """`memory_type` is what the subclass remembers. The subclass sets `has_records` when a record arrives."""
 
     memory_type: ClassVar[type[EventTimeMemory]]
-    seen = False
+    has_records = False
 
     @property
     @abstractmethod
@@ -46,39 +46,39 @@ class EventTimeOperator(Operator):
         """Return the watermark of all records so far; None if the input is idle."""
 
     def begin_epoch(self) -> None:
-        """No record has arrived in this epoch."""
+        """Begin an epoch without records."""
         super().begin_epoch()
-        self.seen = False
+        self.has_records = False
         memory = self.context.memory.part(self.memory_type)
         if memory.active_at is None:
             memory.active_at = self.context.now
 
     def on_watermark(self, watermark: int) -> None:
-        """Only the last watermark of the input counts."""
+        """Pass on only the last watermark of the input."""
         if watermark == MAX_WATERMARK:
             super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """Ignored: this operator detects idleness itself."""
+        """Ignore it: this operator detects idleness itself."""
 
     def on_active(self) -> None:
-        """Ignored, as idleness is."""
+        """Ignore it, as idleness."""
 
     def end_epoch(self) -> None:
         """Emit the watermark, or that the input is idle."""
         memory = self.context.memory.part(self.memory_type)
-        if self.seen or memory.active_at is None:
+        if self.has_records or memory.active_at is None:
             memory.active_at = self.context.now
         if self.watermark == MAX_WATERMARK:
             return
         current, timeout = self.current_watermark(), self.idle_timeout
-        silent = timeout is not None and self.context.now - memory.active_at >= timeout
-        idle = current is None or silent
-        if idle and not memory.idle_sent:
+        timed_out = timeout is not None and self.context.now - memory.active_at >= timeout
+        is_idle = current is None or timed_out
+        if is_idle and not memory.idle_sent:
             self.out.emit_watermark(None)
-        elif current is not None and not idle and (current > self.watermark or memory.idle_sent):
+        elif current is not None and not is_idle and (current > self.watermark or memory.idle_sent):
             super().on_watermark(max(current, self.watermark))
-        memory.idle_sent = idle
+        memory.idle_sent = is_idle
 
     def next_timer(self) -> int | None:
         """Return when the input becomes idle."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.event_time.watermarks import MAX_WATERMARK
-from millstream.functions import ReduceFunction
+from millstream.functions import Function, ReduceFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
@@ -37,16 +37,17 @@ class FinalReduceSpec(OperatorSpec):
 
 
 class FinalReduceOperator(FunctionOperator):
-    """Folds ranges of records; a key that comes in parts, or shares its hash, is folded in state."""
+    """Reduces ranges of records; a key that comes in several units, or shares its hash, is reduced in state."""
 
     def __init__(self, context: OperatorContext, function: ReduceFunction, key: KeySelection) -> None:
         super().__init__(context, function, keyed=True)
         self._key = key
         self._live, self._dirty = context.state.table("reduced", context.output_type).by_key()
         self._within_key = False
+        self._may_use_state = type(function).open is not Function.open
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Fold records of any keys into state."""
+        """Reduce records of any keys in state."""
         reduce = self._reduce
         keys = self._key.keys(batch, self.context.name)
         rowwise.fold_keyed_rows(
@@ -59,11 +60,11 @@ class FinalReduceOperator(FunctionOperator):
         )
 
     def on_sorted(self, unit: SortedUnit) -> None:
-        """Fold whole keys at once."""
-        whole = unit.complete and not self._within_key
+        """Reduce all records of complete keys at once, unless the function may use keyed state."""
+        has_complete_keys = unit.complete and not self._within_key and not self._may_use_state
         self._within_key = not unit.complete
-        keys = None if _exact(unit.batch, self._key) else self._key.keys(unit.batch, self.context.name)
-        starts = key_starts(unit.hashes, keys) if whole else None
+        keys = None if _has_unique_hashes(unit.batch, self._key) else self._key.keys(unit.batch, self.context.name)
+        starts = key_starts(unit.hashes, keys) if has_complete_keys else None
         if starts is None:
             self.on_batch(unit.batch, unit.side)
         else:
@@ -75,18 +76,20 @@ class FinalReduceOperator(FunctionOperator):
         return reduce
 
     def finish_keys(self) -> None:
-        """Emit what was folded in state."""
+        """Emit the values in state."""
         self._emit([value for value in self._live.values() if value is not ABSENT])
         self._live.clear()
 
     def _emit(self, rows: list[Any]) -> None:
         if rows:
-            kind = self.context.output_type
+            output_type = self.context.output_type
             times = np.full(len(rows), MAX_WATERMARK, dtype=np.int64)
-            self.out.emit(Batch(kind, rows=rowwise.conform(self.context.name, kind, rows), timestamps=times))
+            self.out.emit(
+                Batch(output_type, rows=rowwise.conform(self.context.name, output_type, rows), timestamps=times)
+            )
 
 
-def _exact(batch: Batch, key: KeySelection) -> bool:
-    """Whether the keys are whole numbers in a column, of which no two have the same hash."""
+def _has_unique_hashes(batch: Batch, key: KeySelection) -> bool:
+    """Whether the keys are integers in a column, of which no two have the same hash."""
     column = batch.column(key.field) if key.field is not None and batch.columnar else None
     return column is not None and pa.types.is_integer(column[0].type) and not column[0].null_count

@@ -1,10 +1,12 @@
-"""Interval join: each record of one keyed stream meets those of the other whose time is near.
+"""Interval join: joins records of two keyed streams whose timestamps differ by a bounded interval.
 
-Promises: Flink's semantics: left l and right r of one key meet when l + lower <= r <= l + upper, bounds included; a
-result has the later of both times; a record behind the watermark is late: counted, and sent to its side's output.
+Promises: Flink's semantics: a left record with time l and a right record with time r of the same key are joined if
+l + lower <= r <= l + upper. A result has the later of both times. A record behind the watermark is late: it is counted,
+and emitted to the side output of its side.
 Does not know: windows.
 
-Each key has two lists, sorted by time; a record is kept until the watermark reaches the last time it can be met at."""
+Each key has two lists, sorted by time; a record is kept until the watermark reaches the last time at which it can be
+joined."""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _time_of = itemgetter(0)
 
 
 class JoinNeedsTimestamps(UserError):
-    """A record without a timestamp came to an interval join."""
+    """A record of an interval join has no timestamp."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +44,7 @@ class JoinNeedsTimestamps(UserError):
 
 @dataclass(frozen=True)
 class IntervalJoinSpec(OperatorSpec):
-    """An interval join; both bounds are included."""
+    """An interval join; both bounds are inclusive."""
 
     function: ProcessJoinFunction
     keys: tuple[KeySelection, KeySelection]
@@ -57,7 +59,7 @@ class IntervalJoinSpec(OperatorSpec):
 
 
 class _Call(JoinContext):
-    """The context of one pair."""
+    """The context of the function for one pair."""
 
     __slots__ = ("times",)
 
@@ -75,33 +77,33 @@ class _Call(JoinContext):
 
 
 class IntervalJoinOperator(FunctionOperator):
-    """State: by side and key, (time, record) in order of time, and a timer at the time the first of them goes."""
+    """State: by side and key, (time, record) in order of time, and a timer for the removal of the first record."""
 
     def __init__(self, context: OperatorContext, spec: IntervalJoinSpec) -> None:
         super().__init__(context, spec.function, keyed=True)
         self._spec = spec
         self._timers = Timers(context.state, "event")
         self._tables = [
-            context.state.table(f"join/{side}", Types.LIST(Types.TUPLE([Types.LONG(), kind])))
-            for side, kind in zip(_SIDES, spec.types, strict=True)
+            context.state.table(f"join/{side}", Types.LIST(Types.TUPLE([Types.LONG(), record_type])))
+            for side, record_type in zip(_SIDES, spec.types, strict=True)
         ]
-        # what a record of each side can meet on the other one, relative to its time
+        # the interval of the other side, relative to the time of a record of each side
         self._reach = ((spec.lower, spec.upper), (-spec.upper, -spec.lower))
         self._keep = tuple(max(upper, 0) for _, upper in self._reach)
         self._call = _Call()
         self._side = 0
-        self._collector = rowwise.Collector(context.name)
+        self._collector = rowwise.Collector(context)
 
     def begin_epoch(self) -> None:
-        """Nothing has been collected."""
-        self._collector = rowwise.Collector(self.context.name)  # an attempt that failed may have left results
+        """Discard results that a failed attempt may have left."""
+        self._collector = rowwise.Collector(self.context)  # a failed attempt may have left results
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Join every record with those of the other side that are there already."""
+        """Join every record with the stored records of the other side."""
         keys = self._spec.keys[side].keys(batch, self.context.name)
         self._side = side
-        rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
-        self._collector.flush(self.context)
+        rowwise.visit_keyed_rows(self.context, self._element, batch, keys, self.context.scope)
+        self._collector.flush()
 
     def _element(self, value: Any, time: int) -> None:
         side, watermark = self._side, self.watermark
@@ -115,46 +117,46 @@ class IntervalJoinOperator(FunctionOperator):
             return
         key = self.context.scope.key
         self._add(side, key, time, value)
-        others = self._tables[1 - side].get(None, key)
-        if others is ABSENT:
+        candidates = self._tables[1 - side].get(None, key)
+        if candidates is ABSENT:
             return
         lower, upper = self._reach[side]
-        first = bisect_left(others, time + lower, key=_time_of)
-        for other_time, other in others[first : bisect_right(others, time + upper, key=_time_of)]:
-            self._call.times = (time, other_time) if side == 0 else (other_time, time)
-            pair = (value, other) if side == 0 else (other, value)
+        first = bisect_left(candidates, time + lower, key=_time_of)
+        for candidate_time, candidate in candidates[first : bisect_right(candidates, time + upper, key=_time_of)]:
+            self._call.times = (time, candidate_time) if side == 0 else (candidate_time, time)
+            pair = (value, candidate) if side == 0 else (candidate, value)
             results = self._spec.function.process_element(*pair, self._call)
-            self._collector.take(results, max(time, other_time))
+            self._collector.take(results, max(time, candidate_time))
 
     def _add(self, side: int, key: Any, time: int, value: Any) -> None:
         table = self._tables[side]
-        found = table.get(None, key)
-        if found is ABSENT:
+        records = table.get(None, key)
+        if records is ABSENT:
             table.put(None, key, [(time, value)])
-            self._timers.register(_SIDES[side], key, self._last(side, time))
+            self._timers.register(_SIDES[side], key, self._removal_time(side, time))
             return
-        if time < found[0][0]:
-            self._timers.delete(_SIDES[side], key, self._last(side, found[0][0]))
-            self._timers.register(_SIDES[side], key, self._last(side, time))
-        found.insert(bisect_right(found, time, key=_time_of), (time, value))
-        table.put(None, key, found)
+        if time < records[0][0]:
+            self._timers.delete(_SIDES[side], key, self._removal_time(side, records[0][0]))
+            self._timers.register(_SIDES[side], key, self._removal_time(side, time))
+        records.insert(bisect_right(records, time, key=_time_of), (time, value))
+        table.put(None, key, records)
 
     def on_watermark(self, watermark: int) -> None:
-        """Forget what can meet nothing any more, then pass the watermark on."""
-        self._forget(self._timers.due(watermark), watermark)
+        """Remove records that can be joined no more, then pass the watermark on."""
+        self._remove_expired(self._timers.due(watermark), watermark)
         super().on_watermark(watermark)
 
-    def _forget(self, due: Iterable[tuple[int, Any, Any]], watermark: int) -> None:
+    def _remove_expired(self, due: Iterable[tuple[int, Any, Any]], watermark: int) -> None:
         for _, name, key in due:
             side = _SIDES.index(name)
             table = self._tables[side]
-            found = table.get(None, key)
-            gone = bisect_right(found, watermark, key=lambda entry, side=side: self._last(side, entry[0]))  # type: ignore[misc]
-            left = found[gone:]
-            table.put(None, key, left or ABSENT)
-            if left:
-                self._timers.register(name, key, self._last(side, left[0][0]))
+            records = table.get(None, key)
+            expired = bisect_right(records, watermark, key=lambda entry, side=side: self._removal_time(side, entry[0]))  # type: ignore[misc]
+            remaining = records[expired:]
+            table.put(None, key, remaining or ABSENT)
+            if remaining:
+                self._timers.register(name, key, self._removal_time(side, remaining[0][0]))
 
-    def _last(self, side: int, time: int) -> int:
-        """The watermark up to which a record of that time is kept."""
+    def _removal_time(self, side: int, time: int) -> int:
+        """Return the watermark at which a record of this time is removed."""
         return min(time + self._keep[side], MAX_WATERMARK)

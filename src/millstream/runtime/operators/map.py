@@ -5,6 +5,7 @@ Does not know: what the functions do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,10 @@ from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 class FunctionOperator(Operator):
     """An operator with one or more user functions: opens and closes them, and takes their snapshots."""
 
-    def __init__(self, context: OperatorContext, function: Any, *others: Any, keyed: bool) -> None:
+    def __init__(self, context: OperatorContext, function: Any, *other_functions: Any, keyed: bool) -> None:
         super().__init__(context)
         self.function = function
-        self._functions = Functions(context, [function, *others], keyed=keyed)
+        self._functions = Functions(context, [function, *other_functions], keyed=keyed)
 
     def open(self) -> None:
         """Open the functions with their runtime context."""
@@ -64,11 +65,11 @@ class _Elementwise(FunctionOperator):
         super().__init__(context, function, keyed=key is not None)
         self._key = key
 
-    def _calls(self, call: Any, batch: Batch) -> Any:
+    def _calls(self, call: Any, batch: Batch, keyed_call: Callable[..., Any] = rowwise.keyed_call) -> Any:
         """Return `call` with the scope moved to the key of each record."""
         if self._key is None:
             return call
-        return rowwise.keyed_call(self.context, call, self._key.keys(batch, self.context.name))
+        return keyed_call(self.context, call, self._key.keys(batch, self.context.name))
 
 
 class MapOperator(_Elementwise):
@@ -77,7 +78,8 @@ class MapOperator(_Elementwise):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Map every record."""
         name, output_type = self.context.name, self.context.output_type
-        rows = rowwise.map_rows(name, self._calls(self.function.map, batch), batch.rows())
+        call = self._calls(self.function.map, batch)
+        rows = rowwise.map_rows(name, call, batch.rows(), self.context.copier())
         self.out.emit(batch.with_rows(output_type, rowwise.conform(name, output_type, rows)))
 
 
@@ -98,7 +100,7 @@ class FlatMapOperator(_Elementwise):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit all results, each with its record's timestamp."""
         name, output_type = self.context.name, self.context.output_type
-        call = self._calls(self.function.flat_map, batch)
-        rows, counts = rowwise.flat_map_rows(name, call, batch.rows())
+        call = self._calls(self.function.flat_map, batch, rowwise.keyed_flat_call)
+        rows, counts = rowwise.flat_map_rows(name, call, batch.rows(), self.context.copier())
         times = rowwise.repeat_timestamps(batch.timestamps, counts)
         self.out.emit(Batch(output_type, rows=rowwise.conform(name, output_type, rows), timestamps=times))

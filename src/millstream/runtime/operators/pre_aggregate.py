@@ -1,8 +1,10 @@
-"""Windows folded before the exchange: what a subtask has of one key and pane leaves it as one record.
+"""Local aggregation of windows before the exchange: a subtask sends one record for each key and pane.
 
-Promises: the windows downstream amount to the same, as long as the fold is associative; nothing is held back over a
-watermark or the end of an epoch, so lateness is decided downstream as without it.
-Does not know: triggers, state. A pane is the longest span of time that no window boundary cuts."""
+A pane is the longest interval of time without a window boundary in it.
+
+Promises: the windows downstream have the same results, if the function is associative. Partial results are sent before
+each watermark and the end of the epoch, so late records are the same as without local aggregation.
+Does not know: triggers, state."""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from millstream.runtime.operators.map import FunctionOperator
 from millstream.runtime.windows import columns
 from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 
-_MOST_HELD = 1 << 17  # keys or records, in a batch job, whose only watermark is the last
+_MAX_BUFFERED = 1 << 17  # keys or records in a batch job, where the only watermark is the last one
 
 Fold = ReduceFunction | AggregateFunction
 FixedWindows = TumblingEventTimeWindows | SlidingEventTimeWindows
@@ -40,46 +42,47 @@ def _pane_size(assigner: FixedWindows) -> int:
 
 
 class MergePartials(AggregateFunction):
-    """Merges partial results (key, accumulator, records) into the result of the whole aggregation."""
+    """Merges partial results (key, accumulator, number of records) into the result of the aggregation."""
 
     def __init__(self, fold: Fold) -> None:
         self.fold = fold
 
     def open(self, runtime_context: Any) -> None:
-        """Open the fold."""
+        """Open the function."""
         self.fold.open(runtime_context)
 
     def close(self) -> None:
-        """Close the fold."""
+        """Close the function."""
         self.fold.close()
 
     def create_accumulator(self) -> Any:
-        """None, until there is a first one."""
+        """Return None: the first partial result becomes the accumulator."""
         return None
 
     def add(self, value: Any, accumulator: Any) -> Any:
-        """One more partial result."""
+        """Merge one more partial result."""
         return value[1] if accumulator is None else self.merge(accumulator, value[1])
 
     def get_result(self, accumulator: Any) -> Any:
-        """The result of the fold."""
+        """Return the result of the function."""
         return self.fold.get_result(accumulator) if isinstance(self.fold, AggregateFunction) else accumulator
 
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Both."""
+        """Merge two accumulators."""
         if isinstance(self.fold, AggregateFunction):
             return self.fold.merge(acc_a, acc_b)
         return self.fold.reduce(acc_a, acc_b)
 
 
-def records_in(partial: Any) -> int:
-    """How many records are in a partial result."""
+def count_records(partial: Any) -> int:
+    """Return how many records a partial result has aggregated."""
     return int(partial[2])
 
 
 @dataclass(frozen=True)
 class LocalFoldSpec(OperatorSpec):
-    """A fold by key and pane; emits (key, accumulator, number of records) at the time the pane starts."""
+    """A local aggregation by key and pane; emits (key, accumulator, number of records) with the start time of the
+    pane."""
 
     key: KeySelection
     fold: Fold
@@ -97,62 +100,66 @@ class LocalFoldOperator(FunctionOperator):
         super().__init__(context, spec.fold, keyed=False)
         self._spec = spec
         self._size, self._offset = _pane_size(spec.assigner), spec.assigner.offset
-        self._held: dict[tuple[Any, int], list[Any]] = {}
+        self._accumulators: dict[tuple[Any, int], list[Any]] = {}
 
     def begin_epoch(self) -> None:
-        """Nothing is held."""
-        self._held = {}
+        """Discard accumulators that a failed attempt may have left."""
+        self._accumulators = {}
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Fold every record into its key and pane."""
+        """Add every record to the accumulator of its key and pane."""
         keys = self._spec.key.keys(batch.without_keys(), self.context.name)
-        rowwise.each_keyed(self.context, self._element, batch, keys, self.context.scope)
-        if self.context.batch and len(self._held) >= _MOST_HELD:
+        rowwise.visit_keyed_rows(self.context, self._element, batch, keys, self.context.scope)
+        if self.context.batch and len(self._accumulators) >= _MAX_BUFFERED:
             self._flush()
 
     def _element(self, value: Any, time: int) -> None:
         if time == NO_TIMESTAMP:
             self._spec.assigner.assign_windows(value, time, None)  # type: ignore[arg-type]  # refuses it
-        at = (self.context.scope.key, time - (time - self._offset) % self._size)
-        held, fold = self._held.get(at), self._spec.fold
+        key_and_pane = (self.context.scope.key, time - (time - self._offset) % self._size)
+        entry, fold = self._accumulators.get(key_and_pane), self._spec.fold
         if isinstance(fold, AggregateFunction):
-            start = fold.create_accumulator() if held is None else held[0]
-            folded = fold.add(value, start)
+            start = fold.create_accumulator() if entry is None else entry[0]
+            accumulator = fold.add(value, start)
         else:
-            folded = value if held is None else fold.reduce(held[0], value)
-        self._held[at] = [folded, 1 if held is None else held[1] + 1]
+            accumulator = value if entry is None else fold.reduce(entry[0], value)
+        self._accumulators[key_and_pane] = [accumulator, 1 if entry is None else entry[1] + 1]
 
     def _flush(self) -> None:
-        if self._held:
-            held, self._held = self._held, {}
-            rows = [(key, folded, count) for (key, _), (folded, count) in held.items()]
-            times = np.fromiter((pane for _, pane in held), dtype=np.int64, count=len(held))
-            kind = self.context.output_type
-            self.out.emit(Batch(kind, rows=rowwise.conform(self.context.name, kind, rows), timestamps=times))
+        if self._accumulators:
+            accumulators, self._accumulators = self._accumulators, {}
+            rows = [(key, accumulator, count) for (key, _), (accumulator, count) in accumulators.items()]
+            times = np.fromiter((pane for _, pane in accumulators), dtype=np.int64, count=len(accumulators))
+            output_type = self.context.output_type
+            self.out.emit(
+                Batch(output_type, rows=rowwise.conform(self.context.name, output_type, rows), timestamps=times)
+            )
 
     def on_watermark(self, watermark: int) -> None:
-        """What is held goes before the watermark."""
+        """Emit all partial results before the watermark."""
         self._flush()
         super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """What is held goes first."""
+        """Emit all partial results first."""
         self._flush()
         super().on_idle()
 
     def end_epoch(self) -> None:
-        """Nothing is in flight between epochs."""
+        """Emit all partial results: nothing is kept between epochs."""
         self._flush()
 
 
-_MERGED: dict[str, Callable[[str], Aggregate]] = {"count": Sum, "sum": Sum, "min": Min, "max": Max}
+_MERGE_FUNCTIONS: dict[str, Callable[[str], Aggregate]] = {"count": Sum, "sum": Sum, "min": Min, "max": Max}
 
 
-def merging(aggregations: Aggregations) -> Aggregations | None:
-    """The aggregates of partial aggregates, whose columns are called `part` and the name; None when one cannot be."""
-    if any(aggregate.kind not in _MERGED for _, aggregate in aggregations.columns):
+def merging_aggregations(aggregations: Aggregations) -> Aggregations | None:
+    """Return the aggregates that merge partial aggregates, from columns named `part <name>`; None if one has none."""
+    if any(aggregate.kind not in _MERGE_FUNCTIONS for _, aggregate in aggregations.columns):
         return None
-    return Aggregations(**{name: _MERGED[aggregate.kind](f"part {name}") for name, aggregate in aggregations.columns})
+    return Aggregations(
+        **{name: _MERGE_FUNCTIONS[aggregate.kind](f"part {name}") for name, aggregate in aggregations.columns}
+    )
 
 
 @dataclass(frozen=True)
@@ -169,52 +176,52 @@ class LocalColumnsSpec(OperatorSpec):
 
 
 class LocalColumnsOperator(Operator):
-    """Gathers batches until the next watermark or the end of the epoch, then groups them once."""
+    """Buffers batches until the next watermark or the end of the epoch, then aggregates them at once."""
 
     def __init__(self, context: OperatorContext, spec: LocalColumnsSpec) -> None:
         super().__init__(context)
         self._spec = spec
-        self._partials = columns.Partials(spec.aggregates)
-        self._waiting: list[Batch] = []
+        self._partials = columns.WindowPartials(spec.aggregates)
+        self._buffer: list[Batch] = []
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting."""
-        self._waiting = []
+        """Discard batches that a failed attempt may have left."""
+        self._buffer = []
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
+        """Buffer the batch."""
         if batch.timestamps is None or (batch.timestamps == NO_TIMESTAMP).any():
             raise columns.NeedsTimestamps(self.context.name)
-        self._waiting.append(batch)
-        if self.context.batch and sum(map(len, self._waiting)) >= _MOST_HELD:
+        self._buffer.append(batch)
+        if self.context.batch and sum(map(len, self._buffer)) >= _MAX_BUFFERED:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._waiting:
+        if not self._buffer:
             return
-        batches, self._waiting = self._waiting, []
+        batches, self._buffer = self._buffer, []
         size = _pane_size(self._spec.assigner)
         times = np.concatenate([batch.timestamps for batch in batches])
         panes = times - np.mod(times - self._spec.assigner.offset, size)
-        kind = self.context.output_type
-        fields = list(kind.arrow_type)
-        wanted = [field.type for field in fields[1 : 1 + len(self._spec.aggregates)]]
+        output_type = self.context.output_type
+        fields = list(output_type.arrow_type)
+        aggregate_types = [field.type for field in fields[1 : 1 + len(self._spec.aggregates)]]
         for pane, chunk in self._partials.chunks(batches, self._spec.key, panes, np.arange(len(times))):
-            arrays = [chunk.column("key"), *self._partials.finished(chunk, wanted)]
+            arrays = [chunk.column("key"), *self._partials.finish(chunk, aggregate_types)]
             arrays.extend(pa.nulls(chunk.num_rows, field.type) for field in fields[len(arrays) :])  # row kinds
             array = pa.StructArray.from_arrays(arrays, fields=fields)
-            self.out.emit(Batch(kind, array=array, timestamps=np.full(chunk.num_rows, pane, dtype=np.int64)))
+            self.out.emit(Batch(output_type, array=array, timestamps=np.full(chunk.num_rows, pane, dtype=np.int64)))
 
     def on_watermark(self, watermark: int) -> None:
-        """What is waiting goes before the watermark."""
+        """Emit all partial results before the watermark."""
         self._flush()
         super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """What is waiting goes first."""
+        """Emit all partial results first."""
         self._flush()
         super().on_idle()
 
     def end_epoch(self) -> None:
-        """Nothing is in flight between epochs."""
+        """Emit all partial results: nothing is kept between epochs."""
         self._flush()

@@ -1,4 +1,4 @@
-"""process functions: records, state and timers in the user's hands.
+"""Process functions, with state and timers.
 
 Promises: Flink's order: processing-time timers at the start of the epoch, records, then event-time timers with the
 watermark; a timer sees the new watermark; results of an event-time timer carry its time, those of the others none.
@@ -30,13 +30,13 @@ from millstream.runtime.sorted_input import SortedUnit
 
 @dataclass(frozen=True)
 class ProcessSpec(OperatorSpec):
-    """A process function of one or two inputs; `keys` has one selection per input when keyed."""
+    """A process function of one or two inputs; `keys` has one selection per input if they are keyed."""
 
     function: ProcessFunction | KeyedProcessFunction | CoProcessFunction | KeyedCoProcessFunction
     keys: tuple[KeySelection, ...] = ()
 
     def build(self, context: OperatorContext) -> Operator:
-        """The keyed or the plain operator."""
+        """Create the operator, keyed or not."""
         if self.keys:
             return KeyedProcessOperator(context, self.function, self.keys)
         return ProcessOperator(context, self.function)
@@ -74,27 +74,27 @@ class TimedOperator(FunctionOperator):
         super().on_watermark(watermark)
 
     def finish_keys(self) -> None:
-        """Fire all timers of the keys that are over, those of processing time last."""
+        """Fire all timers of the keys that end, those of processing time last."""
         super().finish_keys()
         self._fire(TimeDomain.PROCESSING_TIME, self.timers.processing.due(MAX_WATERMARK))
 
     def _fire(self, domain: TimeDomain, due: Any) -> None:
-        collector = rowwise.Collector(self.context.name)
+        collector = rowwise.Collector(self.context)
         self.call.domain = domain
         for time, _, key in due:
             self.context.scope.key = key
             self.call.time = time
             stamp = time if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
-            rowwise.guarded(self.context, self._timer, collector, time, stamp, key=key)
+            rowwise.call_user_code(self.context, self._timer, collector, time, stamp, key=key)
         self.call.domain = None
-        collector.flush(self.context)
+        collector.flush()
 
     def _timer(self, collector: rowwise.Collector, time: int, stamp: int) -> None:
         function: Any = self.function
         collector.take(function.on_timer(time, self.call), stamp)
 
     def next_timer(self) -> int | None:
-        """The next processing-time timer."""
+        """Return the time of the next processing-time timer."""
         return self.timers.processing.next()
 
 
@@ -112,12 +112,12 @@ class KeyedProcessOperator(TimedOperator):
         rowwise.process_keyed_rows(self.context, self._methods[side], batch, keys, self.call)
 
     def on_sorted(self, unit: SortedUnit) -> None:
-        """Process records of both inputs as they come, in one go."""
+        """Process records of both inputs in their sorted order."""
         if unit.sides is None:
             self.on_batch(unit.batch, unit.side)
             return
         assert unit.batch.keys is not None
-        method = rowwise.by_side(self._methods, unit.sides)
+        method = rowwise.dispatch_by_side(self._methods, unit.sides)
         rowwise.process_keyed_rows(self.context, method, unit.batch, unit.batch.keys, self.call)
 
 
@@ -152,12 +152,12 @@ class CoElementwiseOperator(FunctionOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Call the method of the side for every record."""
-        name, kind, method = self.context.name, self.context.output_type, self._methods[side]
+        name, output_type, method = self.context.name, self.context.output_type, self._methods[side]
         if self._keys:
-            method = rowwise.keyed_call(self.context, method, self._keys[side].keys(batch, name))
-        rows, counts = rowwise.flat_map_rows(name, method, batch.rows())
+            method = rowwise.keyed_flat_call(self.context, method, self._keys[side].keys(batch, name))
+        rows, counts = rowwise.flat_map_rows(name, method, batch.rows(), self.context.copier())
         times = rowwise.repeat_timestamps(batch.timestamps, counts)
-        self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, rows), timestamps=times))
+        self.out.emit(Batch(output_type, rows=rowwise.conform(name, output_type, rows), timestamps=times))
 
 
 def _single(method: Any) -> Any:

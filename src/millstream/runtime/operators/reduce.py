@@ -51,5 +51,5 @@ class ReduceOperator(FunctionOperator):
             self._live.__setitem__,
         )
         self._dirty.update(keys)
-        kind = self.context.output_type
-        self.out.emit(batch.with_rows(kind, rowwise.conform(self.context.name, kind, rows)))
+        output_type = self.context.output_type
+        self.out.emit(batch.with_rows(output_type, rowwise.conform(self.context.name, output_type, rows)))

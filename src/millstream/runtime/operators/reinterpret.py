@@ -31,7 +31,7 @@ class KeyElsewhere(UserError):
 
 @dataclass(frozen=True)
 class ReinterpretSpec(OperatorSpec):
-    """The key that the program says the stream is partitioned by."""
+    """The key by which the stream is partitioned, according to the program."""
 
     key: KeySelection
 
@@ -57,5 +57,6 @@ class ReinterpretOperator(Operator):
             first = keyed.take(wrong[:1])
             key, group = self._key.keys(first, name)[0], int(groups[wrong[0]])
             problem = KeyElsewhere(key, group, self.context.subtask, self.context.parallelism)
-            raise UserFunctionFailed(name, str(problem), "", key=shorten(key), record=shorten(first.rows()[0]))
+            record = shorten(first.rows()[0])
+            raise UserFunctionFailed(name, problem.message, "", key=shorten(key), record=record, hint=problem.hint)
         self.out.emit(keyed)

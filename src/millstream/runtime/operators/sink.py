@@ -70,18 +70,18 @@ class SinkOperator(Operator):
                 storage=context.storage,
                 recovered=context.recovered,
             )
-            self._writer = rowwise.guarded(context, self._sink.create_writer, settings)
+            self._writer = rowwise.call_user_code(context, self._sink.create_writer, settings)
             if isinstance(self._writer, CheckpointedFunction):
-                started = InitializationContext(context, StreamingRuntimeContext(context, keyed=False))
-                rowwise.guarded(context, self._writer.initialize_state, started)
+                initialization = InitializationContext(context, StreamingRuntimeContext(context, keyed=False))
+                rowwise.call_user_code(context, self._writer.initialize_state, initialization)
         writer = self._writer
         if not writer.reads:
             return
         if writer.columnar and batch.columnar:
-            rowwise.guarded(self.context, writer.write, batch.array(), batch.timestamps)
+            rowwise.call_user_code(self.context, writer.write, batch.array(), batch.timestamps)
         else:
             times = None if batch.timestamps is None else batch.times()
-            rowwise.guarded(self.context, writer.write, batch.rows(), times)
+            rowwise.call_user_code(self.context, writer.write, batch.rows(), times)
 
     def abandon(self) -> None:
         """Abort what the writer staged."""
@@ -100,17 +100,17 @@ class SinkOperator(Operator):
         self.context.memory.part(SinkMemory).idle = True
 
     def on_active(self) -> None:
-        """The committer waits for the watermark of this subtask again."""
+        """Remember that the committer must wait for the watermark of this subtask again."""
         self.context.memory.part(SinkMemory).idle = False
 
     def end_epoch(self) -> None:
         """Stage what was written; the report carries the committables."""
         if self._writer is not None:
             writer = self._writer  # `abandon` can still abort it until it is closed
-            staged = rowwise.guarded(self.context, writer.prepare_commit)
+            staged = rowwise.call_user_code(self.context, writer.prepare_commit)
             if isinstance(writer, CheckpointedFunction):
-                rowwise.guarded(self.context, writer.snapshot_state, SnapshotContext(self.context))
+                rowwise.call_user_code(self.context, writer.snapshot_state, SnapshotContext(self.context))
             if staged:
                 self.context.result = staged
-            rowwise.guarded(self.context, writer.close)
+            rowwise.call_user_code(self.context, writer.close)
             self._writer = None

@@ -1,4 +1,4 @@
-"""A sink function: one call for every record, and nothing to undo it.
+"""The operator of sink functions: one call for every record, which cannot be undone.
 
 Promises: the function is called at least once for every record: records of a failed epoch are passed again. A sink
 that must write each record exactly once has a writer and a committer instead.
@@ -29,34 +29,34 @@ class SinkFunctionSpec(OperatorSpec):
 
 
 class SinkCall(SinkFunction.Context):
-    """Time as the function sees it; the loop sets `time` before each call."""
+    """The context of a sink function; the loop sets `time` before each call."""
 
     def __init__(self, timers: TimeOnly) -> None:
         self._timers = timers
         self.time = NO_TIMESTAMP
 
     def current_processing_time(self) -> int:
-        """The processing time of the epoch."""
+        """Return the processing time of the epoch."""
         return self._timers.current_processing_time()
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
+        """Return the watermark of the operator."""
         return self._timers.current_watermark()
 
     def timestamp(self) -> int | None:
-        """The record's timestamp, if it has one."""
+        """Return the timestamp of the record, if it has one."""
         return None if self.time == NO_TIMESTAMP else self.time
 
 
 class SinkFunctionOperator(FunctionOperator):
-    """Gives every record to the function."""
+    """Calls the function with every record."""
 
     def __init__(self, context: OperatorContext, function: SinkFunction) -> None:
         super().__init__(context, function, keyed=False)
         self._call = SinkCall(TimeOnly(context))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """One call for every record."""
+        """Call the function with every record."""
         rowwise.process_rows(self.context, self._invoke, batch, self._call)
 
     def _invoke(self, value: Any, call: SinkCall) -> None:

@@ -2,7 +2,7 @@
 
 Promises: the results of the general window operator for the same windows, without state, timers or a protocol per
 record, for keys whose records come in one unit; larger ones go through the general operator.
-Does not know: triggers, evictors; windows that have any are left to the general operator."""
+Does not know: triggers, evictors; windows that have any are evaluated by the general operator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def can_be_sorted(spec: WindowSpec) -> bool:
 
 @dataclass(frozen=True)
 class SortedWindowSpec(OperatorSpec):
-    """Windows over records that come sorted."""
+    """Windows over sorted records."""
 
     window: WindowSpec
 
@@ -47,11 +47,11 @@ class SortedWindowOperator(WindowOperator):
         self._function = spec.function
 
     def on_sorted(self, unit: SortedUnit) -> None:
-        """Evaluate the windows of whole keys; a key that comes in parts goes through state."""
+        """Evaluate the windows of complete keys; a key that comes in several units is evaluated with state."""
         batch, times = unit.batch, unit.batch.timestamps
-        whole = unit.complete and not self._within_key
+        has_complete_keys = unit.complete and not self._within_key
         self._within_key = not unit.complete
-        if not whole or times is None or (times == NO_TIMESTAMP).any():
+        if not has_complete_keys or times is None or (times == NO_TIMESTAMP).any():
             self.on_batch(batch, unit.side)
             return
         keys = self.spec.key.keys(batch, self.context.name)
@@ -73,17 +73,19 @@ class SortedWindowOperator(WindowOperator):
             case AggregateFunction() as aggregate:
                 values = rowwise.aggregate_ranges(name, aggregate, rows, starts, stops, keys)
             case None:
-                values = rowwise.ranges(rows, starts, stops)
+                values = rowwise.slice_ranges(rows, starts, stops)
         if function is None:
-            kind = self.context.output_type
-            self.out.emit(Batch(kind, rows=rowwise.conform(name, kind, values), timestamps=ranges.closes - 1))
+            output_type = self.context.output_type
+            self.out.emit(
+                Batch(output_type, rows=rowwise.conform(name, output_type, values), timestamps=ranges.closes - 1)
+            )
             return
         owners = [keys[start] for start in starts]
-        contents = values if spec.fold is None else rowwise.ranges(values, range(len(values)), None)
+        contents = values if spec.fold is None else rowwise.slice_ranges(values, range(len(values)), None)
         windows = list(map(TimeWindow, ranges.opens.tolist(), ranges.closes.tolist()))
         self.scope.now = self.context.now
-        rowwise.each_window(self.context, self._call, zip(owners, windows, contents, strict=True))
-        self._collector.flush(self.context)
+        rowwise.visit_windows(self.context, self._call, zip(owners, windows, contents, strict=True))
+        self._collector.flush()
 
     def _call(self, key: Any, window: TimeWindow, elements: list[Any]) -> None:
         self.scope.key = self.context.scope.key = key

@@ -120,8 +120,11 @@ class SourceOperator(Operator):
         """Create the reader, unless there is one."""
         if self._reader is not None:
             return
-        settings = ReaderContext(self.context.subtask, self.context.parallelism, self.context.block_records)
-        self._reader = rowwise.guarded(self.context, self._source.create_reader, settings)
+        context = self.context
+        settings = ReaderContext(
+            context.subtask, context.parallelism, context.block_records, job=context.job, now=context.now
+        )
+        self._reader = rowwise.call_user_code(self.context, self._source.create_reader, settings)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """A source has no input."""
@@ -138,17 +141,17 @@ class SourceOperator(Operator):
             assert self._reader is not None
             records = iter(self._reader.read(part))
             while True:
-                read = rowwise.guarded(self.context, next, records, None)
+                records_read = rowwise.call_user_code(self.context, next, records, None)
                 self._reject()
-                if read is None:
+                if records_read is None:
                     break
-                batch = stamp(self.context, self._strategy, self._batch(read))
+                batch = stamp(self.context, self._strategy, self._batch(records_read))
                 self.context.metrics.count("records_in", len(batch))
                 generator.on_batch(batch, events(self.context))
                 self.out.emit(batch)
                 yield
             split.active_at = self.context.now
-            split.watermark = rowwise.guarded(self.context, generator.current, self._periodic)
+            split.watermark = rowwise.call_user_code(self.context, generator.current, self._periodic)
             split.generator = generator.memory()
         self._advance(work, memory)
         yield
@@ -168,12 +171,12 @@ class SourceOperator(Operator):
             rows = [Row(data=data, reason=reason) for data, reason in rejected.letters]
             self.out.emit_side(DEAD_LETTERS, Batch(letter_type, rows=rows))
 
-    def _batch(self, read: Records) -> Batch:
+    def _batch(self, records_read: Records) -> Batch:
         record_type = self._source.type_info()
-        times = timestamps_of(read.timestamps)
-        if isinstance(read.values, pa.Array):
-            return Batch(record_type, array=read.values, timestamps=times)
-        rows = rowwise.conform(self.context.name, record_type, list(read.values))
+        times = timestamps_of(records_read.timestamps)
+        if isinstance(records_read.values, pa.Array):
+            return Batch(record_type, array=records_read.values, timestamps=times)
+        rows = rowwise.conform_records(self.context.name, record_type, list(records_read.values))
         return Batch(record_type, rows=rows, timestamps=times)
 
     def _advance(self, work: SourceWork, memory: SourceMemory) -> None:
@@ -182,19 +185,19 @@ class SourceOperator(Operator):
                 self.on_watermark(MAX_WATERMARK)
             return
         now, timeout = self.context.now, self._strategy.idle_timeout
-        waiting: list[int] = []
+        watermarks: list[int] = []
         splits = {name: memory.splits.get(name) or SplitMemory(now) for name in work.splits}
         for split in splits.values():
-            silent = timeout is not None and now - split.active_at >= timeout
-            if not silent and split.watermark is not None:
-                waiting.append(split.watermark)
+            timed_out = timeout is not None and now - split.active_at >= timeout
+            if not timed_out and split.watermark is not None:
+                watermarks.append(split.watermark)
         memory.splits = splits  # without those that ended
-        idle = not waiting
-        if idle and not memory.idle_sent:
+        is_idle = not watermarks
+        if is_idle and not memory.idle_sent:
             self.on_idle()
-        elif not idle and (min(waiting) > self.watermark or memory.idle_sent):
-            self.on_watermark(max(min(waiting), self.watermark))
-        memory.idle_sent = idle
+        elif not is_idle and (min(watermarks) > self.watermark or memory.idle_sent):
+            self.on_watermark(max(min(watermarks), self.watermark))
+        memory.idle_sent = is_idle
 
     def next_timer(self) -> int | None:
         """Return when the next split becomes idle."""
@@ -215,4 +218,4 @@ class SourceOperator(Operator):
         """Close the reader."""
         reader, self._reader = self._reader, None
         if reader is not None:
-            rowwise.guarded(self.context, reader.close)
+            rowwise.call_user_code(self.context, reader.close)

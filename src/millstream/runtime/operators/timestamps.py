@@ -78,7 +78,7 @@ class TimestampsOperator(EventTimeOperator):
 
     def current_watermark(self) -> int | None:
         """Return the watermark of the generator; None if it is idle."""
-        watermark: int | None = rowwise.guarded(self.context, self._generator.current, self._periodic)
+        watermark: int | None = rowwise.call_user_code(self.context, self._generator.current, self._periodic)
         return watermark
 
     def begin_epoch(self) -> None:
@@ -90,7 +90,7 @@ class TimestampsOperator(EventTimeOperator):
         """Assign timestamps, and pass them to the generator."""
         stamped = stamp(self.context, self._strategy, batch)
         self._generator.on_batch(stamped, events(self.context))
-        self.seen = True
+        self.has_records = True
         self.out.emit(stamped)
 
     def end_epoch(self) -> None:
@@ -105,7 +105,7 @@ def stamp(context: OperatorContext, strategy: WatermarkStrategy, batch: Batch) -
     def extract(function: Callable[[Any, Any], int], rows: list[Any], times: list[Any]) -> list[int]:
         pairs = list(zip(rows, times, strict=True))
         timestamps = rowwise.map_rows(context.name, lambda pair: function(*pair), pairs)
-        return rowwise.integers(context.name, "timestamp assigner", timestamps)
+        return rowwise.check_integers(context.name, "timestamp assigner", timestamps)
 
     return assign_timestamps(strategy, batch, extract)
 

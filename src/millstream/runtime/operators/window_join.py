@@ -1,7 +1,7 @@
-"""Windows over two streams: a tagged union of their records goes through the window operator.
+"""Window joins of two streams: the window operator processes a tagged union of their records.
 
-Promises: Flink's window join: a window has the records of both streams of its key, each stream's in order of arrival;
-whatever holds for windows of one stream holds here.
+Promises: Flink's window join: a window has the records of both streams with its key, each stream's in order of arrival;
+triggers, evictors and lateness work as in windows of one stream.
 Does not know: what the function does with the groups."""
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from millstream.types.composite_types import NamedTupleTypeInfo
 from millstream.types.factory import TypeInformation, Types
 
 
-def union_type(one: TypeInformation, two: TypeInformation) -> TypeInformation:
-    """The type of a tagged union of records of these types."""
-    return NamedTupleTypeInfo(TaggedUnion, [Types.BOOLEAN(), one, two], list(TaggedUnion._fields))
+def union_type(first_type: TypeInformation, second_type: TypeInformation) -> TypeInformation:
+    """Return the type of a tagged union of records of these types."""
+    return NamedTupleTypeInfo(TaggedUnion, [Types.BOOLEAN(), first_type, second_type], list(TaggedUnion._fields))
 
 
 @dataclass(frozen=True)
@@ -45,44 +45,44 @@ class WindowJoinOperator(WindowOperator):
         self._keys = spec.keys
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Put every record into its windows, tagged."""
+        """Add every record, tagged with its input, to its windows."""
         keys = self._keys[side].keys(batch, self.context.name)
         tagged = batch.with_rows(self.spec.input_type, list(map(_TAGS[side], batch.rows())))
         self._take(tagged, keys)
 
 
-def _one(value: Any) -> TaggedUnion:
+def _tag_first(value: Any) -> TaggedUnion:
     return TaggedUnion(False, value, None)
 
 
-def _two(value: Any) -> TaggedUnion:
+def _tag_second(value: Any) -> TaggedUnion:
     return TaggedUnion(True, None, value)
 
 
-_TAGS = (_one, _two)
+_TAGS = (_tag_first, _tag_second)
 
 
 @dataclass(frozen=True)
 class CallJoin:
-    """Calls a function of two groups or of pairs with the content of a window."""
+    """Calls a co-group function with both groups of a window, or a join function with its pairs."""
 
     function: CoGroupFunction | JoinFunction | FlatJoinFunction
 
     def __call__(self, key: Any, context: WindowCallContext, elements: list[TaggedUnion]) -> Iterable[Any] | None:
-        """The results of one firing; pairs come in the order of the first stream, then of the second."""
-        first = [each.one for each in elements if not each.second]
-        second = [each.two for each in elements if each.second]
+        """Return the results of one firing; pairs are in the order of the first stream, then of the second."""
+        first = [element.one for element in elements if not element.second]
+        second = [element.two for element in elements if element.second]
         if isinstance(self.function, CoGroupFunction):
             return self.function.co_group(first, second)
         return _pairs(self.function, first, second)
 
 
 def _pairs(function: JoinFunction | FlatJoinFunction, first: list[Any], second: list[Any]) -> Iterator[Any]:
-    flat = isinstance(function, FlatJoinFunction)
-    for one in first:
-        for two in second:
-            result = function.join(one, two)
-            if flat:
+    is_flat = isinstance(function, FlatJoinFunction)
+    for left_value in first:
+        for right_value in second:
+            result = function.join(left_value, right_value)
+            if is_flat:
                 yield from result if result is not None else ()
             else:
                 yield result

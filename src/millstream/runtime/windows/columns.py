@@ -1,6 +1,6 @@
-"""Fixed windows over whole columns: assignment, partial aggregates, and their merging.
+"""Tumbling and sliding windows on columns: window assignment, partial aggregates, and their merging.
 
-Promises: the same windows and the same aggregates as record by record, without touching a record. A chunk is a batch of
+Promises: the same windows and aggregates as record by record, without Python code per record. A chunk is a batch of
 partial aggregates, one row per key; merging chunks and then finishing equals aggregating everything at once.
 Does not know: state, watermarks."""
 
@@ -20,55 +20,56 @@ from millstream.types.arrow_streams import stream_bytes
 
 
 class NeedsTimestamps(UserFunctionFailed):
-    """Records without a timestamp came to event-time windows."""
+    """Records of event-time windows have no timestamp."""
 
     def __init__(self, operator: str) -> None:
         super().__init__(
             operator,
-            "records without a timestamp cannot go into event-time windows; call assign_timestamps_and_watermarks",
+            "event-time windows need records with timestamps; call assign_timestamps_and_watermarks first",
             "",
         )
 
 
-_MERGED_BY = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}
+_MERGE_FUNCTIONS = {"count": "sum", "count_all": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 def starts(timestamps: np.ndarray, size: int, slide: int, offset: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs (rows, starts of their windows): one pair for each window that a record can be in."""
+    """Return pairs (rows, starts of their windows): one pair for each window that a record can be in."""
     last = timestamps - np.mod(timestamps - offset, slide)
-    found = []
+    assignments = []
     for step in range(-(-size // slide)):
         start = last - step * slide
-        inside = start + size > timestamps
-        rows = np.arange(len(start)) if inside.all() else np.flatnonzero(inside)
-        found.append((rows, start[rows]))
-    return found
+        is_inside = start + size > timestamps
+        rows = np.arange(len(start)) if is_inside.all() else np.flatnonzero(is_inside)
+        assignments.append((rows, start[rows]))
+    return assignments
 
 
-class Partials:
-    """Partial aggregates: computes, merges and finishes chunks of them."""
+class WindowPartials:
+    """Computes, merges and finishes chunks of partial aggregates."""
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self._parts: list[tuple[str | int | None, str]] = []  # (field, kind) of each column behind the key
-        self._needed: list[list[int]] = []  # the parts of each aggregate
+        self._parts: list[tuple[str | int | None, str]] = []  # (field, function) of each column after the key
+        self._needed: list[list[int]] = []  # the indexes of the parts of each aggregate
         for aggregate in aggregates:
             field: str | int | None = aggregate.field
-            kinds = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
-            wanted = [(field, "count_all" if field is None else kind) for kind in kinds]
-            self._parts.extend(part for part in wanted if part not in self._parts)
-            self._needed.append([self._parts.index(part) for part in wanted])
+            functions = ("count", "sum") if aggregate.kind == "avg" else (aggregate.kind,)
+            parts = [(field, "count_all" if field is None else function) for function in functions]
+            self._parts.extend(part for part in parts if part not in self._parts)
+            self._needed.append([self._parts.index(part) for part in parts])
 
     def chunks(
         self, batches: Sequence[Batch], key: str | int, windows: np.ndarray, rows: np.ndarray
     ) -> list[tuple[int, pa.RecordBatch]]:
-        """Yield a chunk for each window that has records."""
-        where, whole = self.groups(batches, key, windows, rows)
-        if not len(where):
+        """Return a chunk for each window that has records."""
+        window_of_row, aggregates = self.groups(batches, key, windows, rows)
+        if not len(window_of_row):
             return []
-        if (where == where[0]).all():
-            return [(int(where[0]), _one(whole))]
+        if (window_of_row == window_of_row[0]).all():
+            return [(int(window_of_row[0]), _to_batch(aggregates))]
         return [
-            (int(window), _one(whole.take(pa.array(np.flatnonzero(where == window))))) for window in np.unique(where)
+            (int(window), _to_batch(aggregates.take(pa.array(np.flatnonzero(window_of_row == window)))))
+            for window in np.unique(window_of_row)
         ]
 
     def groups(
@@ -76,54 +77,59 @@ class Partials:
     ) -> tuple[np.ndarray, pa.Table]:
         """Return one chunk for all windows, and the window of each of its rows."""
         columns: dict[str, Any] = {"window": pa.array(windows), "key": _column(batches, key, rows)}
-        wanted: list[tuple[Any, str]] = []
-        for field, kind in self._parts:
-            wanted.append(([] if field is None else f"field {field}", kind))
+        aggregations: list[tuple[Any, str]] = []
+        for field, function in self._parts:
+            aggregations.append(([] if field is None else f"field {field}", function))
             if field is not None and f"field {field}" not in columns:
                 columns[f"field {field}"] = _column(batches, field, rows)
         table = pa.table(columns)
-        several = len(windows) > 0 and bool((windows != windows[0]).any())
-        groups = ["window", "key"] if several else ["key"]
-        made = table.group_by(groups, use_threads=False).aggregate(wanted)
-        names = ["count_all" if field is None else f"field {field}_{kind}" for field, kind in self._parts]
-        arrays = [made.column("key"), *(made.column(name) for name in names)]
-        whole = pa.table(arrays, names=["key", *(f"part{i}" for i in range(len(names)))])
-        where = made.column("window").to_numpy() if several else np.repeat(windows[:1], whole.num_rows)
-        return where, whole
+        has_several_windows = len(windows) > 0 and bool((windows != windows[0]).any())
+        group_columns = ["window", "key"] if has_several_windows else ["key"]
+        grouped = table.group_by(group_columns, use_threads=False).aggregate(aggregations)
+        names = ["count_all" if field is None else f"field {field}_{function}" for field, function in self._parts]
+        arrays = [grouped.column("key"), *(grouped.column(name) for name in names)]
+        aggregates = pa.table(arrays, names=["key", *(f"part{i}" for i in range(len(names)))])
+        window_of_row = (
+            grouped.column("window").to_numpy() if has_several_windows else np.repeat(windows[:1], aggregates.num_rows)
+        )
+        return window_of_row, aggregates
 
-    def merged(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        """One chunk with one row per key."""
+    def merge(self, chunks: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Merge chunks into one with one row per key."""
         if len(chunks) == 1:
             return chunks[0]
-        wanted = [(f"part{i}", _MERGED_BY[kind]) for i, (_, kind) in enumerate(self._parts)]
-        made = pa.Table.from_batches(chunks).group_by("key", use_threads=False).aggregate(wanted)
-        arrays = [made.column("key"), *(made.column(f"{part}_{how}") for part, how in wanted)]
-        return _one(pa.table(arrays, schema=chunks[0].schema))
+        aggregations = [(f"part{i}", _MERGE_FUNCTIONS[function]) for i, (_, function) in enumerate(self._parts)]
+        grouped = pa.Table.from_batches(chunks).group_by("key", use_threads=False).aggregate(aggregations)
+        arrays = [
+            grouped.column("key"),
+            *(grouped.column(f"{part}_{merge_function}") for part, merge_function in aggregations),
+        ]
+        return _to_batch(pa.table(arrays, schema=chunks[0].schema))
 
-    def finished(self, chunk: pa.RecordBatch, kinds: Sequence[pa.DataType]) -> list[pa.Array]:
-        """The results, one column per aggregate, of the Arrow types asked for."""
+    def finish(self, chunk: pa.RecordBatch, result_types: Sequence[pa.DataType]) -> list[pa.Array]:
+        """Return the results, one column per aggregate, of these Arrow types."""
         results = []
-        for needed, kind in zip(self._needed, kinds, strict=True):
+        for needed, result_type in zip(self._needed, result_types, strict=True):
             part = chunk.column(1 + needed[0])
             if len(needed) == 2:  # the mean of a count and a sum
                 count = pc.if_else(pc.equal(part, 0), None, part)
                 total = pc.cast(chunk.column(1 + needed[1]), pa.float64(), safe=False)
                 part = pc.divide(total, pc.cast(count, pa.float64()))
-            results.append(part if part.type == kind else pc.cast(part, kind))
+            results.append(part if part.type == result_type else pc.cast(part, result_type))
         return results
 
 
-def packed(chunk: pa.RecordBatch) -> bytes:
-    """A chunk as bytes, for state."""
+def pack_chunk(chunk: pa.RecordBatch) -> bytes:
+    """Return a chunk as bytes, for state."""
     return stream_bytes(chunk)
 
 
-def unpacked(data: bytes) -> pa.RecordBatch:
-    """The inverse of `packed`."""
+def unpack_chunk(data: bytes) -> pa.RecordBatch:
+    """Return the inverse of `pack_chunk`."""
     return pa.ipc.open_stream(pa.py_buffer(data)).read_next_batch()
 
 
-def _one(table: pa.Table) -> pa.RecordBatch:
+def _to_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
@@ -134,5 +140,5 @@ def _column(batches: Sequence[Batch], field: str | int, rows: np.ndarray) -> pa.
         column = batch.column(field)
         assert column is not None
         chunks.append(column[0])
-    whole = pa.chunked_array(chunks)
-    return whole if len(rows) == len(whole) else whole.take(pa.array(rows))
+    column_of_all = pa.chunked_array(chunks)
+    return column_of_all if len(rows) == len(column_of_all) else column_of_all.take(pa.array(rows))

@@ -1,4 +1,4 @@
-"""What a window holds: its elements, or what they fold to.
+"""The contents of windows: their elements, or the result of a reduce or aggregate function.
 
 Promises: all window operators use the same table and the same aggregation.
 Does not know: triggers, merging, when content is evaluated."""
@@ -18,8 +18,8 @@ from millstream.types.factory import TypeInformation, Types
 
 @dataclass(frozen=True)
 class Contents:
-    """Content by window and key. `add(content or None, element)` and `merge(content, content)` give the new content;
-    `result` is what comes out of a fold, None where there is nothing; without a fold content is a list of elements."""
+    """Content by window and key. `add(content or None, element)` and `merge(content, content)` return the new content;
+    `result` is the result of the function, None if there is none. Without a function, content is a list of elements."""
 
     table: StateTable
     view_type: Callable[..., Any]
@@ -28,21 +28,21 @@ class Contents:
     result: Callable[[Any], Any]
 
     def view(self, scope: Scope) -> Any:
-        """The content of the scope's key and namespace."""
+        """Return a view of the content of the scope's key and namespace."""
         if self.view_type is ListView:
             return ListView(self.table, scope, None)
         return self.view_type(self.table, scope, None, self.add, self.merge, self.result)
 
     def elements(self, content: Any) -> list[Any]:
-        """What a window function is called with; nothing where it is not called."""
+        """Return the elements for the window function; an empty list if it must not be called."""
         if self.view_type is ListView:
             elements: list[Any] = content
             return elements
-        found = None if content is None else self.result(content)
-        return [] if found is None else [found]
+        result = None if content is None else self.result(content)
+        return [] if result is None else [result]
 
 
-def contents(
+def create_contents(
     state: OperatorState,
     fold: ReduceFunction | AggregateFunction | None,
     input_type: TypeInformation,
@@ -50,37 +50,41 @@ def contents(
     *,
     evictable: bool = False,
 ) -> Contents:
-    """The contents of windows with a fold, or with none; what is `evictable` is elements with their times."""
+    """Create the contents of windows; with `evictable`, they are elements with their timestamps."""
     if evictable:
         timed = state.table("window/evictable", Types.LIST(Types.TUPLE([Types.LONG(), input_type])))
-        return Contents(timed, ListView, _appended, _extended, _itself)
+        return Contents(timed, ListView, _append, _extend, _identity)
     match fold:
         case None:
             elements = state.table("window/elements", Types.LIST(input_type))
-            return Contents(elements, ListView, _appended, _extended, _itself)
+            return Contents(elements, ListView, _append, _extend, _identity)
         case ReduceFunction() as reduce:
-            folded = _reducing(reduce)
-            return Contents(state.table("window/reduced", input_type), ReducingView, folded, folded, _itself)
+            reduce_values = _reduce_or_first(reduce)
+            return Contents(
+                state.table("window/reduced", input_type), ReducingView, reduce_values, reduce_values, _identity
+            )
         case AggregateFunction() as aggregate:
-            kind = accumulator_type or Types.PICKLED_BYTE_ARRAY()
-            return Contents(state.table("window/accumulator", kind), AggregatingView, *split_aggregate(aggregate))
+            stored_type = accumulator_type or Types.PICKLED_BYTE_ARRAY()
+            return Contents(
+                state.table("window/accumulator", stored_type), AggregatingView, *split_aggregate(aggregate)
+            )
 
 
-def _reducing(function: ReduceFunction) -> Callable[[Any, Any], Any]:
-    return lambda one, other: other if one is None else function.reduce(one, other)
+def _reduce_or_first(function: ReduceFunction) -> Callable[[Any, Any], Any]:
+    return lambda reduced, value: value if reduced is None else function.reduce(reduced, value)
 
 
-def _appended(elements: list[Any] | None, element: Any) -> list[Any]:
+def _append(elements: list[Any] | None, element: Any) -> list[Any]:
     if elements is None:
         return [element]
     elements.append(element)
     return elements
 
 
-def _extended(one: list[Any], other: list[Any]) -> list[Any]:
-    one.extend(other)
-    return one
+def _extend(elements: list[Any], more: list[Any]) -> list[Any]:
+    elements.extend(more)
+    return elements
 
 
-def _itself(content: Any) -> Any:
+def _identity(content: Any) -> Any:
     return content

@@ -1,4 +1,4 @@
-"""Eviction: records of a window are left out before or after it is evaluated.
+"""Eviction: removes records of a window before or after it is evaluated.
 
 Promises: the elements after eviction are a subset of those before it, in the same order; aggregation uses only them.
 Does not know: where the window keeps its records."""
@@ -20,10 +20,12 @@ Elements = list[TimestampedValue[Any]]
 
 
 class BadEviction(UserError):
-    """An evictor did something else than removing elements."""
+    """An evictor did something other than remove elements."""
 
     def __init__(self, evictor: object, problem: str) -> None:
-        super().__init__(f"{evictor} {problem}", hint="remove from the list in place, keep the rest, return nothing")
+        super().__init__(
+            f"{evictor} {problem}", hint="remove elements from the list in place, do not add any, and return None"
+        )
 
 
 class _Context(EvictorContext):
@@ -41,7 +43,7 @@ class _Context(EvictorContext):
 
 
 class Eviction:
-    """An evictor, and the fold that is applied to what it leaves. Records are stored as (timestamp, value)."""
+    """An evictor, and the function that aggregates the remaining records. Records are stored as (timestamp, value)."""
 
     def __init__(
         self, operator: Operator, evictor: Evictor[Any, Any], fold: ReduceFunction | AggregateFunction | None
@@ -50,19 +52,19 @@ class Eviction:
         self._context = _Context(operator)
 
     def before(self, stored: list[Stored], window: Any) -> Elements:
-        """What is left to evaluate."""
+        """Return the elements to evaluate."""
         elements: Elements = [TimestampedValue(value, None if time == NO_TIMESTAMP else time) for time, value in stored]
         self._evict(self._evictor.evict_before, elements, window)
         return elements
 
-    def evaluated(self, elements: Elements) -> list[Any] | None:
-        """What the window function is given: the values, or what they fold to; None when it is not to be called.
+    def evaluate(self, elements: Elements) -> list[Any] | None:
+        """Return the input of the window function: the values, or their aggregate; None if it must not be called.
 
-        Nothing reduces to nothing; an aggregate of nothing is that of a new accumulator."""
+        Without values there is no reduced value; an aggregate is then that of a new accumulator."""
         values = [element.value for element in elements]
         match self._fold:
             case ReduceFunction() as reduce:
-                return [_reduced(reduce, values)] if values else None
+                return [_reduce_all(reduce, values)] if values else None
             case AggregateFunction() as aggregate:
                 accumulator = aggregate.create_accumulator()
                 for value in values:
@@ -71,22 +73,26 @@ class Eviction:
         return values
 
     def after(self, elements: Elements, window: Any) -> list[Stored]:
-        """What the window keeps after it was evaluated."""
+        """Return the elements that the window keeps after it was evaluated."""
         self._evict(self._evictor.evict_after, elements, window)
-        return [(NO_TIMESTAMP if each.timestamp is None else each.timestamp, each.value) for each in elements]
+        return [
+            (NO_TIMESTAMP if element.timestamp is None else element.timestamp, element.value) for element in elements
+        ]
 
     def _evict(self, evict: Callable[..., Any], elements: Elements, window: Any) -> None:
-        was = list(elements)
-        answer = evict(elements, len(elements), window, self._context)
-        if answer is not None:
-            raise BadEviction(self._evictor, f"returned {answer!r}")
-        following = iter(was)
+        elements_before = list(elements)
+        result = evict(elements, len(elements), window, self._context)
+        if result is not None:
+            raise BadEviction(self._evictor, f"returned {result!r}")
+        remaining_before = iter(elements_before)
         for element in elements:
-            if not any(element is other for other in following):  # consumes what was removed: order counts
-                raise BadEviction(self._evictor, f"left {element!r}, which it was not given at that place")
+            if not any(
+                element is element_before for element_before in remaining_before
+            ):  # skips removed elements; the order must be kept
+                raise BadEviction(self._evictor, f"added or moved {element!r} in the list")
 
 
-def _reduced(function: ReduceFunction, values: list[Any]) -> Any:
+def _reduce_all(function: ReduceFunction, values: list[Any]) -> Any:
     result = values[0]
     for value in values[1:]:
         result = function.reduce(result, value)

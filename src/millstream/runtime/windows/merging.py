@@ -21,12 +21,13 @@ OnMerge = Callable[[Any, Collection[Any], Any, Collection[Any]], None]
 
 
 def merging_table(state: OperatorState) -> StateTable:
-    """The in-flight windows of each key."""
+    """Return the state table of the in-flight windows of each key."""
     return state.table("windows/merging", Types.PICKLED_BYTE_ARRAY())
 
 
 def stored_form(mapping: Mapping[Any, Any]) -> Any:
-    """window -> state window as a table keeps it, the first one first: windows of time as their four bounds in a row.
+    """Return the stored form of a mapping from windows to state windows, in order of arrival: for time windows, the
+    four bounds of each pair as numbers.
 
     Numbers take little memory and are written quickly; there is one mapping for each key."""
     if not mapping:
@@ -38,28 +39,28 @@ def stored_form(mapping: Mapping[Any, Any]) -> Any:
 
 
 def mapping_of(stored: Any) -> dict[Any, Any]:
-    """The inverse of `stored_form`."""
+    """Return the inverse of `stored_form`."""
     if stored is ABSENT:
         return {}
-    if not isinstance(stored, tuple):  # pairs, as an earlier release wrote windows of time too
+    if not isinstance(stored, tuple):  # pairs; an earlier release wrote time windows in this form, too
         return dict(stored)
     windows = list(map(TimeWindow, stored[::2], stored[1::2]))
     return dict(zip(windows[::2], windows[1::2], strict=True))
 
 
 class _Merges(MergeCallback[Any]):
-    """Collects what the assigner wants merged."""
+    """Collects the merges that the assigner requests."""
 
     def __init__(self) -> None:
-        self.found: dict[Any, list[Any]] = {}
+        self.requested: dict[Any, list[Any]] = {}
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-        """Note one merge."""
-        self.found[merge_result] = list(to_be_merged)
+        """Record a merge."""
+        self.requested[merge_result] = list(to_be_merged)
 
 
 class MergingWindows:
-    """window -> state window, for every key, as part of the state."""
+    """The mapping from windows to state windows of every key, in state."""
 
     def __init__(self, state: OperatorState, assigner: MergingWindowAssigner[Any, Any]) -> None:
         self._table = merging_table(state)
@@ -72,11 +73,11 @@ class MergingWindows:
         self._table.put(None, key, stored_form(mapping))
 
     def state_window(self, key: Any, window: Any) -> Any:
-        """Where the state of an in-flight window is; None when there is no such window."""
+        """Return the state window of an in-flight window; None if there is no such window."""
         return self._mapping(key).get(window)
 
     def retire(self, key: Any, window: Any) -> None:
-        """The window is over."""
+        """Remove a window that has ended."""
         mapping = self._mapping(key)
         if mapping.pop(window, None) is not None:
             self._write(key, mapping)
@@ -84,22 +85,26 @@ class MergingWindows:
     def add(self, key: Any, window: Any, on_merge: OnMerge) -> Any:
         """Add a window, merge overlapping windows, and return the result.
 
-        `on_merge(result, merged windows, state window kept, state windows that go)` is called before it returns."""
+        `on_merge(result, merged windows, kept state window, other state windows)` is called before it returns."""
         mapping = self._mapping(key)
         merges = _Merges()
         self._assigner.merge_windows([*mapping, window], merges)
         result = window
-        for merged_into, members in merges.found.items():
+        for merged_into, members in merges.requested.items():
             if window in members:
                 result = merged_into
-            merged = [other for other in mapping if other in members and other != window]  # in the order of arrival
+            merged = [
+                window_before for window_before in mapping if window_before in members and window_before != window
+            ]  # in the order of arrival
             if not merged or merged == [merged_into]:
                 continue
-            kept = mapping[merged[0]]
-            gone = [state for each in merged if (state := mapping.pop(each)) != kept]
-            mapping[merged_into] = kept
+            kept_state_window = mapping[merged[0]]
+            other_state_windows = [
+                state for merged_window in merged if (state := mapping.pop(merged_window)) != kept_state_window
+            ]
+            mapping[merged_into] = kept_state_window
             self._write(key, mapping)
-            on_merge(merged_into, merged, kept, gone)
+            on_merge(merged_into, merged, kept_state_window, other_state_windows)
         if result == window and window not in mapping:
             mapping[window] = window
             self._write(key, mapping)

@@ -33,15 +33,15 @@ _SINGLE_WINDOW = 4  # one window is stored as four numbers
 
 def session_gap(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any], allowed_lateness: int) -> int | None:
     """Return the session gap if this fast path applies; else None."""
-    once = type(trigger) is EventTimeTrigger and allowed_lateness == 0
-    return assigner.session_gap if type(assigner) is EventTimeSessionWindows and once else None
+    fires_once = type(trigger) is EventTimeTrigger and allowed_lateness == 0
+    return assigner.session_gap if type(assigner) is EventTimeSessionWindows and fires_once else None
 
 
 class Sessions:
     """The sessions of all keys of a subtask."""
 
-    def __init__(self, state: OperatorState, gap: int, contents: Contents, timers: Timers, late: Visit) -> None:
-        self._gap, self._ends, self._late = gap, EndTimers(timers), late
+    def __init__(self, state: OperatorState, gap: int, contents: Contents, timers: Timers, on_late: Visit) -> None:
+        self._gap, self._ends, self._on_late = gap, EndTimers(timers), on_late
         self._windows, self._changed = merging_table(state).by_key()
         self._contents, self._grown = contents.table.by_scoped_key()
         self._add, self._merge = contents.add, contents.merge
@@ -63,17 +63,17 @@ class Sessions:
 
     def visitor(self, scope: Scope, watermark: int) -> Visit:
         """Return a function that adds a record with its timestamp to the sessions of the scope's key."""
-        gap, over = self._gap, watermark + 1
+        gap, first_open_end = self._gap, watermark + 1
         windows, changed, contents, grown = self._windows, self._changed, self._contents, self._grown
         add, set_timer, unset_timer, make = self._add, self._ends.set, self._ends.unset, tuple.__new__
 
         def visit(value: Any, time: int) -> None:
             key = scope.key
             end = time + gap
-            known = windows[key]
-            if known is ABSENT:
-                if end <= over:
-                    self._late(value, time)
+            stored = windows[key]
+            if stored is ABSENT:
+                if end <= first_open_end:
+                    self._on_late(value, time)
                     return
                 windows[key] = time, end, time, end
                 changed.add(key)
@@ -81,9 +81,9 @@ class Sessions:
                 contents[window_key] = grown[window_key] = add(None, value)
                 set_timer(window_key)
                 return
-            if known.__class__ is tuple and len(known) == _SINGLE_WINDOW:
-                start, stop, first, last = known
-                if time <= stop and end >= start and stop > over:
+            if stored.__class__ is tuple and len(stored) == _SINGLE_WINDOW:
+                start, stop, first, last = stored
+                if time <= stop and end >= start and stop > first_open_end:
                     if time < start or end > stop:
                         unset_timer((make(TimeWindow, (start, stop)), key))
                         start = start if start < time else time
@@ -95,27 +95,27 @@ class Sessions:
                     content = contents[window_key]
                     contents[window_key] = grown[window_key] = add(None if content is ABSENT else content, value)
                     return
-            self._put(key, TimeWindow(time, end), value, over)
+            self._put(key, TimeWindow(time, end), value, first_open_end)
 
         return visit
 
-    def _put(self, key: Any, window: TimeWindow, value: Any, over: int) -> None:
+    def _put(self, key: Any, window: TimeWindow, value: Any, first_open_end: int) -> None:
         """Add a record to a key with several windows: those that it touches are merged into the first of them."""
         mapping = mapping_of(self._windows[key])
-        merged = [other for other in mapping if other.intersects(window)]
+        merged = [touched for touched in mapping if touched.intersects(window)]
         result = window
-        for other in merged:
-            result = result.cover(other)
-        if result.end <= over:
-            self._late(value, window.start)
+        for touched in merged:
+            result = result.cover(touched)
+        if result.end <= first_open_end:
+            self._on_late(value, window.start)
             return
         if merged != [result]:
-            states = [mapping.pop(other) for other in merged]
+            states = [mapping.pop(touched) for touched in merged]
             mapping[result] = states[0] if states else window
             self._windows[key] = stored_form(mapping)
             self._changed.add(key)
-            for other in merged:
-                self._ends.unset((other, key))
+            for touched in merged:
+                self._ends.unset((touched, key))
             self._ends.set((result, key))
             for state in states[1:]:
                 self._move((state, key), (states[0], key))
@@ -136,15 +136,15 @@ class Sessions:
         """Remove and yield the sessions that end by the watermark (key, window, content), in the order of timers."""
         windows, contents, make = self._windows, self._contents, tuple.__new__
         for time, window, key in self._ends.poll_due(watermark):
-            known = windows[key]
-            if known.__class__ is tuple and known[:2] == window and len(known) == _SINGLE_WINDOW:
-                window_key, left = (make(TimeWindow, known[2:]), key), ABSENT
+            stored = windows[key]
+            if stored.__class__ is tuple and stored[:2] == window and len(stored) == _SINGLE_WINDOW:
+                window_key, remaining = (make(TimeWindow, stored[2:]), key), ABSENT
             else:
-                mapping = mapping_of(known)
-                window_key, left = (mapping.pop(window, None), key), stored_form(mapping)
+                mapping = mapping_of(stored)
+                window_key, remaining = (mapping.pop(window, None), key), stored_form(mapping)
             if window_key[0] is None or time != window.end - 1:
                 continue
-            windows[key] = left
+            windows[key] = remaining
             self._changed.add(key)
             content = contents[window_key]
             if content is not ABSENT:

@@ -1,7 +1,7 @@
 """Windows of records that are sorted by key and time: each is a range of rows.
 
-Promises: the windows that an assigner and event time's own trigger give when all records of a key are there before time
-passes; of each key in the order in which they end.
+Promises: the windows of the assigner with the default event-time trigger, if all records of a key arrive before the
+watermark; the windows of each key are in the order in which they end.
 Does not know: records, functions."""
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Ranges:
 
 
 def has_ranges(assigner: object) -> bool:
-    """Whether windows of this kind are ranges."""
+    """Whether the windows of this assigner are ranges."""
     return type(assigner) in (EventTimeSessionWindows, TumblingEventTimeWindows, SlidingEventTimeWindows)
 
 
 def window_ranges(assigner: object, times: np.ndarray, keys: np.ndarray) -> Ranges:
-    """The windows of rows with these times, whose keys begin at the rows `keys`."""
+    """Return the windows of rows with these times; each key begins at one of the rows `keys`."""
     match assigner:
         case EventTimeSessionWindows(session_gap=gap):
             return _sessions(times, keys, gap)
@@ -51,7 +51,8 @@ def _sessions(times: np.ndarray, keys: np.ndarray, gap: int) -> Ranges:
 
 
 def _fixed(times: np.ndarray, keys: np.ndarray, size: int, slide: int, offset: int) -> Ranges:
-    """A window that starts `step` slides before the last one a record is in has the record if it has not ended."""
+    """Return the ranges of tumbling or sliding windows. A window that starts `step` slides before the last window of a
+    record contains the record if it ends after it."""
     owner = np.zeros(len(times), dtype=np.int64)
     owner[keys] = 1
     owner = np.cumsum(owner)
@@ -63,19 +64,22 @@ def _fixed(times: np.ndarray, keys: np.ndarray, size: int, slide: int, offset: i
         if len(rows):
             parts.append(_runs(rows, owner[rows], opens[rows]))
     if not parts:
-        nothing = np.empty(0, dtype=np.int64)
-        return Ranges(nothing, nothing, nothing, nothing)
+        empty = np.empty(0, dtype=np.int64)
+        return Ranges(empty, empty, empty, empty)
     owners, opens, starts, stops = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((opens, owners))
     owners, opens, starts, stops = owners[order], opens[order], starts[order], stops[order]
-    fresh = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (opens[1:] != opens[:-1])))
+    run_starts = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (opens[1:] != opens[:-1])))
     return Ranges(
-        np.minimum.reduceat(starts, fresh), np.maximum.reduceat(stops, fresh), opens[fresh], opens[fresh] + size
+        np.minimum.reduceat(starts, run_starts),
+        np.maximum.reduceat(stops, run_starts),
+        opens[run_starts],
+        opens[run_starts] + size,
     )
 
 
 def _runs(rows: np.ndarray, owners: np.ndarray, opens: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Rows of the same key and window, which follow each other, as (key, window, first row, behind the last)."""
-    fresh = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (opens[1:] != opens[:-1])))
-    ends = np.append(fresh[1:], len(rows)) - 1
-    return owners[fresh], opens[fresh], rows[fresh], rows[ends] + 1
+    """Return runs of consecutive rows of the same key and window, as (key, window, first row, end row)."""
+    run_starts = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (opens[1:] != opens[:-1])))
+    ends = np.append(run_starts[1:], len(rows)) - 1
+    return owners[run_starts], opens[run_starts], rows[run_starts], rows[ends] + 1

@@ -1,4 +1,4 @@
-"""Catalogs: where tables, views and functions have their names.
+"""Catalogs of tables, views and functions.
 
 Promises: names are case-sensitive and resolved against the current catalog and database; temporary objects hide
 permanent ones; a statement that fails changes nothing.
@@ -16,6 +16,7 @@ from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
 
 DEFAULT_CATALOG, DEFAULT_DATABASE = "default_catalog", "default_database"
 
@@ -33,18 +34,18 @@ class ColumnDefinition:
 
     @property
     def is_physical(self) -> bool:
-        """Whether the record itself holds it."""
+        """Return whether the column is part of the record itself."""
         return self.expr is None and self.metadata_key is None
 
     @property
     def is_persisted(self) -> bool:
-        """Whether it is written to a sink."""
+        """Return whether the column is written to a sink."""
         return self.expr is None and not (self.metadata_key is not None and self.virtual)
 
 
 @dataclass(frozen=True)
 class TableDistribution:
-    """How the rows of a table are dealt out into buckets: by HASH or RANGE of columns, or as its connector likes."""
+    """How the rows of a table are distributed to buckets: by HASH or RANGE of columns, or by the connector's choice."""
 
     kind: str | None
     columns: tuple[str, ...]
@@ -53,7 +54,7 @@ class TableDistribution:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """A table as CREATE TABLE says it."""
+    """A table as declared by CREATE TABLE."""
 
     columns: tuple[ColumnDefinition, ...]
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -66,29 +67,31 @@ class TableDefinition:
 
     @property
     def schema(self) -> t.RowType:
-        """All columns; the watermarked one is a rowtime attribute."""
-        kinds = []
-        for each in self.columns:
-            kind = each.type
-            if self.watermark is not None and each.name == self.watermark[0]:
-                kind = replace(kind, attribute=t.ROWTIME)  # type: ignore[call-arg]
-            if each.name in self.primary_key:
-                kind = kind.not_null()
-            kinds.append(kind)
-        return t.row_of([each.name for each in self.columns], kinds, null=False)
+        """Return the row type of all columns; the column with the watermark is a rowtime attribute."""
+        data_types = []
+        for column in self.columns:
+            data_type = column.type
+            if self.watermark is not None and column.name == self.watermark[0]:
+                data_type = replace(data_type, attribute=t.ROWTIME)  # type: ignore[call-arg]
+            if column.name in self.primary_key:
+                data_type = data_type.not_null()
+            data_types.append(data_type)
+        return t.row_of([column.name for column in self.columns], data_types, null=False)
 
     @property
     def physical(self) -> t.RowType:
-        """The columns that the record itself holds."""
-        found = [each for each in self.columns if each.is_physical]
-        kinds = [each.type.not_null() if each.name in self.primary_key else each.type for each in found]
-        return t.row_of([each.name for each in found], kinds, null=False)
+        """Return the row type of the columns that are part of the record itself."""
+        columns = [column for column in self.columns if column.is_physical]
+        data_types = [column.type.not_null() if column.name in self.primary_key else column.type for column in columns]
+        return t.row_of([column.name for column in columns], data_types, null=False)
 
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """A query under a name. `plan` holds it where it was not written as text; `home` are the catalog and the database
-    that were current when it was written, in which its names are found."""
+    """A named query.
+
+    `plan` is set if it was not written as text. `home` are the catalog and the database that were
+    current when it was created: its names are resolved against them."""
 
     text: str
     schema: t.RowType
@@ -100,25 +103,26 @@ class ViewDefinition:
 
 @dataclass(frozen=True)
 class StreamTable:
-    """A stream of the DataStream API, or elements of the program, as a table. `origin` makes the rows."""
+    """A stream of the DataStream API, or elements of the program, as a table. `origin` creates the scan."""
 
     schema: t.RowType
     origin: Any = field(compare=False)
     primary_key: tuple[str, ...] = ()
-    insert_only: bool = True
+    mode: ChangelogMode = ChangelogMode.INSERT_ONLY
     bounded: bool = True
 
 
 CatalogObject = TableDefinition | ViewDefinition | StreamTable
 
 
-PartitionSpec = frozenset[tuple[str, str]]  # columns of a partition and their values
+PartitionSpec = frozenset[tuple[str, str]]  # partition columns and their values
 
 
 @dataclass
 class TableNotes:
-    """What is told about a table beside its definition: partitions with their options and comment, and statistics of
-    the table (under None) and of its partitions."""
+    """What a catalog holds about a table beside its definition.
+
+    Partitions with their options and comment, and statistics of the table (under None) and of its partitions."""
 
     partitions: dict[PartitionSpec, tuple[dict[str, str], str | None]] = field(default_factory=dict)
     statistics: dict[PartitionSpec | None, Any] = field(default_factory=dict)
@@ -126,7 +130,7 @@ class TableNotes:
 
 
 class Database:
-    """Tables and functions under names."""
+    """Tables and functions by name."""
 
     def __init__(self, comment: str | None = None, options: Mapping[str, str] | None = None) -> None:
         self.tables: dict[str, CatalogObject] = {}
@@ -136,13 +140,13 @@ class Database:
         self.options = dict(options or {})
 
     def forget(self, name: str) -> TableNotes:
-        """Drop a table or view, with what is told about it."""
+        """Remove a table or view, and return its notes."""
         del self.tables[name]
         return self.notes.pop(name, TableNotes())
 
 
 class Catalog:
-    """Databases under names, in memory."""
+    """Databases by name, in memory."""
 
     def __init__(self, name: str, default_database: str = "default", options: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -153,7 +157,7 @@ class Catalog:
 
 
 class Catalogs:
-    """All catalogs of a session, what is current, and what is temporary."""
+    """The catalogs of a session, the current catalog and database, and temporary objects."""
 
     def __init__(self, catalog: str = DEFAULT_CATALOG, database: str = DEFAULT_DATABASE) -> None:
         self.all: dict[str, Catalog] = {catalog: Catalog(catalog, database)}
@@ -167,7 +171,7 @@ class Catalogs:
     # ------------------------------------------------------------------------------------------------------- names
 
     def full_name(self, path: tuple[str, ...], at: int | None = None) -> tuple[str, str, str]:
-        """A name with its catalog and database."""
+        """Return a name with its catalog and database."""
         match path:
             case (name,):
                 return self.current_catalog, self.current_database, name
@@ -179,22 +183,22 @@ class Catalogs:
         raise CatalogError(message, at=at)
 
     def catalog(self, name: str, at: int | None = None) -> Catalog:
-        """A catalog that must exist."""
+        """Return a catalog; an unknown one is an error."""
         if name not in self.all:
             message = f"there is no catalog '{name}'"
             raise CatalogError(message, at=at, hint=nearest(name, self.all))
         return self.all[name]
 
     def database(self, catalog: str, name: str, at: int | None = None) -> Database:
-        """A database that must exist."""
-        found = self.catalog(catalog, at).databases
-        if name not in found:
+        """Return a database; an unknown one is an error."""
+        databases = self.catalog(catalog, at).databases
+        if name not in databases:
             message = f"there is no database '{name}' in catalog '{catalog}'"
-            raise CatalogError(message, at=at, hint=nearest(name, found))
-        return found[name]
+            raise CatalogError(message, at=at, hint=nearest(name, databases))
+        return databases[name]
 
     def find(self, path: tuple[str, ...], at: int | None = None) -> tuple[tuple[str, str, str], CatalogObject] | None:
-        """The table or view of that name with its full name, if there is one."""
+        """Return the table or view of that name with its full name; None if there is none."""
         full = self.full_name(path, at)
         if full in self.temporary:
             return full, self.temporary[full]
@@ -205,37 +209,37 @@ class Catalogs:
         return full, database.tables[full[2]]
 
     def table(self, path: tuple[str, ...], at: int | None = None) -> tuple[tuple[str, str, str], CatalogObject]:
-        """The table or view of that name, which must exist."""
-        found = self.find(path, at)
-        if found is None:
+        """Return the table or view of that name; an unknown one is an error."""
+        entry = self.find(path, at)
+        if entry is None:
             full = self.full_name(path, at)
             self.database(full[0], full[1], at)
-            known = self.table_names(full[0], full[1])
+            names = self.table_names(full[0], full[1])
             message = f"there is no table '{'.'.join(path)}'"
-            raise CatalogError(message, at=at, hint=nearest(path[-1], known) or "create it, or see SHOW TABLES")
-        return found
+            raise CatalogError(message, at=at, hint=nearest(path[-1], names) or "create it, or see SHOW TABLES")
+        return entry
 
     def table_names(self, catalog: str, database: str) -> list[str]:
-        """Tables and views of a database, temporary ones too, in order."""
-        found = {name for c, d, name in self.temporary if (c, d) == (catalog, database)}
-        known = self.all.get(catalog)
-        if known is not None and database in known.databases:
-            found.update(known.databases[database].tables)
-        return sorted(found)
+        """Return the names of tables and views of a database, with temporary ones, sorted."""
+        names = {name for c, d, name in self.temporary if (c, d) == (catalog, database)}
+        stored = self.all.get(catalog)
+        if stored is not None and database in stored.databases:
+            names.update(stored.databases[database].tables)
+        return sorted(names)
 
     # ----------------------------------------------------------------------------------------------------- changes
 
     def add_table(
         self,
         path: tuple[str, ...],
-        what: CatalogObject,
+        definition: CatalogObject,
         *,
         temporary: bool,
         if_not_exists: bool = False,
         replace_existing: bool = False,
         at: int | None = None,
     ) -> bool:
-        """Give a table its name; False when it was there and may be."""
+        """Add a table; return False if it exists and `if_not_exists` is set."""
         full = self.full_name(path, at)
         database = self.database(full[0], full[1], at)
         tables: dict[Any, CatalogObject] = self.temporary if temporary else database.tables
@@ -243,15 +247,16 @@ class Catalogs:
         if key in tables and not replace_existing:
             if if_not_exists:
                 return False
-            message = f"there is a table '{'.'.join(full)}' already"
-            raise CatalogError(message, at=at, hint="drop it first, or say IF NOT EXISTS")
-        tables[key] = what
+            word = "view" if isinstance(tables[key], ViewDefinition) else "table"
+            message = f"there is a {word} '{'.'.join(full)}' already"
+            raise CatalogError(message, at=at, hint="drop it first, or write IF NOT EXISTS")
+        tables[key] = definition
         if not temporary:
             database.notes.pop(full[2], None)
         return True
 
     def at(self, home: tuple[str, str] | None) -> Catalogs:
-        """The same catalogs, with another catalog and database current."""
+        """Return the same catalogs with another current catalog and database."""
         if home is None or home == (self.current_catalog, self.current_database):
             return self
         other = copy(self)
@@ -259,20 +264,20 @@ class Catalogs:
         return other
 
     def home(self) -> tuple[str, str]:
-        """The current catalog and database."""
+        """Return the current catalog and database."""
         return self.current_catalog, self.current_database
 
     def notes(self, full: tuple[str, str, str], at: int | None = None) -> TableNotes:
-        """What is told about a table of a database."""
+        """Return what the catalog holds about a table beside its definition."""
         if full in self.temporary:
-            message = f"'{'.'.join(full)}' is temporary: nothing is kept about it beside its definition"
+            message = f"'{'.'.join(full)}' is temporary: the catalog keeps no partitions and statistics of it"
             raise CatalogError(message, at=at)
         return self.database(full[0], full[1], at).notes.setdefault(full[2], TableNotes())
 
     def drop_table(
         self, path: tuple[str, ...], *, view: bool, temporary: bool, if_exists: bool, at: int | None = None
     ) -> None:
-        """Forget a table or view."""
+        """Remove a table or view."""
         full = self.full_name(path, at)
         word = "view" if view else "table"
         if temporary or full in self.temporary:
@@ -280,7 +285,7 @@ class Catalogs:
                 message = f"'{'.'.join(full)}' is a temporary {word}"
                 raise CatalogError(message, at=at, hint=f"write DROP TEMPORARY {word.upper()}")
             if full in self.temporary:
-                self._check_kind(self.temporary[full], view, path, at)
+                self._check_is_view(self.temporary[full], view, path, at)
                 del self.temporary[full]
                 return
         catalog = self.all.get(full[0])
@@ -289,48 +294,52 @@ class Catalogs:
             if if_exists:
                 return
             message = f"there is no {'temporary ' if temporary else ''}{word} '{'.'.join(path)}'"
-            known = self.table_names(full[0], full[1])
-            if full[2] in known:
+            names = self.table_names(full[0], full[1])
+            if full[2] in names:
                 raise CatalogError(message, at=at, hint=f"it is not temporary: write DROP {word.upper()}")
-            raise CatalogError(message, at=at, hint=nearest(path[-1], known))
-        self._check_kind(database.tables[full[2]], view, path, at)
+            droppable = [name for name in names if self._is_view((*full[:2], name)) is view]
+            raise CatalogError(message, at=at, hint=nearest(path[-1], droppable))
+        self._check_is_view(database.tables[full[2]], view, path, at)
         database.forget(full[2])
 
+    def _is_view(self, full: tuple[str, str, str]) -> bool:
+        return isinstance(self.table(full)[1], ViewDefinition)
+
     @staticmethod
-    def _check_kind(found: CatalogObject, view: bool, path: tuple[str, ...], at: int | None) -> None:
-        if view and isinstance(found, TableDefinition):
+    def _check_is_view(entry: CatalogObject, view: bool, path: tuple[str, ...], at: int | None) -> None:
+        if view and isinstance(entry, TableDefinition):
             message = f"'{'.'.join(path)}' is a table"
             raise CatalogError(message, at=at, hint="write DROP TABLE")
-        if not view and isinstance(found, ViewDefinition) and found.plan is None:
+        if not view and isinstance(entry, ViewDefinition) and entry.plan is None:
             message = f"'{'.'.join(path)}' is a view"
             raise CatalogError(message, at=at, hint="write DROP VIEW")
 
-    def set_table(self, full: tuple[str, str, str], what: CatalogObject) -> None:
-        """Put another definition under an existing name."""
+    def set_table(self, full: tuple[str, str, str], definition: CatalogObject) -> None:
+        """Replace the definition of an existing table."""
         if full in self.temporary:
-            self.temporary[full] = what
+            self.temporary[full] = definition
         else:
-            self.database(full[0], full[1]).tables[full[2]] = what
+            self.database(full[0], full[1]).tables[full[2]] = definition
 
     # --------------------------------------------------------------------------------------------------- functions
 
     def function(self, path: tuple[str, ...]) -> Any:
-        """A user's function by name in any case, or None."""
-        wanted = path[-1].lower()
-        if len(path) == 1 and wanted in self.system_functions:
-            return self.system_functions[wanted]
-        if len(path) == 1 and (found := self.modules.find(wanted, _is_builtin)) is not None:
-            return found
+        """Return a user-defined function by its name, ignoring case; None if there is none."""
+        name = path[-1].lower()
+        if len(path) == 1 and name in self.system_functions:
+            return self.system_functions[name]
+        if len(path) == 1 and (function := self.modules.find(name, _is_builtin)) is not None:
+            return function
         full = self.full_name(path)
-        key = (full[0], full[1], wanted)
+        key = (full[0], full[1], name)
         if key in self.temporary_functions:
             return self.temporary_functions[key]
         catalog = self.all.get(full[0])
         database = None if catalog is None else catalog.databases.get(full[1])
-        return None if database is None else database.functions.get(wanted)
+        return None if database is None else database.functions.get(name)
 
     def function_names(self) -> Iterable[str]:
-        """The users' functions that can be called by one word."""
+        """Yield the names of user-defined functions that can be called without catalog and database."""
         here = (self.current_catalog, self.current_database)
         yield from self.system_functions
         yield from self.modules.function_names()

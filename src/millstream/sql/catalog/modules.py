@@ -1,7 +1,7 @@
-"""Modules: sets of functions that every catalog sees.
+"""Modules: sets of functions that are visible in every catalog.
 
-Promises: functions are found in the order in which the modules are used. The built-in ones are the module `core`; as in
-Flink they are part of the language and are found last where it is not used. A refused change changes nothing.
+Promises: functions are found in the order in which modules are used. Built-in functions are the module `core`; as in
+Flink they are part of the language, and are found last if it is not used. A refused change has no effect.
 Does not know: how functions are called."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Modules:
         self._used: list[str] = [CORE]
 
     def load(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:
-        """Add a module behind those that are used."""
+        """Load a module, and use it after the others."""
         self.check_new(name, at)
         self._loaded[name] = {key.lower(): function for key, function in functions.items()}
         self._used.append(name)
@@ -36,8 +36,8 @@ class Modules:
             raise CatalogError(message, at=at)
 
     def unload(self, name: str, at: int | None = None) -> None:
-        """Forget a module."""
-        self._known(name, at)
+        """Unload a module."""
+        self._check_loaded(name, at)
         del self._loaded[name]
         if name in self._used:
             self._used.remove(name)
@@ -45,19 +45,19 @@ class Modules:
     def use(self, names: Sequence[str], at: int | None = None) -> None:
         """Use these modules in this order, and no others."""
         for name in names:
-            self._known(name, at)
+            self._check_loaded(name, at)
             if names.count(name) > 1:
-                message = f"the module '{name}' is there twice"
+                message = f"the module '{name}' is given twice"
                 raise CatalogError(message, at=at)
         self._used = list(names)
 
-    def _known(self, name: str, at: int | None) -> None:
+    def _check_loaded(self, name: str, at: int | None) -> None:
         if name not in self._loaded:
             message = f"there is no module '{name}'"
             raise CatalogError(message, at=at, hint=nearest(name, self._loaded))
 
     def find(self, name: str, is_core: Callable[[str], bool]) -> Any:
-        """The function of that name in lower case; None when there is none, or the first one is of `core`."""
+        """Return the function of a lower-case name; None if there is none, or if the first one is in `core`."""
         for module in self._used:
             if module == CORE and is_core(name):
                 return None
@@ -66,24 +66,24 @@ class Modules:
         return None
 
     def function_names(self) -> Iterable[str]:
-        """The functions of all modules in use but `core`."""
+        """Iterate over the functions of all used modules, except for `core`."""
         for module in self._used:
             yield from self._loaded[module]
 
-    def listed(self) -> list[tuple[str, bool]]:
-        """All modules and whether they are used: those that are, first and in order."""
+    def list_modules(self) -> list[tuple[str, bool]]:
+        """Return all modules and whether they are used; used ones first, in order."""
         rest = [name for name in self._loaded if name not in self._used]
         return [*((name, True) for name in self._used), *((name, False) for name in rest)]
 
 
-def installed(name: str, options: Mapping[str, str], at: int | None) -> Mapping[str, Any]:
-    """The functions of an installed module: its entry point is a function from options to functions by name."""
+def load_installed_module(name: str, options: Mapping[str, str], at: int | None) -> Mapping[str, Any]:
+    """Return the functions of an installed module: its entry point is a function from options to functions by name."""
     if name == CORE:
         return {}
-    known = {each.name: each for each in entry_points(group=GROUP)}
-    if name not in known:
+    modules = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
+    if name not in modules:
         message = f"no module '{name}' is installed"
-        hint = nearest(name, known) or f"a package offers one by an entry point of the group {GROUP}"
+        hint = nearest(name, modules) or f"a package offers one by an entry point of the group {GROUP}"
         raise CatalogError(message, at=at, hint=hint)
-    made: Mapping[str, Any] = known[name].load()(dict(options))
-    return made
+    functions: Mapping[str, Any] = modules[name].load()(dict(options))
+    return functions

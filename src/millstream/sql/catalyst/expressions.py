@@ -12,12 +12,12 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.sql.evaluation.evaluate import constant
-from millstream.sql.expressions.fields import FieldRef
 from millstream.sql.expressions.nodes import (
     Apply,
     Choose,
     Convert,
     Expression,
+    FieldRef,
     Lit,
     Ref,
     Sym,

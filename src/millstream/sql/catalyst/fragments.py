@@ -1,15 +1,15 @@
-"""Which parts of a query Catalyst plans.
+"""Selection of the parts of a query that Catalyst plans.
 
-Promises: in batch mode, the largest parts of a plan that can be lowered and are worth it become sources of their rows;
-what only our operators compute stays with them. Below such an operator no event time is lost: a part with a watermark
-is lowered as the whole query or not at all.
+Promises: in batch mode, the largest parts of a plan that can be lowered and are worth it become sources; other parts
+are computed by our operators. No event time is lost below such an operator: a part with a watermark is lowered only
+if it is the whole query.
 Does not know: how plans are lowered."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from millstream.sql.catalyst.lowering import lowered
+from millstream.sql.catalyst.lowering import lower_plan
 from millstream.sql.logical import nodes as l
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.physical.planning.contract import Settings
@@ -18,7 +18,7 @@ _STATELESS = (l.Scan, l.Values, l.Project, l.Filter, l.WatermarkAssigner, l.Corr
 
 
 class BatchLowering:
-    """Offers a source in place of a part of `plans`, where it can. With `single` their rows are read by one reader."""
+    """Returns a source in place of a part of `plans`, if possible. With `single`, one reader reads the rows."""
 
     def __init__(
         self, scan: Callable[[l.Scan], Operation], settings: Settings, plans: Sequence[l.Plan], *, single: bool
@@ -27,29 +27,29 @@ class BatchLowering:
         self._roots = [plan.input if isinstance(plan, l.Sink) else plan for plan in plans]
 
     def __call__(self, plan: l.Plan) -> Operation | None:
-        """The plan as a source; None where our operators are to compute it."""
+        """Return a plan as a source; None if our operators are to compute it."""
         if not (self._settings.batch and self._settings.catalyst) or isinstance(plan, l.Sink):
             return None
-        root = any(plan is each for each in self._roots)
+        is_root = any(plan is root_plan for root_plan in self._roots)
         nodes = _nodes(plan)
         if all(isinstance(node, _STATELESS) for node in nodes):
             return None
-        if not root and any(isinstance(node, l.WatermarkAssigner) for node in nodes):
+        if not is_root and any(isinstance(node, l.WatermarkAssigner) for node in nodes):
             return None
-        source = lowered(plan, self._scan, self._settings.zone, single=self._single and root)
+        source = lower_plan(plan, self._scan, self._settings.zone, single=self._single and is_root)
         if source is None:
             return None
         return Operation("Catalyst", f"fields=[{', '.join(plan.schema.names)}]", plan.schema, source=source)
 
 
 def _nodes(plan: l.Plan) -> list[l.Plan]:
-    found: dict[int, l.Plan] = {}
+    visited: dict[int, l.Plan] = {}
 
     def visit(node: l.Plan) -> None:
-        if id(node) not in found:
-            found[id(node)] = node
-            for each in node.inputs():
-                visit(each)
+        if id(node) not in visited:
+            visited[id(node)] = node
+            for input_plan in node.inputs():
+                visit(input_plan)
 
     visit(plan)
-    return list(found.values())
+    return list(visited.values())

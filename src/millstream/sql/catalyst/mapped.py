@@ -1,6 +1,6 @@
-"""Steps that the functions of this package compute, on batches that Spark hands over.
+"""Steps that our own functions compute on batches inside Spark.
 
-Promises: picklable functions from batches to batches; what they compute is what the operators of a stream compute.
+Promises: picklable functions from batches to batches, which compute what streaming operators compute.
 Does not know: Spark, plans."""
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from millstream.sql.columns import arrow_type, row_type_info, struct_of
 from millstream.sql.evaluation.evaluate import Condition, Frame, Projection
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators import moments
-from millstream.sql.operators.window.window_aggregate import WindowTableSpec, assigned, window_columns
+from millstream.sql.operators import timestamps
+from millstream.sql.operators.window.window_aggregate import WindowTableSpec, assign_windows, window_columns
 from millstream.sql.types import data_types as t
 from millstream.types.factory import TypeInformation
 
 
 class NoTime(UserError):
-    """A row without a time in a window."""
+    """The time attribute of a row is NULL, so it has no window."""
 
     def __init__(self) -> None:
-        super().__init__("a row without a time cannot be put into a window: its time attribute is NULL")
+        super().__init__("a row cannot be assigned to a window: its time attribute is NULL")
 
 
 @dataclass(frozen=True)
 class Calc:
-    """A condition, then columns; either may be missing."""
+    """A condition, then a projection; each can be missing."""
 
     input: t.RowType
     output: t.RowType
@@ -43,7 +43,7 @@ class Calc:
     zone: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch], now: int) -> Iterator[pa.RecordBatch]:
-        """Compute."""
+        """Filter and project the batches."""
         condition = None if self.condition is None else Condition(self.condition)
         projection = None if self.exprs is None else Projection(self.exprs)
         for batch in batches:
@@ -57,7 +57,7 @@ class Calc:
 
 @dataclass(frozen=True)
 class Windows:
-    """Each row once for each window it is in."""
+    """Each row once for each of its windows."""
 
     input: t.RowType
     output: t.RowType
@@ -65,23 +65,25 @@ class Windows:
     zone: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch], now: int) -> Iterator[pa.RecordBatch]:
-        """Put rows into windows."""
+        """Assign the rows of batches to windows."""
         spec = WindowTableSpec(self.input, self.output, self.window, self.zone)
         zoned = isinstance(self.input.types[self.window.time], t.LocalZonedTimestampType)
         for batch in batches:
             columns = from_spark(batch, self.input)
-            times = moments.column_millis(columns[self.window.time])
+            times = timestamps.column_millis(columns[self.window.time])
             if (times == NO_TIMESTAMP).any():
                 raise NoTime
-            rows, starts, ends = assigned(moments.local_millis(times, self.zone) if zoned else times, self.window)
-            chosen = pa.array(rows)
-            made = [column.take(chosen) for column in columns]
-            yield to_spark([*made, *window_columns(starts, ends, spec, self.zone)], self.output, len(rows))
+            rows, starts, ends = assign_windows(
+                timestamps.local_millis(times, self.zone) if zoned else times, self.window
+            )
+            row_indexes = pa.array(rows)
+            repeated = [column.take(row_indexes) for column in columns]
+            yield to_spark([*repeated, *window_columns(starts, ends, spec, self.zone)], self.output, len(rows))
 
 
 @dataclass(frozen=True)
 class Entered:
-    """Records of a source as columns; `adapted` computes a table's columns from those of its source."""
+    """Converts records of a source to columns; `adapted` computes a table's columns from those of its source."""
 
     kind: TypeInformation
     source: t.RowType
@@ -91,7 +93,7 @@ class Entered:
     zone: str
 
     def __call__(self, records: Records, now: int) -> pa.RecordBatch:
-        """Convert."""
+        """Convert records to a batch for Spark."""
         array = self._array(records)
         columns = [array.field(i) for i in range(len(self.source))]
         if self.adapted is not None:
@@ -104,7 +106,7 @@ class Entered:
             return records.values
         if columnar and getattr(self.kind, "field_names", None) == self.source.names and not records.values.null_count:
             fields = [records.values.field(i) for i in range(len(self.source))]
-            if [field.type for field in fields] == [arrow_type(kind) for kind in self.source.types]:
+            if [field.type for field in fields] == [arrow_type(data_type) for data_type in self.source.types]:
                 return struct_of(fields, None, self.source, len(records.values))
         rows = Batch(self.kind, array=records.values).rows() if columnar else list(records.values)
         return (row_type_info(self.source) if self.foreign else self.kind).to_arrow(list(rows))

@@ -1,8 +1,9 @@
-"""Physical plans as JSON, and back: nothing is planned again.
+"""JSON form of physical plans.
 
-Promises: what is read is what was written, operator by operator, with the uids it had; only sources, sinks and lookups
-are made anew, by the connectors of their tables, and must fit what was written. A plan that holds what cannot be
-written (streams of a program, functions without a name) is refused when it is compiled.
+Promises: reading returns what was written, operator by operator, with the same uids; nothing is planned again. Only
+sources, sinks and lookups are created again, by the connectors of their tables, and must match what was written. A
+plan
+with parts that cannot be written (streams of a program, unregistered functions) is refused when it is compiled.
 Does not know: sessions, files; where a table's definition comes from."""
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from millstream.sql.compiled.objects import Tables
 from millstream.sql.compiled.secrets import hint_references
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.table_connector import TableContext
-from millstream.sql.connectors.registry import connector_of
+from millstream.sql.connectors.registry import find_connector
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.patterns import MatchDescription
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec
 from millstream.sql.operators.rank.sort import MaterializeSpec
-from millstream.sql.physical.identity.identity import identities, inputs_first
+from millstream.sql.physical.identity.identity import assign_identities, inputs_first
 from millstream.sql.physical.nodes import (
     Distribution,
     Identity,
@@ -43,46 +44,46 @@ Contexts = Callable[[tuple[str, ...], TableDefinition, tuple[tuple[str, str], ..
 
 
 class PlanNoLongerFits(UserError):
-    """An operator of a compiled plan is not what this release, or a table, makes of it now."""
+    """An operator of a compiled plan does not match this release, or its table, any more."""
 
-    hint = "compile the statement again; 'millstream savepoint check' tells what a savepoint keeps of the new plan"
+    hint = "compile the statement again; 'millstream savepoint check' shows which state the new plan keeps"
 
-    def __init__(self, uid: str, what: str) -> None:
-        self.uid, self.what = uid, what
-        super().__init__(f"operator '{uid}' of the compiled plan does not fit any more: {what}")
+    def __init__(self, uid: str, reason: str) -> None:
+        self.uid, self.what = uid, reason
+        super().__init__(f"operator '{uid}' of the compiled plan cannot be created any more: {reason}")
 
 
-def written(operations: Sequence[Operation], writer: Writer) -> list[dict[str, Any]]:
-    """The nodes of some plans, each after those it reads."""
-    found = identities(operations)
+def write_nodes(operations: Sequence[Operation], writer: Writer) -> list[dict[str, Any]]:
+    """Encode the nodes of plans, each after those it reads."""
+    identities = assign_identities(operations)
     numbers: dict[int, int] = {}
     nodes: list[dict[str, Any]] = []
     for operation in inputs_first(operations):
         numbers[id(operation)] = len(numbers) + 1
-        nodes.append(_node(operation, found[id(operation)], numbers, writer))
+        nodes.append(_node(operation, identities[id(operation)], numbers, writer))
     return nodes
 
 
-def _node(operation: Operation, who: Identity, numbers: Mapping[int, int], writer: Writer) -> dict[str, Any]:
-    if operation.stream is not None or (operation.source is not None and not _can_be_made(operation)):
-        message = f"the plan reads {operation.detail}, which is of this program and in no catalog"
+def _node(operation: Operation, identity: Identity, numbers: Mapping[int, int], writer: Writer) -> dict[str, Any]:
+    if operation.stream is not None or (operation.source is not None and not _can_be_created(operation)):
+        message = f"the plan reads {operation.detail}, which is part of this program and not in a catalog"
         raise SqlNotSupported(message, hint="read a table with a connector")
     if isinstance(operation.spec, MaterializeSpec):
         message = "plans of batch jobs cannot be compiled"
-        raise SqlNotSupported(message, hint="a batch is planned anew when it runs: it has no state to keep")
+        raise SqlNotSupported(message, hint="a batch query is planned each time it runs; it has no state to keep")
     node: dict[str, Any] = {
         "id": numbers[id(operation)],
         "type": operation.name,
         "description": operation.detail,
-        "uid": who.uid,
-        "traits": who.traits.to_json(),
+        "uid": identity.uid,
+        "traits": identity.traits.to_json(),
         "inputs": [
-            {"node": numbers[id(each)], "distribution": where.kind, "keys": list(where.keys)}
-            for each, where in zip(operation.inputs, operation.distributions, strict=True)
+            {"node": numbers[id(input_operation)], "distribution": distribution.kind, "keys": list(distribution.keys)}
+            for input_operation, distribution in zip(operation.inputs, operation.distributions, strict=True)
         ],
         "schema": writer.plain(operation.schema),
         "changelog_mode": operation.mode.value,
-        "upsert_keys": [list(each) for each in sorted(operation.upsert_keys)],
+        "upsert_keys": [list(input_operation) for input_operation in sorted(operation.upsert_keys)],
         "parallelism": operation.parallelism,
     }
     spec, origin = operation.spec, operation.origin
@@ -99,57 +100,57 @@ def _node(operation: Operation, who: Identity, numbers: Mapping[int, int], write
     return node
 
 
-def _can_be_made(operation: Operation) -> bool:
+def _can_be_created(operation: Operation) -> bool:
     return isinstance(operation.source, l.Values) or isinstance(operation.origin, ScanOrigin)
 
 
 def _origin(operation: Operation, origin: Origin) -> dict[str, Any]:
     role = "source" if operation.source is not None else "sink" if operation.sink is not None else "columns"
-    made: dict[str, Any] = {"name": list(origin.name), "hints": hint_references(origin.hints), "role": role}
+    entry: dict[str, Any] = {"name": list(origin.name), "hints": hint_references(origin.hints), "role": role}
     match origin:
         case ScanOrigin(wanted=wanted):
-            made["wanted"] = wanted
+            entry["wanted"] = wanted
         case LookupOrigin(columns=columns, kept=kept):
-            made |= {"role": "lookup", "columns": list(columns), "kept": None if kept is None else list(kept)}
-    return made
+            entry |= {"role": "lookup", "columns": list(columns), "kept": None if kept is None else list(kept)}
+    return entry
 
 
 class PlanReader:
-    """Makes operations of nodes. `tables` finds a table by its name, `context` is its connector's view of it."""
+    """Creates operations from nodes. `tables` finds a table by its name, `context` is its connector's view of it."""
 
     def __init__(self, reader: Reader, tables: Tables, context: Contexts) -> None:
         self._reader, self._tables, self._context = reader, tables, context
 
     def read(self, nodes: Sequence[Mapping[str, Any]]) -> list[Operation]:
-        """The plans of the nodes' sinks."""
-        found: dict[int, Operation] = {}
+        """Return the plans of the nodes' sinks."""
+        operations: dict[int, Operation] = {}
         for node in nodes:
-            found[node["id"]] = self._operation(node, found)
-        return [each for each in found.values() if each.sink is not None]
+            operations[node["id"]] = self._operation(node, operations)
+        return [operation for operation in operations.values() if operation.sink is not None]
 
-    def _operation(self, node: Mapping[str, Any], known: Mapping[int, Operation]) -> Operation:
-        inputs = tuple(known[each["node"]] for each in node["inputs"])
-        made = Operation(
+    def _operation(self, node: Mapping[str, Any], operations: Mapping[int, Operation]) -> Operation:
+        inputs = tuple(operations[entry["node"]] for entry in node["inputs"])
+        operation = Operation(
             node["type"],
             node["description"],
             self._reader.value(node["schema"]),
             inputs,
-            tuple(Distribution(each["distribution"], tuple(each["keys"])) for each in node["inputs"]),
+            tuple(Distribution(entry["distribution"], tuple(entry["keys"])) for entry in node["inputs"]),
             mode=ChangelogMode(node["changelog_mode"]),
-            upsert_keys=frozenset(tuple(each) for each in node["upsert_keys"]),
+            upsert_keys=frozenset(tuple(key) for key in node["upsert_keys"]),
             parallelism=node["parallelism"],
             identity=Identity(node["uid"], OperatorTraits.from_json(node["traits"])),
         )
         if "pattern" in node:
             description: MatchDescription = self._reader.value(node["pattern"])
             spec = match_spec(description, inputs[0].schema, node["zone"])
-            return replace(made, spec=spec, origin=PatternOrigin(description, node["zone"]))
-        made = replace(made, spec=self._reader.value(node["operator"]))
+            return replace(operation, spec=spec, origin=PatternOrigin(description, node["zone"]))
+        operation = replace(operation, spec=self._reader.value(node["operator"]))
         if "values" in node:
-            return replace(made, source=self._reader.value(node["values"]))
-        return made if "table" not in node else self._with_table(made, node)
+            return replace(operation, source=self._reader.value(node["values"]))
+        return operation if "table" not in node else self._with_table(operation, node)
 
-    def _with_table(self, made: Operation, node: Mapping[str, Any]) -> Operation:
+    def _with_table(self, operation: Operation, node: Mapping[str, Any]) -> Operation:
         table = node["table"]
         name = tuple(table["name"])
         hints = self._tables.hints(name, table["hints"])
@@ -158,50 +159,53 @@ class PlanReader:
         match table["role"]:
             case "source":
                 origin = ScanOrigin(name, definition, hints, _tuples(table["wanted"]))
-                return replace(made, source=_source(made, context, origin), origin=origin)
+                return replace(operation, source=_source(operation, context, origin), origin=origin)
             case "sink":
-                connector = connector_of(context)
+                connector = find_connector(context)
                 if connector.write is None:
-                    raise _unlike(made, f"connector '{connector.name}' cannot be written to")
-                return replace(made, sink=connector.write(context).sink, origin=Origin(name, definition, hints))
+                    raise _mismatch(operation, f"connector '{connector.name}' cannot be written to")
+                return replace(operation, sink=connector.write(context).sink, origin=Origin(name, definition, hints))
             case "lookup":
                 kept = None if table["kept"] is None else tuple(table["kept"])
-                asked = LookupOrigin(name, definition, hints, tuple(table["columns"]), kept)
-                said = node["lookup"]
-                schema, found = self._reader.value(said["schema"]), _lookup(made, context, asked)
-                lookup = replace(found, schema=schema, asynchronous=said["asynchronous"])
-                return replace(made, spec=replace(made.spec, lookup=lookup), origin=asked)
-        return replace(made, origin=ScanOrigin(name, definition, hints, _tuples(table["wanted"])))
+                origin_of_lookup = LookupOrigin(name, definition, hints, tuple(table["columns"]), kept)
+                stored_lookup = node["lookup"]
+                schema, table_lookup = (
+                    self._reader.value(stored_lookup["schema"]),
+                    _lookup(operation, context, origin_of_lookup),
+                )
+                lookup = replace(table_lookup, schema=schema, asynchronous=stored_lookup["asynchronous"])
+                return replace(operation, spec=replace(operation.spec, lookup=lookup), origin=origin_of_lookup)
+        return replace(operation, origin=ScanOrigin(name, definition, hints, _tuples(table["wanted"])))
 
 
-def _source(made: Operation, context: TableContext, origin: ScanOrigin) -> Any:
-    connector = connector_of(context)
+def _source(operation: Operation, context: TableContext, origin: ScanOrigin) -> Any:
+    connector = find_connector(context)
     if connector.read is None:
-        raise _unlike(made, f"connector '{connector.name}' cannot be read")
-    found, enter = narrow_source(connector.read(context), origin)
-    if found.schema != made.schema or enter != made.spec:
-        raise _unlike(made, f"it read {made.schema}, and its table now has {found.schema}")
-    if found.mode is not made.mode:
-        raise _unlike(made, f"its table told {made.mode.value}, and now tells {found.mode.value}")
-    return found.source
+        raise _mismatch(operation, f"connector '{connector.name}' cannot be read")
+    table_source, enter = narrow_source(connector.read(context), origin)
+    if table_source.schema != operation.schema or enter != operation.spec:
+        raise _mismatch(operation, f"it reads {operation.schema}, but its table now has {table_source.schema}")
+    if table_source.mode is not operation.mode:
+        raise _mismatch(operation, f"its table emitted {operation.mode.value}, but now emits {table_source.mode.value}")
+    return table_source.source
 
 
-def _lookup(made: Operation, context: TableContext, origin: LookupOrigin) -> TableLookup:
-    connector = connector_of(context)
-    found = None if connector.lookup is None else connector.lookup(context, origin.columns)
-    if found is None:
-        raise _unlike(made, f"connector '{connector.name}' cannot look up {', '.join(origin.columns)}")
+def _lookup(operation: Operation, context: TableContext, origin: LookupOrigin) -> TableLookup:
+    connector = find_connector(context)
+    table_lookup = None if connector.lookup is None else connector.lookup(context, origin.columns)
+    if table_lookup is None:
+        raise _mismatch(operation, f"connector '{connector.name}' cannot look up {', '.join(origin.columns)}")
     if origin.kept is None:
-        return found
-    slim = None if found.lookup is None else found.lookup.narrowed(origin.kept)
-    if slim is None:
-        raise _unlike(made, f"connector '{connector.name}' cannot leave columns out")
-    return replace(found, lookup=slim)
+        return table_lookup
+    projected = None if table_lookup.lookup is None else table_lookup.lookup.project(origin.kept)
+    if projected is None:
+        raise _mismatch(operation, f"connector '{connector.name}' cannot leave columns out")
+    return replace(table_lookup, lookup=projected)
 
 
-def _unlike(made: Operation, what: str) -> PlanNoLongerFits:
-    assert made.identity is not None
-    return PlanNoLongerFits(made.identity.uid, what)
+def _mismatch(operation: Operation, reason: str) -> PlanNoLongerFits:
+    assert operation.identity is not None
+    return PlanNoLongerFits(operation.identity.uid, reason)
 
 
 def _tuples(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Rows of a table found by key: what a connector gives to a lookup join, and how results are cached.
+"""The interface of lookup sources, and the cache options of a table.
 
-Promises: many keys are looked up at a time; the cache policy is that of the table's options, which may also ask for the
-whole table to be kept.
+Promises: a lookup source gets many keys in one call. The cache policy is that of the table's options: no cache, a cache
+of results, or the full table.
 Does not know: joins, connectors."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.connector.lookup_cache import CachePolicy, Key
-from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, reload_policy
+from millstream.sql.connector.lookup_reload import FULL_OPTIONS, Reload, read_reload_policy
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.types import data_types as t
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 
-Found = Sequence[Sequence[Any]]
+LookupRows = Sequence[Sequence[Any]]  # the rows of one key
 
 CACHE_OPTIONS = (
     "lookup.cache",
@@ -35,61 +35,61 @@ CACHE_OPTIONS = (
 
 
 class Lookup(ABC):
-    """Finds rows by key. Picklable; opened once in a worker, and may be asked from several threads."""
+    """Finds rows by key. It must be picklable. It is opened once in a subtask, and is called from several threads."""
 
     def open(self) -> None:
-        """Before the first question."""
+        """Acquire resources, before the first call of `find`."""
 
     @abstractmethod
-    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
-        """The rows of each key, all columns of the table in their order; a key without rows may be missing."""
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, LookupRows]:
+        """Return the rows of each key, with all columns of the table; a key without rows can be left out."""
 
-    def narrowed(self, columns: tuple[int, ...]) -> Lookup | None:
-        """The same with some columns only, by their places; None where all must be given."""
+    def project(self, columns: tuple[int, ...]) -> Lookup | None:
+        """Return a lookup of these columns only, by column index; None if all columns must be read."""
         return None
 
     def close(self) -> None:
-        """No more questions."""
+        """Release resources, after the last call of `find`."""
 
 
 @dataclass(frozen=True)
 class TableLookup:
-    """How a table is looked up: rows have `schema`; `most` keys fit into one question.
+    """How a table is looked up. Rows have the type `schema`; a call of `find` gets at most `max_keys` keys.
 
-    One whose cache is a policy of reloading is a `WholeTable`, and is not asked but read."""
+    If `cache` is a reload policy, the lookup is a `WholeTable`: the table is read as a whole and kept in memory."""
 
     lookup: Lookup
     schema: t.RowType
     cache: CachePolicy | Reload | None = None
     asynchronous: bool = False
-    most: int = 1000
+    max_keys: int = 1000
 
 
-def cache_policy(context: TableContext) -> CachePolicy | Reload | None:
-    """What the options of a table say about remembering answers, or all rows."""
-    given = context.options
-    kind = given.get("lookup.cache", "").upper()
-    legacy = "lookup.cache.max-rows" in given or "lookup.cache.ttl" in given
-    if kind not in ("", "NONE", "PARTIAL", "FULL"):
-        message = f"option 'lookup.cache' must be NONE, PARTIAL or FULL, not '{given['lookup.cache']}'"
+def read_cache_policy(context: TableContext) -> CachePolicy | Reload | None:
+    """Return the cache policy of the options `lookup.cache` and `lookup.partial-cache.*`; None without a cache."""
+    options = context.options
+    cache_type = options.get("lookup.cache", "").upper()
+    has_legacy_options = "lookup.cache.max-rows" in options or "lookup.cache.ttl" in options
+    if cache_type not in ("", "NONE", "PARTIAL", "FULL"):
+        message = f"option 'lookup.cache' must be NONE, PARTIAL or FULL, not '{options['lookup.cache']}'"
         raise context.fail(message)
-    if kind == "FULL":
-        return reload_policy(context)
-    if kind == "NONE" or (not kind and not legacy):
+    if cache_type == "FULL":
+        return read_reload_policy(context)
+    if cache_type == "NONE" or (not cache_type and not has_legacy_options):
         return None
     prefix = "lookup.partial-cache."
-    most = context.integer(f"{prefix}max-rows", context.integer("lookup.cache.max-rows"))
-    written = _span(context, f"{prefix}expire-after-write")
-    if written is None:
-        written = _span(context, "lookup.cache.ttl")
-    used = _span(context, f"{prefix}expire-after-access")
-    if most is None and written is None and used is None:
+    max_rows = context.integer(f"{prefix}max-rows", context.integer("lookup.cache.max-rows"))
+    after_write = _read_duration(context, f"{prefix}expire-after-write")
+    if after_write is None:
+        after_write = _read_duration(context, "lookup.cache.ttl")
+    after_access = _read_duration(context, f"{prefix}expire-after-access")
+    if max_rows is None and after_write is None and after_access is None:
         message = "a partial cache needs a limit"
         raise context.fail(message, f"set '{prefix}max-rows' or '{prefix}expire-after-write'")
-    missing = given.get(f"{prefix}cache-missing-key", given.get("lookup.cache.caching-missing-key", "true"))
-    return CachePolicy(most, written, used, missing.lower() == "true")
+    missing = options.get(f"{prefix}cache-missing-key", options.get("lookup.cache.caching-missing-key", "true"))
+    return CachePolicy(max_rows, after_write, after_access, missing.lower() == "true")
 
 
-def _span(context: TableContext, key: str) -> int | None:
+def _read_duration(context: TableContext, key: str) -> int | None:
     text = context.options.get(key)
-    return None if text is None else duration_millis(text)
+    return None if text is None else parse_duration_millis(text)

@@ -1,7 +1,7 @@
-"""When a table that is kept as a whole for a lookup join is read again: 'lookup.cache' = 'FULL'.
+"""Reload policies of full lookup caches: 'lookup.cache' = 'FULL'.
 
-Promises: Flink's options lookup.full-cache.*. Time is the epoch's; a table is due at the same time however often it is
-asked whether it is.
+Promises: Flink's options lookup.full-cache.*. Times are processing times of epochs; a policy is a pure function of the
+times of the first and the last load.
 Does not know: how a table is read."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from millstream.sql.connector.table_connector import TableContext
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 
 _PREFIX = "lookup.full-cache."
 STRATEGY = f"{_PREFIX}reload-strategy"
@@ -22,13 +22,13 @@ FULL_OPTIONS = (STRATEGY, INTERVAL, SCHEDULE, TIME, DAYS)
 
 @dataclass(frozen=True)
 class PeriodicReload:
-    """Every so many milliseconds: after the last reading, or, `fixed_rate`, counted from the first one."""
+    """Reload at intervals, in milliseconds: since the last load or, with `fixed_rate`, since the first."""
 
     interval: int
     fixed_rate: bool = False
 
-    def following(self, first: int, last: int) -> int:
-        """When to read again, after readings at `first` and `last`."""
+    def next_reload(self, first: int, last: int) -> int:
+        """Return the time of the next reload, after loads at `first` and `last`."""
         if not self.fixed_rate:
             return last + self.interval
         return first + ((last - first) // self.interval + 1) * self.interval
@@ -36,18 +36,18 @@ class PeriodicReload:
 
 @dataclass(frozen=True)
 class TimedReload:
-    """At a time of day, every so many days; a time without an offset is in `zone`."""
+    """Reload at a time of day, every `days` days; a time without an offset is in `zone`."""
 
     time: datetime.time
     zone: str
     days: int = 1
 
-    def following(self, first: int, last: int) -> int:
-        """When to read again, after readings at `first` and `last`."""
+    def next_reload(self, first: int, last: int) -> int:
+        """Return the time of the next reload, after loads at `first` and `last`."""
         zone = self.time.tzinfo or ZoneInfo(self.zone)
-        begun = datetime.datetime.fromtimestamp(first / 1000, zone)
-        due = datetime.datetime.combine(begun.date(), self.time.replace(tzinfo=None), zone)
-        if due <= begun:
+        first_load = datetime.datetime.fromtimestamp(first / 1000, zone)
+        due = datetime.datetime.combine(first_load.date(), self.time.replace(tzinfo=None), zone)
+        if due <= first_load:
             due += datetime.timedelta(days=1)
         while due.timestamp() * 1000 <= last:
             due += datetime.timedelta(days=self.days)
@@ -57,22 +57,22 @@ class TimedReload:
 Reload = PeriodicReload | TimedReload
 
 
-def reload_policy(context: TableContext) -> Reload:
-    """What the options of a table say about reading it again."""
+def read_reload_policy(context: TableContext) -> Reload:
+    """Return the reload policy of the options `lookup.full-cache.*`."""
     if context.word(STRATEGY, ("periodic", "timed"), "periodic") == "timed":
-        return TimedReload(_time(context), context.zone, _days(context))
+        return TimedReload(_read_time(context), context.zone, _read_days(context))
     if INTERVAL not in context.options:
-        message = f"a full cache that is read again from time to time needs '{INTERVAL}'"
+        message = f"a full cache with periodic reload needs '{INTERVAL}'"
         raise context.fail(message, f"set it, or '{STRATEGY}' = 'TIMED' and '{TIME}'")
-    interval = duration_millis(context.options[INTERVAL])
+    interval = parse_duration_millis(context.options[INTERVAL])
     if interval <= 0:
-        message = f"option '{INTERVAL}' must be longer than nothing, not '{context.options[INTERVAL]}'"
+        message = f"option '{INTERVAL}' must be positive, not '{context.options[INTERVAL]}'"
         raise context.fail(message)
     schedule = context.word(SCHEDULE, ("fixed-delay", "fixed-rate"), "fixed-delay")
     return PeriodicReload(interval, schedule == "fixed-rate")
 
 
-def _time(context: TableContext) -> datetime.time:
+def _read_time(context: TableContext) -> datetime.time:
     text = context.required(TIME)
     try:
         return datetime.time.fromisoformat(text)
@@ -81,9 +81,9 @@ def _time(context: TableContext) -> datetime.time:
         raise context.fail(message) from None
 
 
-def _days(context: TableContext) -> int:
+def _read_days(context: TableContext) -> int:
     days = context.integer(DAYS, 1) or 0
     if days < 1:
-        message = f"option '{DAYS}' must be a number above 0, not '{context.options[DAYS]}'"
+        message = f"option '{DAYS}' must be a positive integer, not '{context.options[DAYS]}'"
         raise context.fail(message)
     return days

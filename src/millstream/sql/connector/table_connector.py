@@ -1,16 +1,15 @@
-"""Tables of the world: which connector reads and writes them, and what its options mean.
+"""The interface of table connectors: a table with its options in, a source, a sink or a lookup out.
 
-Promises: an option that is missing, unknown or wrong is refused with the nearest name; a connector is found by
-'connector' in WITH, here or through the entry points `millstream.table_connectors`.
-Does not know: queries."""
+Promises: a missing, unknown or wrong option raises an error that names the table and the nearest option.
+Does not know: queries; which connectors exist."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from millstream.config.configuration import MemorySize
+from millstream.config.memory_size import MemorySize
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.types import data_types as t
@@ -22,9 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableContext:
-    """A table as its connector sees it: name, definition, options with hints applied, and the session's zone.
+    """A table and its options, from which a connector creates sources and sinks.
 
-    `overwrite`: what is written takes the place of what is there."""
+    Attributes:
+        name: The path of the table: catalog, database and name.
+        definition: The definition of the table in the catalog.
+        options: The options of WITH, overridden by hints.
+        zone: The time zone of the session.
+        batch: Whether the job runs in batch mode.
+        overwrite: Whether a sink replaces the existing rows (INSERT OVERWRITE).
+        row_level: Whether the rows of a sink come from UPDATE or DELETE: all rows that the table shall have if the
+            sink also overwrites, else changes by primary key. The sink applies them once, or not at all.
+
+    """
 
     name: tuple[str, ...]
     definition: TableDefinition
@@ -32,47 +41,48 @@ class TableContext:
     zone: str = "UTC"
     batch: bool = False
     overwrite: bool = False
+    row_level: bool = False
 
     @property
     def schema(self) -> t.RowType:
-        """The columns a record itself holds."""
+        """The physical columns: those that are part of the records."""
         return self.definition.physical
 
     @property
     def metadata(self) -> list[ColumnDefinition]:
-        """The columns that are not in the record itself but beside it."""
-        return [each for each in self.definition.columns if each.metadata_key is not None]
+        """The metadata columns."""
+        return [column for column in self.definition.columns if column.metadata_key is not None]
 
     @property
-    def written(self) -> t.RowType:
-        """The columns that a sink is given, in order: physical ones and metadata that is not VIRTUAL."""
-        found = [each for each in self.definition.columns if each.is_persisted]
-        return t.row_of([each.name for each in found], [each.type for each in found], null=False)
+    def sink_schema(self) -> t.RowType:
+        """The columns of the rows that a sink gets, in order: physical columns, and metadata that is not VIRTUAL."""
+        columns = [column for column in self.definition.columns if column.is_persisted]
+        return t.row_of([column.name for column in columns], [column.type for column in columns], null=False)
 
     def fail(self, message: str, hint: str | None = None) -> SqlValidationError:
-        """A complaint about the table."""
+        """Create an error that names the table; the caller raises it."""
         return SqlValidationError(f"table '{'.'.join(self.name)}': {message}", hint=hint, about=self.name[-1])
 
     def required(self, key: str) -> str:
-        """An option that must be there."""
+        """Return the value of an option; raise if it is missing."""
         if key not in self.options:
             message = f"option '{key}' is missing"
             raise self.fail(message)
         return self.options[key]
 
     def integer(self, key: str, default: int | None = None) -> int | None:
-        """A whole number."""
+        """Return the value of an integer option."""
         text = self.options.get(key)
         if text is None:
             return default
         try:
             return int(text)
         except ValueError:
-            message = f"option '{key}' must be a whole number, not '{text}'"
+            message = f"option '{key}' must be an integer, not '{text}'"
             raise self.fail(message) from None
 
     def size(self, key: str, default: str) -> int:
-        """A number of bytes, as in 128 MB."""
+        """Return the number of bytes of a size option such as 128 MB."""
         text = self.options.get(key, default)
         try:
             return int(MemorySize.parse(text))
@@ -81,7 +91,7 @@ class TableContext:
             raise self.fail(message) from None
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """True or false."""
+        """Return the value of a boolean option."""
         text = self.options.get(key, str(default)).lower()
         if text not in ("true", "false"):
             message = f"option '{key}' must be true or false, not '{text}'"
@@ -89,18 +99,18 @@ class TableContext:
         return text == "true"
 
     def word(self, key: str, words: Iterable[str], default: str) -> str:
-        """One of some words, in any case; the default need not be among them."""
+        """Return the value of an option that is one of `words`, in any case; the default need not be one of them."""
         text = self.options.get(key)
         if text is None:
             return default
-        for each in words:
-            if each.lower() == text.lower().replace("_", "-"):
-                return each
+        for word in words:
+            if word.lower() == text.lower().replace("_", "-"):
+                return word
         message = f"option '{key}' must be {', '.join(words)}, not '{text}'"
         raise self.fail(message, nearest(text, words))
 
     def check(self, known: Iterable[str], prefixes: Iterable[str] = ()) -> None:
-        """Refuse options that nobody reads."""
+        """Raise if an option is neither in `known` nor starts with one of `prefixes`."""
         names = [*known, "connector"]
         for key in self.options:
             if key not in names and not any(key.startswith(prefix) for prefix in prefixes):
@@ -110,20 +120,27 @@ class TableContext:
 
 @dataclass(frozen=True)
 class TableSource:
-    """Where rows come from: a source of the engine whose records have `schema`, and what changes they tell.
+    """A scan source.
 
-    Records of a `foreign` source are of a type of its own, and are converted."""
+    Attributes:
+        source: The source; its records have the columns of `schema`.
+        schema: The columns of the records: physical columns, then metadata columns.
+        mode: The changelog mode of the records.
+        needs_conversion: Whether the records have a type of the connector and must be converted to internal rows.
+        parallelism: The parallelism of the source; None for that of the job.
+
+    """
 
     source: Any
     schema: t.RowType
     mode: ChangelogMode = ChangelogMode.INSERT_ONLY
-    foreign: bool = False
+    needs_conversion: bool = False
     parallelism: int | None = None
 
 
 @dataclass(frozen=True)
 class TableSink:
-    """Where rows go, and what changes it takes: insert only, upserts by the primary key, or all."""
+    """A sink, and the changelog mode that it accepts: insert only, upserts by the primary key, or all changes."""
 
     sink: Any
     accepts: ChangelogMode = ChangelogMode.INSERT_ONLY
@@ -132,9 +149,20 @@ class TableSink:
 
 @dataclass(frozen=True)
 class TableConnector:
-    """How one kind of table is read, written, and looked up by columns; None where it cannot be.
+    """A connector of tables.
 
-    `metadata` are the keys that columns can be declared METADATA FROM; `overwrites`: `write` heeds `overwrite`."""
+    Attributes:
+        name: The value of the option 'connector'.
+        read: Creates the scan source of a table; None if tables cannot be scanned.
+        write: Creates the sink of a table; None if tables cannot be written.
+        lookup: Creates the lookup source of a table by key columns; None if tables cannot be looked up.
+        metadata: The metadata keys, for columns that are declared METADATA FROM, with their types.
+        overwrites: Whether sinks support INSERT OVERWRITE.
+        row_level: How sinks support UPDATE and DELETE: by a rewrite of the table, or by changes of rows that are found
+            by primary key; None if they do not.
+        truncate: Removes all rows of a table; None if TRUNCATE TABLE is a rewrite, or not supported.
+
+    """
 
     name: str
     read: Callable[[TableContext], TableSource] | None = None
@@ -142,3 +170,5 @@ class TableConnector:
     lookup: Callable[[TableContext, tuple[str, ...]], TableLookup | None] | None = None
     metadata: Mapping[str, t.DataType] = field(default_factory=dict)
     overwrites: bool = False
+    row_level: Literal["rewrite", "changes"] | None = None
+    truncate: Callable[[TableContext], None] | None = None

@@ -1,38 +1,37 @@
-"""Formats of tables: 'format', 'key.format' and 'value.format' with their options.
+"""Formats of tables: the options 'format', 'key.format' and 'value.format'.
 
-Promises: a format that is missing, unknown or wrongly set is refused with its table; options stand behind the format's
-name, as in 'value.json.ignore-parse-errors'.
-Does not know: connectors, how formats read and write."""
+Promises: an unknown format or a wrong option of a format raises an error that names the table. Options of a format have
+its name as prefix, as in 'value.json.ignore-parse-errors'.
+Does not know: connectors, and how formats encode and decode."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from millstream.datastream.formats.row_types import format_type_of
 from millstream.errors import UserError
-from millstream.formats import Decoded, Format, format_named, format_names
+from millstream.formats import Decoded, Format, FormatType, format_named, format_names
 from millstream.sql.columns import arrow_type
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.errors import SqlError, nearest
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
-from millstream.times import Instant
+from millstream.times import to_instant
 from millstream.types.row import Row, RowKind
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-GONE = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
-CHANGELOGS = ("debezium-json", "canal-json", "maxwell-json")
+_RETRACTIONS = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+CHANGELOG_FORMATS = ("debezium-json", "canal-json", "maxwell-json")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A format that a table names: its options are without their prefix."""
+    """The format of a table; `options` are without `prefix`."""
 
     name: str
     prefix: str
@@ -40,12 +39,12 @@ class TableFormat:
 
     @property
     def mode(self) -> ChangelogMode:
-        """What changes records of the format can tell."""
-        return ChangelogMode.RETRACT if self.name in CHANGELOGS else ChangelogMode.INSERT_ONLY
+        """The changelog mode of decoded records."""
+        return ChangelogMode.RETRACT if self.name in CHANGELOG_FORMATS else ChangelogMode.INSERT_ONLY
 
 
-def table_format(context: TableContext, *keys: str) -> TableFormat | None:
-    """The format that the first of these options names; None where there is none of them."""
+def read_format(context: TableContext, *keys: str) -> TableFormat | None:
+    """Return the format that the first of these options names; None if none of them is set."""
     for key in keys:
         if key in context.options:
             name = context.options[key]
@@ -53,141 +52,153 @@ def table_format(context: TableContext, *keys: str) -> TableFormat | None:
                 message = f"there is no format '{name}'"
                 raise context.fail(message, nearest(name, format_names()))
             prefix = f"{key.removesuffix('format')}{name}."
-            found = {k.removeprefix(prefix): v for k, v in context.options.items() if k.startswith(prefix)}
-            return TableFormat(name, prefix, tuple(sorted(found.items())))
+            options = {k.removeprefix(prefix): v for k, v in context.options.items() if k.startswith(prefix)}
+            return TableFormat(name, prefix, tuple(sorted(options.items())))
     return None
 
 
-def named_arrow_type(kind: t.DataType) -> pa.DataType:
-    """The Arrow type of a logical type, with the names of nested fields."""
-    match kind:
+def named_arrow_type(data_type: t.DataType) -> pa.DataType:
+    """Return the Arrow type of a logical type, with the names of nested fields."""
+    match data_type:
         case t.RowType():
-            return pa.struct([(f.name, named_arrow_type(f.data_type)) for f in kind.fields])
+            return pa.struct([(f.name, named_arrow_type(f.data_type)) for f in data_type.fields])
         case t.ArrayType():
-            return pa.list_(named_arrow_type(kind.element))
+            return pa.list_(named_arrow_type(data_type.element))
         case t.MapType():
-            return pa.map_(named_arrow_type(kind.key), named_arrow_type(kind.value))
+            return pa.map_(named_arrow_type(data_type.key), named_arrow_type(data_type.value))
         case t.VariantType():
-            message = "VARIANT lives inside queries: no connector reads or writes it"
+            message = "connectors cannot read or write VARIANT"
             raise UserError(message, hint="declare the column as STRING, and use PARSE_JSON and JSON_STRING")
         case t.BitmapType():
-            message = "BITMAP lives inside queries: no connector reads or writes it"
+            message = "connectors cannot read or write BITMAP"
             raise UserError(message, hint="declare the column as BYTES, and use BITMAP_FROM_BYTES and BITMAP_TO_BYTES")
-    return arrow_type(kind)
+    return arrow_type(data_type)
 
 
 def arrow_schema(row: t.RowType) -> pa.Schema:
-    """The columns of a row type as formats take them."""
+    """Return the Arrow schema that formats get for a row type."""
     return pa.schema([pa.field(f.name, named_arrow_type(f.data_type), f.data_type.null) for f in row.fields])
 
 
+@format_type_of.register(t.DataType)
+def _(declared: t.DataType) -> FormatType:
+    return FormatType.of(named_arrow_type(declared))
+
+
 def check_columns(context: TableContext) -> None:
-    """Refuse columns of a table that only live inside queries."""
-    told(context, lambda: arrow_schema(context.schema))
+    """Raise if a column has a type that connectors cannot read or write."""
+    call_for_table(context, lambda: arrow_schema(context.schema))
 
 
-def message_format(context: TableContext, chosen: TableFormat, row: t.RowType, metadata: Sequence[str] = ()) -> Format:
-    """The format for messages that hold these columns."""
-    return told(context, lambda: format_named(chosen.name, arrow_schema(row), dict(chosen.options), metadata))
+def create_format(
+    context: TableContext, table_format: TableFormat, row: t.RowType, metadata: Sequence[str] = ()
+) -> Format:
+    """Create the format that encodes and decodes these columns, and decodes these metadata keys of the format."""
+    options = dict(table_format.options)
+    return call_for_table(context, lambda: format_named(table_format.name, arrow_schema(row), options, metadata))
 
 
-def told(context: TableContext, make: Callable[[], T]) -> T:
-    """What `make` gives; what it refuses is told with the table."""
+def call_for_table(context: TableContext, function: Callable[[], T]) -> T:
+    """Call a function of a connector or a format; its errors are raised as errors that name the table."""
     try:
-        return make()
+        return function()
     except SqlError:
         raise
     except UserError as problem:
         raise context.fail(problem.message, problem.hint) from None
 
 
-def leaving(kind: t.DataType) -> Callable[[Any], Any] | None:
-    """How a value of a table becomes one that formats take; None where it already is."""
-    match kind:
+def format_converter(data_type: t.DataType) -> Callable[[Any], Any] | None:
+    """Return the conversion of a value of a table to one that formats encode; None if no conversion is needed."""
+    match data_type:
         case t.LocalZonedTimestampType():
-            return _instant
+            return to_instant
         case t.ArrayType():
-            inner = leaving(kind.element)
-            return None if inner is None else lambda value: [None if v is None else inner(v) for v in value]
+            convert_element = format_converter(data_type.element)
+            if convert_element is None:
+                return None
+            return lambda value: [None if v is None else convert_element(v) for v in value]
         case t.MapType():
-            item = leaving(kind.value)
-            return None if item is None else lambda value: {k: None if v is None else item(v) for k, v in value.items()}
+            convert_value = format_converter(data_type.value)
+            if convert_value is None:
+                return None
+            return lambda value: {k: None if v is None else convert_value(v) for k, v in value.items()}
         case t.RowType():
-            makers = [leaving(each) for each in kind.types]
-            if all(each is None for each in makers):
+            converters = [format_converter(field_type) for field_type in data_type.types]
+            if all(converter is None for converter in converters):
                 return None
             return lambda value: Row._from(
-                list(kind.names), [v if m is None or v is None else m(v) for m, v in zip(makers, value, strict=True)]
+                list(data_type.names),
+                [v if c is None or v is None else c(v) for c, v in zip(converters, value, strict=True)],
             )
     return None
 
 
-def _instant(value: datetime.datetime) -> Instant:
-    gone = value - _EPOCH
-    return Instant(gone.days * 86_400 + gone.seconds, gone.microseconds * 1000)
-
-
 class Columns:
-    """Some columns of a table's rows, as formats take them. `kinds` says whether they keep their kind of change."""
+    """A projection of a table's rows to some columns, with values that formats encode.
+
+    `renamed_to` are the names of the columns in the result, if they differ. With `keep_row_kind`, rows keep their row
+    kind; otherwise they become inserts."""
 
     def __init__(
-        self, row: t.RowType, names: Sequence[str], *, called: Sequence[str] = (), kinds: bool = False
+        self, row: t.RowType, names: Sequence[str], *, renamed_to: Sequence[str] = (), keep_row_kind: bool = False
     ) -> None:
-        self._given = (row, tuple(names), tuple(called), kinds)
-        self._names = list(called or names)
-        self._places = [row.names.index(name) for name in names]
-        self._makers = [leaving(row.types[place]) for place in self._places]
-        self._kinds = kinds
+        self._arguments = (row, tuple(names), tuple(renamed_to), keep_row_kind)
+        self._names = list(renamed_to or names)
+        self._indexes = [row.names.index(name) for name in names]
+        self._converters = [format_converter(row.types[index]) for index in self._indexes]
+        self._keep_row_kind = keep_row_kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        row, names, called, kinds = self._given
-        return _columns, (row, names, called, kinds)
+        return _create_columns, self._arguments
 
-    def arrays_of(self, rows: pa.Array) -> list[pa.Array]:
-        """The columns of rows in an Arrow array, as tables have them."""
-        return [rows.field(place) for place in self._places]
+    def project_arrays(self, rows: pa.Array) -> list[pa.Array]:
+        """Return the columns of rows in an Arrow array; values are not converted."""
+        return [rows.field(index) for index in self._indexes]
 
-    def of(self, rows: Sequence[Row]) -> list[Row]:
-        """The columns of each row."""
-        chosen = list(zip(self._places, self._makers, strict=True))
-        made = []
+    def project(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the columns of each row."""
+        columns = list(zip(self._indexes, self._converters, strict=True))
+        projected = []
         for row in rows:
             values = row._values
-            picked = [
-                values[place] if maker is None or values[place] is None else maker(values[place])
-                for place, maker in chosen
+            selected = [
+                values[index] if convert is None or values[index] is None else convert(values[index])
+                for index, convert in columns
             ]
-            made.append(Row._from(self._names, picked, row._row_kind if self._kinds else RowKind.INSERT))
-        return made
+            projected.append(Row._from(self._names, selected, row._row_kind if self._keep_row_kind else RowKind.INSERT))
+        return projected
 
 
-def _columns(row: t.RowType, names: tuple[str, ...], called: tuple[str, ...], kinds: bool) -> Columns:
-    return Columns(row, names, called=called, kinds=kinds)
+def _create_columns(
+    row: t.RowType, names: tuple[str, ...], renamed_to: tuple[str, ...], keep_row_kind: bool
+) -> Columns:
+    return Columns(row, names, renamed_to=renamed_to, keep_row_kind=keep_row_kind)
 
 
 class ColumnsFormat(Format):
-    """A format that is given some columns of a table's rows; `tombstones` are written for rows that are taken away."""
+    """A format that encodes some columns of a table's rows; with `tombstones`, retracted rows are encoded as None."""
 
     def __init__(self, inner: Format, columns: Columns, *, tombstones: bool = False) -> None:
         super().__init__(inner.data_type, inner.on_error)
         self.name = inner.name
-        self._inner, self._chosen, self._tombstones = inner, columns, tombstones
+        self._inner, self._columns, self._tombstones = inner, columns, tombstones
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _columns_format, (self._inner, self._chosen, self._tombstones)
+        return _create_columns_format, (self._inner, self._columns, self._tombstones)
 
     def decode(self, records: Sequence[bytes | None]) -> Decoded:
-        """As the format itself."""
+        """Decode with the inner format."""
         return self._inner.decode(records)
 
     def encode(self, values: Sequence[Any]) -> list[Any]:
-        """The bytes of each row; None for one that is taken away, where that is a tombstone."""
+        """Return the bytes of each row; None for a tombstone."""
         if not self._tombstones:
-            return list(self._inner.encode(self._chosen.of(values)))
-        there = [row for row in values if row._row_kind not in GONE]
-        encoded = iter(self._inner.encode(self._chosen.of(there)))
-        return [None if row._row_kind in GONE else next(encoded) for row in values]
+            return list(self._inner.encode(self._columns.project(values)))
+        upserts = [row for row in values if row._row_kind not in _RETRACTIONS]
+        encoded = iter(self._inner.encode(self._columns.project(upserts)))
+        return [None if row._row_kind in _RETRACTIONS else next(encoded) for row in values]
 
 
-def _columns_format(inner: Format, columns: Columns, tombstones: bool) -> ColumnsFormat:
+def _create_columns_format(inner: Format, columns: Columns, tombstones: bool) -> ColumnsFormat:
     return ColumnsFormat(inner, columns, tombstones=tombstones)

@@ -1,7 +1,10 @@
-"""Partitions of tables in files: columns that stand in the path, `dt=2024-01-01/hour=10`, and not in the files.
+"""Partition and metadata columns of the filesystem connector.
 
-Promises: what is written under a path is read from it again; a NULL has a name of its own; characters that a path
-cannot hold are escaped as Flink escapes them. What else a path tells (file.path, file.name) can be columns too.
+Partition columns are not in the files but in their path, as in `dt=2024-01-01/hour=10`. Metadata columns are properties
+of the file: file.path, file.name, file.size and file.modification-time.
+
+Promises: a partition value is read as it was written. NULL has a directory name of its own. Characters that a path
+cannot contain are escaped as in Flink.
 Does not know: formats, options."""
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from millstream.connector.serialization_schema import BulkWriter, BulkWriterFact
 from millstream.connectors.files import paths
 from millstream.connectors.files.buckets import BucketAssigner, BucketContext
 from millstream.connectors.files.encoders import FormatEncoder
-from millstream.connectors.files.ranges import FileFormat, Found, OpenRange
+from millstream.connectors.files.ranges import FileFormat, OpenRange, ReadRecords
 from millstream.connectors.files.writers import MergingFactory
 from millstream.errors import UserError
 from millstream.formats import Format
@@ -48,91 +51,91 @@ _ESCAPED = re.compile(r'[\x00-\x1f"#%\'*/:=?\\\x7f{\[\]^]')
 
 
 class BadPartition(UserError):
-    """A path that does not say what a partition column holds."""
+    """The path of a file does not contain a valid value of a partition column."""
 
-    hint = "files of a partitioned table are below folders such as dt=2024-01-01"
+    hint = "files of a partitioned table are below directories such as dt=2024-01-01"
 
-    def __init__(self, path: str, name: str, why: str) -> None:
-        super().__init__(f"{path} does not say what column '{name}' is: {why}")
+    def __init__(self, path: str, name: str, problem: str) -> None:
+        super().__init__(f"{path} has no valid value of partition column '{name}': {problem}")
 
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
 
 class PartitionedFiles(FileFormat):
-    """A format whose records get columns from the path of their file: partitions, and what is known of the file."""
+    """A format that adds columns to the records of another one: partition columns, then metadata columns."""
 
-    def __init__(self, inner: FileFormat, added: t.RowType, told: Sequence[str], default_name: str) -> None:
-        """`told` are the keys of metadata among the columns that are added, which are the last of them."""
-        self._inner, self._added, self._told, self._default = inner, added, tuple(told), default_name
+    def __init__(self, inner: FileFormat, added: t.RowType, metadata: Sequence[str], default_name: str) -> None:
+        """`metadata` are the metadata keys of the last columns of `added`; those before are partition columns."""
+        self._inner, self._added, self._metadata, self._default = inner, added, tuple(metadata), default_name
         self.on_error, self.least_range, self.unpacks = inner.on_error, inner.least_range, inner.unpacks
 
     @property
     def splittable(self) -> bool:
-        """As the format itself."""
+        """Whether the inner format is splittable."""
         return self._inner.splittable
 
     def units(self, stream: BinaryIO) -> list[tuple[int, int]] | None:
-        """As the format itself."""
+        """Return the units of the inner format."""
         return self._inner.units(stream)
 
     def record_size(self, stream: BinaryIO) -> float:
-        """As the format itself."""
+        """Return the record size of the inner format."""
         return self._inner.record_size(stream)
 
     @cached_property
-    def _kind(self) -> RowTypeInfo:
+    def _row_type(self) -> RowTypeInfo:
         inner = self._inner.type_info()
         assert isinstance(inner, RowTypeInfo)
-        kinds = [*inner.get_field_types(), *(SqlTypeInfo(kind) for kind in self._added.types)]
-        return RowTypeInfo(kinds, [*inner.get_field_names(), *self._added.names])
+        types = [*inner.get_field_types(), *(SqlTypeInfo(data_type) for data_type in self._added.types)]
+        return RowTypeInfo(types, [*inner.get_field_names(), *self._added.names])
 
     def type_info(self) -> TypeInformation:
-        """Rows of the format with the columns behind them."""
-        return self._kind
+        """Return the type of the inner format's rows with the added columns at the end."""
+        return self._row_type
 
-    def read(self, part: OpenRange, block: int) -> Iterator[Found]:
-        """As FileFormat promises."""
-        values = self._values(part.path)
-        for found in self._inner.read(part, block):
-            yield Found(self._with(found.values, values), found.rejected)
+    def read(self, part: OpenRange, block: int) -> Iterator[ReadRecords]:
+        """Read with the inner format, and add the columns to its records."""
+        values = self._read_values(part.path)
+        for records in self._inner.read(part, block):
+            yield ReadRecords(self._add_values(records.values, values), records.rejected)
 
-    def _with(self, records: Any, values: list[Any]) -> Any:
+    def _add_values(self, records: Any, values: list[Any]) -> Any:
         if isinstance(records, pa.Array):
             count, width = len(records), len(self._inner.type_info().get_field_names())  # type: ignore[attr-defined]
-            added = [column([value], kind) for value, kind in zip(values, self._added.types, strict=True)]
-            nothing = pa.array([0] * count, pa.int32())
-            arrays = [records.field(i) for i in range(width)] + [each.take(nothing) for each in added]
-            return pa.StructArray.from_arrays([*arrays, records.field(width)], fields=list(self._kind.arrow_type))
-        names = self._kind.get_field_names()
+            added = [column([value], data_type) for value, data_type in zip(values, self._added.types, strict=True)]
+            repeat_first = pa.array([0] * count, pa.int32())
+            arrays = [records.field(i) for i in range(width)] + [array.take(repeat_first) for array in added]
+            return pa.StructArray.from_arrays([*arrays, records.field(width)], fields=list(self._row_type.arrow_type))
+        names = self._row_type.get_field_names()
         return [Row._from(names, [*row._values, *values], row._row_kind) for row in records]
 
-    def _values(self, path: str) -> list[Any]:
-        """What the path says about each column."""
-        folders = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
-        width = len(self._added) - len(self._told)
-        pairs = list(zip(self._added.names, self._added.types, strict=True))
-        found = [self._partition(path, folders, name, kind) for name, kind in pairs[:width]]
-        for key in self._told:
-            size, modified = paths.look_at(path)
-            known = {
+    def _read_values(self, path: str) -> list[Any]:
+        """Return the values of the added columns for a file."""
+        directories = dict(part.split("=", 1) for part in path.split("/")[:-1] if "=" in part)
+        partition_count = len(self._added) - len(self._metadata)
+        columns = list(zip(self._added.names, self._added.types, strict=True))[:partition_count]
+        values = [self._parse_partition(path, directories, name, data_type) for name, data_type in columns]
+        for key in self._metadata:
+            size, modified = paths.file_status(path)
+            file_metadata = {
                 "file.path": path, "file.name": os.path.basename(path), "file.size": size,
                 "file.modification-time": converter(FILE_METADATA["file.modification-time"])(modified // 1_000_000),
             }  # fmt: skip
-            found.append(known[key])
-        return found
+            values.append(file_metadata[key])
+        return values
 
-    def _partition(self, path: str, folders: dict[str, str], name: str, kind: t.DataType) -> Any:
-        written = folders.get(_escaped(name))
-        if written is None:
-            raise BadPartition(path, name, "no folder of it has that name")
-        if written == self._default:
+    def _parse_partition(self, path: str, directories: dict[str, str], name: str, data_type: t.DataType) -> Any:
+        escaped_value = directories.get(_escape(name))
+        if escaped_value is None:
+            raise BadPartition(path, name, f"there is no directory '{_escape(name)}=...' in the path")
+        if escaped_value == self._default:
             return None
-        word = unquote(written)
-        if t.is_timestamp(kind):
-            word = word.replace("T", " ") + (":00" if word.count(":") == 1 else "")
+        value = unquote(escaped_value)
+        if t.is_timestamp(data_type):
+            value = value.replace("T", " ") + (":00" if value.count(":") == 1 else "")
         try:
-            return constant(Convert(kind, Lit(t.STRING.not_null(), word)))
+            return constant(Convert(data_type, Lit(t.STRING.not_null(), value)))
         except EvaluationFailed as problem:
             raise BadPartition(path, name, problem.message) from None
 
@@ -141,58 +144,63 @@ class PartitionedFiles(FileFormat):
 
 
 class PartitionBuckets(BucketAssigner):
-    """Rows are below the folder of their partition."""
+    """Assigns rows to the directory of their partition."""
 
     columnar = True
 
     def __init__(self, row: t.RowType, names: Sequence[str], default_name: str) -> None:
         self._default = default_name
-        self._columns = [(_escaped(name), row.names.index(name), row.types[row.names.index(name)]) for name in names]
+        self._columns = [(_escape(name), row.names.index(name), row.types[row.names.index(name)]) for name in names]
 
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """The folders, in the order of PARTITIONED BY."""
-        return "/".join(f"{name}={self._text(element._values[place], kind)}" for name, place, kind in self._columns)
+        """Return the path of the partition, with columns in the order of PARTITIONED BY."""
+        return "/".join(
+            f"{name}={self._format(element._values[index], data_type)}" for name, index, data_type in self._columns
+        )
 
     def buckets_of(self, records: pa.Array, context: BucketContext) -> Sequence[tuple[str, pa.Array]]:
-        """As BucketAssigner promises."""
-        folders = [self._folders(name, records.field(place), kind) for name, place, kind in self._columns]
-        buckets = pc.binary_join_element_wise(*folders, "/").dictionary_encode()
+        """Return the rows of each partition, as one array each."""
+        directories = [
+            self._format_directories(name, records.field(index), data_type) for name, index, data_type in self._columns
+        ]
+        buckets = pc.binary_join_element_wise(*directories, "/").dictionary_encode()
         names = python_values(buckets.dictionary)
         if len(names) < 2:
             return [(name, records) for name in names]
-        numbers = buckets.indices.to_numpy()
-        ordered = records.take(pa.array(np.argsort(numbers, kind="stable")))
-        ends = np.bincount(numbers).cumsum().tolist()
+        bucket_indexes = buckets.indices.to_numpy()
+        ordered = records.take(pa.array(np.argsort(bucket_indexes, kind="stable")))
+        ends = np.bincount(bucket_indexes).cumsum().tolist()
         return [
             (name, ordered.slice(start, end - start))
             for name, start, end in zip(names, [0, *ends[:-1]], ends, strict=True)
         ]
 
-    def _folders(self, name: str, values: pa.Array, kind: t.DataType) -> pa.Array:
-        """The folder of each value; the text of a value is made once for all that are equal."""
-        places = None
-        if not is_nested(kind) and not isinstance(kind, t.FloatType | t.DoubleType):  # 0.0 equals -0.0
+    def _format_directories(self, name: str, values: pa.Array, data_type: t.DataType) -> pa.Array:
+        """Return the directory of each value; equal values are formatted once."""
+        indexes = None
+        if not is_nested(data_type) and not isinstance(data_type, t.FloatType | t.DoubleType):  # 0.0 equals -0.0
             encoded = values.dictionary_encode(null_encoding="encode")
-            values, places = encoded.dictionary, encoded.indices
-        shown = SqlTypeInfo(kind).from_arrow(values)
-        folders = pa.array([f"{name}={self._text(value, kind)}" for value in shown], pa.string())
-        return folders if places is None else folders.take(places)
+            values, indexes = encoded.dictionary, encoded.indices
+        external_values = SqlTypeInfo(data_type).from_arrow(values)
+        directories = pa.array([f"{name}={self._format(value, data_type)}" for value in external_values], pa.string())
+        return directories if indexes is None else directories.take(indexes)
 
-    def _text(self, value: Any, kind: t.DataType) -> str:
+    def _format(self, value: Any, data_type: t.DataType) -> str:
         if value is None or value == "":
             return self._default
         if isinstance(value, datetime.datetime):
-            shown = value.replace(tzinfo=None).isoformat()
-            return _escaped(shown.removesuffix(":00") if shown.count(":") == 2 and not value.second else shown)
-        return _escaped(text.to_text(converter(kind)(value), kind))
+            timestamp = value.replace(tzinfo=None).isoformat()
+            has_no_seconds = timestamp.count(":") == 2 and not value.second
+            return _escape(timestamp.removesuffix(":00") if has_no_seconds else timestamp)
+        return _escape(text.to_text(converter(data_type)(value), data_type))
 
 
-def _escaped(word: str) -> str:
-    return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", word)
+def _escape(part: str) -> str:
+    return _ESCAPED.sub(lambda match: f"%{ord(match.group()):02X}", part)
 
 
 class ColumnsEncoder(FormatEncoder):
-    """Lines of some columns of a table's rows, of whole columns where the format can do that."""
+    """Encodes some columns of a table's rows as lines; whole columns at once if the format supports it."""
 
     columnar = True
 
@@ -201,9 +209,9 @@ class ColumnsEncoder(FormatEncoder):
         self._inner, self._columns, self._row = line_format, columns, row
 
     def encode_many(self, elements: Any, stream: BinaryIO) -> None:
-        """As FormatEncoder promises, or the rows of an Arrow array."""
+        """Encode a list of rows, or the rows of an Arrow array."""
         if isinstance(elements, pa.Array):
-            lines = self._inner.encode_lines(self._columns.arrays_of(elements), self._end)
+            lines = self._inner.encode_lines(self._columns.project_arrays(elements), self._end)
             if lines is not None:
                 stream.write(lines)
                 return
@@ -216,25 +224,25 @@ class _ColumnsWriter(BulkWriter):
         self._inner, self._columns = inner, columns
 
     def add_elements(self, elements: list[Any]) -> None:
-        """As BulkWriter promises."""
-        self._inner.add_elements(self._columns.of(elements))
+        """Write the columns of the rows with the inner writer."""
+        self._inner.add_elements(self._columns.project(elements))
 
     def finish(self) -> None:
-        """As BulkWriter promises."""
+        """Finish the inner writer."""
         self._inner.finish()
 
 
 class ColumnsWriterFactory(MergingFactory):
-    """Writers that are given some columns of a table's rows."""
+    """Creates bulk writers of some columns of a table's rows."""
 
     def __init__(self, inner: BulkWriterFactory, columns: Columns) -> None:
         self._inner, self._columns = inner, columns
 
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """As BulkWriterFactory promises."""
+        """Create a writer."""
         return _ColumnsWriter(self._inner.create(stream), self._columns)
 
     def merge(self, streams: Sequence[BinaryIO], into: BinaryIO) -> None:
-        """As the factory itself."""
+        """Merge files with the inner factory."""
         assert isinstance(self._inner, MergingFactory)
         self._inner.merge(streams, into)

@@ -1,7 +1,7 @@
-"""Tables of PostgreSQL: 'connector' = 'jdbc'.
+"""The JDBC connector, for PostgreSQL: 'connector' = 'jdbc'.
 
-Promises: Flink's options; a table is scanned in parallel, looked up with one query for many keys, and written to by its
-primary key where it has one.
+Promises: Flink's options. A table is scanned in parallel, looked up with one query for many keys, and written with
+upserts if it has a primary key. UPDATE and DELETE change rows by primary key.
 Does not know: how rows are read and written."""
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from millstream.connectors.jdbc.sink import JdbcSink
 from millstream.connectors.jdbc.source import JdbcSource
-from millstream.connectors.jdbc.statements import quoted, quoted_table
+from millstream.connectors.jdbc.statements import quote_name, quote_table
 from millstream.connectors.jdbc.types import SESSION, PgType, pg_type
-from millstream.sql.connector.lookup import CACHE_OPTIONS, Found, Lookup, TableLookup, cache_policy
+from millstream.sql.connector.lookup import CACHE_OPTIONS, Lookup, LookupRows, TableLookup, read_cache_policy
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
-from millstream.sql.connector.table_formats import check_columns, told
+from millstream.sql.connector.table_formats import call_for_table, check_columns
 from millstream.sql.operators.join.whole_tables import whole_table
 from millstream.sql.types.changelog_mode import ChangelogMode
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 
 _OPTIONS = (
     "url", "table-name", "driver", "username", "password", "connection.max-retry-timeout", "scan.partition.column",
@@ -33,64 +33,69 @@ _OPTIONS = (
     "sink.max-retries", "sink.parallelism", "sink.delivery-guarantee", *CACHE_OPTIONS,
 )  # fmt: skip
 _WITHOUT_EFFECT = ("connection.max-retry-timeout", "scan.fetch-size", "scan.auto-commit")
-_KEYS_AT_ONCE = 5000
+_MAX_LOOKUP_KEYS = 5000  # in one query
 
 _log = logging.getLogger("millstream.jdbc")
 
 
-def _connection(context: TableContext) -> JdbcConnectionOptions:
+def _read_connection(context: TableContext) -> JdbcConnectionOptions:
     context.check(_OPTIONS)
     check_columns(context)
-    given = context.options
+    options = context.options
     context.required("table-name")
     for key in _WITHOUT_EFFECT:
-        if key in given:
+        if key in options:
             _log.warning(
-                "option '%s' has no effect: tables are read by COPY, and connections are tried as retries say", key
+                "option '%s' has no effect: tables are read with COPY, and sink.max-retries and lookup.max-retries "
+                "limit the attempts to connect",
+                key,
             )
-    return told(
+    return call_for_table(
         context,
         lambda: JdbcConnectionOptions(
-            context.required("url"), given.get("driver"), given.get("username"), given.get("password")
+            context.required("url"), options.get("driver"), options.get("username"), options.get("password")
         ),
     )
 
 
 def _read(context: TableContext) -> TableSource:
-    connection, table = _connection(context), context.options["table-name"]
+    connection, table = _read_connection(context), context.options["table-name"]
     builder = JdbcSource.builder().set_connection_options(connection).set_table(table, context.schema.names)
     column = context.options.get("scan.partition.column")
-    rest = [f"scan.partition.{name}" for name in ("num", "lower-bound", "upper-bound")]
-    numbers = [context.integer(key) for key in rest]
-    if (column is None) != all(each is None for each in numbers) or (column is not None and None in numbers):
-        message = f"'scan.partition.column' goes together with {', '.join(repr(key) for key in rest)}"
+    range_keys = [f"scan.partition.{name}" for name in ("num", "lower-bound", "upper-bound")]
+    numbers = [context.integer(key) for key in range_keys]
+    if (column is None) != all(number is None for number in numbers) or (column is not None and None in numbers):
+        message = f"'scan.partition.column' must be set together with {', '.join(repr(key) for key in range_keys)}"
         raise context.fail(message)
     if column is not None:
         builder = builder.set_partition(column, *numbers)
-    source = told(context, builder.build)
-    return TableSource(source, context.schema, foreign=True, parallelism=context.integer("scan.parallelism"))
+    source = call_for_table(context, builder.build)
+    return TableSource(source, context.schema, needs_conversion=True, parallelism=context.integer("scan.parallelism"))
 
 
 def _write(context: TableContext) -> TableSink:
-    connection, keys = _connection(context), context.definition.primary_key
+    connection, keys = _read_connection(context), context.definition.primary_key
     execution = JdbcExecutionOptions(
         batch_size=context.integer("sink.buffer-flush.max-rows", 100) or 0,
-        batch_interval_ms=duration_millis(context.options.get("sink.buffer-flush.interval", "1 s")),
+        batch_interval_ms=parse_duration_millis(context.options.get("sink.buffer-flush.interval", "1 s")),
         max_retries=context.integer("sink.max-retries", 3) or 0,
     )
-    builder = told(
+    builder = call_for_table(
         context,
-        lambda: JdbcSink.builder().with_table(context.options["table-name"], context.written.names, keys),
+        lambda: JdbcSink.builder().with_table(context.options["table-name"], context.sink_schema.names, keys),
     ).with_execution_options(execution)
     guarantee = context.word("sink.delivery-guarantee", ("at-least-once", "exactly-once"), "at-least-once")
-    exactly = guarantee == "exactly-once"
-    sink = builder.build_exactly_once(connection) if exactly else builder.build_at_least_once(connection)
+    if context.row_level or guarantee == "exactly-once":
+        # UPDATE and DELETE read the table they change: no change may be visible before all rows are read
+        sink = builder.build_exactly_once(connection)
+    else:
+        sink = builder.build_at_least_once(connection)
     mode = ChangelogMode.UPSERT if keys else ChangelogMode.INSERT_ONLY
     return TableSink(sink, mode, context.integer("sink.parallelism"))
 
 
 class JdbcLookup(Lookup):
-    """Rows of a database's table by the values of some of its columns."""
+    """Finds the rows of a database table by the values of key columns."""
 
     def __init__(
         self,
@@ -101,87 +106,98 @@ class JdbcLookup(Lookup):
         *,
         retries: int = 3,
     ) -> None:
-        self._given = (connection, table, tuple(columns), tuple(keys), retries)
-        self._free: list[Session] = []
-        self._asking: tuple[str, list[PgType]] | None = None
+        self._arguments = (connection, table, tuple(columns), tuple(keys), retries)
+        self._idle_sessions: list[Session] = []
+        self._prepared: tuple[str, list[PgType]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _lookup, self._given
+        return _create_jdbc_lookup, self._arguments
 
-    def narrowed(self, columns: tuple[int, ...]) -> Lookup:
-        """As Lookup promises."""
-        connection, table, names, keys, retries = self._given
+    def project(self, columns: tuple[int, ...]) -> Lookup:
+        """Return a lookup that selects these columns only."""
+        connection, table, names, keys, retries = self._arguments
         return JdbcLookup(connection, table, [names[i] for i in columns], keys, retries=retries)
 
-    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
-        """As Lookup promises: one query."""
-        rows: list[Any] = retry(lambda: self._ask(keys), self._given[4] + 1)
-        found: dict[Key, list[Any]] = {}
-        kinds = self._asking[1] if self._asking is not None else []
-        for number, *texts in rows:
-            values = [kind.value(text) for kind, text in zip(kinds, texts, strict=True)]
-            found.setdefault(keys[number - 1], []).append(values)
-        return found
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, LookupRows]:
+        """Find the rows of all keys with one query."""
+        result_rows: list[Any] = retry(lambda: self._query(keys), self._arguments[4] + 1)
+        rows_by_key: dict[Key, list[Any]] = {}
+        column_types = self._prepared[1] if self._prepared is not None else []
+        for number, *texts in result_rows:
+            values = [column_type.value(text) for column_type, text in zip(column_types, texts, strict=True)]
+            rows_by_key.setdefault(keys[number - 1], []).append(values)
+        return rows_by_key
 
-    def _ask(self, keys: Sequence[Key]) -> list[Any]:
-        # one session for each question under way: taking from a list is atomic
-        session = self._free.pop() if self._free else Session(self._given[0].conninfo(), SESSION)
+    def _query(self, keys: Sequence[Key]) -> list[Any]:
+        # one session for each concurrent query: taking from a list is atomic
+        session = self._idle_sessions.pop() if self._idle_sessions else Session(self._arguments[0].conninfo(), SESSION)
         try:
             rows: list[Any] = session.run("cannot look up", lambda connection: self._fetch(connection, keys))
         finally:
-            self._free.append(session)
+            self._idle_sessions.append(session)
         return rows
 
     def _fetch(self, connection: Any, keys: Sequence[Key]) -> list[Any]:
-        if self._asking is None:
-            self._asking = self._prepared(connection)
+        if self._prepared is None:
+            self._prepared = self._prepare(connection)
         columns = [list(values) for values in zip(*keys, strict=True)]
-        return list(connection.execute(self._asking[0], columns).fetchall())
+        return list(connection.execute(self._prepared[0], columns).fetchall())
 
-    def _prepared(self, connection: Any) -> tuple[str, list[PgType]]:
-        """The question, in which keys travel as arrays of the columns' own types, and the types of its answer."""
-        _, table, columns, keys, _ = self._given
-        listed = ", ".join(quoted(name) for name in columns)
-        described = connection.execute(f"SELECT {listed} FROM {quoted_table(table)} LIMIT 0").description
-        kinds = [pg_type(column.type_code) for column in described]
-        types = dict(
+    def _prepare(self, connection: Any) -> tuple[str, list[PgType]]:
+        """Return the query, whose parameters are one array for each key column, and the types of its result columns."""
+        _, table, columns, keys, _ = self._arguments
+        column_list = ", ".join(quote_name(name) for name in columns)
+        description = connection.execute(f"SELECT {column_list} FROM {quote_table(table)} LIMIT 0").description
+        column_types = [pg_type(column.type_code) for column in description]
+        type_names = dict(
             connection.execute(
                 "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute "
                 "WHERE attrelid = %s::regclass AND attname = ANY(%s)",
-                (quoted_table(table), list(keys)),
+                (quote_table(table), list(keys)),
             ).fetchall()
         )
-        arrays = ", ".join(f"%s::{types[name]}[]" for name in keys)
-        names = ", ".join(f"k{place}" for place in range(len(keys)))
-        same = " AND ".join(f"found.{quoted(name)} = asked.k{place}" for place, name in enumerate(keys))
-        texts = ", ".join(f"found.{quoted(name)}::text" for name in columns)
+        arrays = ", ".join(f"%s::{type_names[name]}[]" for name in keys)
+        names = ", ".join(f"k{index}" for index in range(len(keys)))
+        condition = " AND ".join(f"dim.{quote_name(name)} = requested.k{index}" for index, name in enumerate(keys))
+        texts = ", ".join(f"dim.{quote_name(name)}::text" for name in columns)
         query = (
-            f"SELECT asked.number, {texts} FROM unnest({arrays}) WITH ORDINALITY AS asked({names}, number) "
-            f"JOIN {quoted_table(table)} AS found ON {same} ORDER BY asked.number"
+            f"SELECT requested.number, {texts} FROM unnest({arrays}) WITH ORDINALITY AS requested({names}, number) "
+            f"JOIN {quote_table(table)} AS dim ON {condition} ORDER BY requested.number"
         )
-        return query, kinds
+        return query, column_types
 
     def close(self) -> None:
-        """Let go of connections."""
-        while self._free:
-            self._free.pop().close()
+        """Close all connections."""
+        while self._idle_sessions:
+            self._idle_sessions.pop().close()
 
 
-def _lookup(
+def _create_jdbc_lookup(
     connection: JdbcConnectionOptions, table: str, columns: tuple[str, ...], keys: tuple[str, ...], retries: int
 ) -> JdbcLookup:
     return JdbcLookup(connection, table, columns, keys, retries=retries)
 
 
-def _looked_up(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
-    connection, table = _connection(context), context.options["table-name"]
-    policy = cache_policy(context)
+def _create_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
+    connection, table = _read_connection(context), context.options["table-name"]
+    policy = read_cache_policy(context)
     if isinstance(policy, Reload):
         return whole_table(context, _read(context), keys)
     retries = context.integer("lookup.max-retries", 3) or 0
     lookup = JdbcLookup(connection, table, context.schema.names, keys, retries=retries)
     asynchronous = context.flag("lookup.async")
-    return TableLookup(lookup, context.schema, policy, asynchronous, _KEYS_AT_ONCE)
+    return TableLookup(lookup, context.schema, policy, asynchronous, _MAX_LOOKUP_KEYS)
 
 
-CONNECTORS = (TableConnector("jdbc", read=_read, write=_write, lookup=_looked_up),)
+def _truncate(context: TableContext) -> None:
+    connection, table = _read_connection(context), context.options["table-name"]
+    session = Session(connection.conninfo(), SESSION)
+    try:
+        session.run("cannot truncate the table", lambda database: database.execute(f"TRUNCATE {quote_table(table)}"))
+    finally:
+        session.close()
+
+
+CONNECTORS = (
+    TableConnector("jdbc", read=_read, write=_write, lookup=_create_lookup, row_level="changes", truncate=_truncate),
+)

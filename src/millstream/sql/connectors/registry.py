@@ -1,4 +1,4 @@
-"""The connectors of tables, by the name that the option `connector` gives.
+"""The registry of table connectors, by the value of the option `connector`.
 
 Promises: built-in connectors are listed here; connectors of other packages are found by the entry point group
 `millstream.table_connectors`, and are loaded when a table names them.
@@ -9,12 +9,13 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from millstream.sql.connector.table_connector import TableConnector, TableContext
-from millstream.sql.connectors import filesystem, jdbc, kafka, lakehouse, simple
+from millstream.sql.connectors import faker, filesystem, jdbc, kafka, lakehouse, legacy, simple
 from millstream.sql.errors import nearest
 
 _GROUP = "millstream.table_connectors"
 _BUILT_IN = (
     *simple.CONNECTORS,
+    *faker.CONNECTORS,
     *filesystem.CONNECTORS,
     *jdbc.CONNECTORS,
     *kafka.CONNECTORS,
@@ -24,7 +25,7 @@ _CONNECTORS = {connector.name: connector for connector in _BUILT_IN}
 
 
 def register(connector: TableConnector) -> None:
-    """Add a connector; one of the same name is replaced."""
+    """Add a connector; it replaces a connector of the same name."""
     _CONNECTORS[connector.name] = connector
 
 
@@ -33,12 +34,14 @@ def known_connectors() -> list[str]:
     return sorted({*_CONNECTORS, *(entry.name for entry in entry_points(group=_GROUP))})
 
 
-def connector_of(context: TableContext) -> TableConnector:
-    """Return the connector of a table; an error if its option `connector` names none."""
+def find_connector(context: TableContext) -> TableConnector:
+    """Return the connector of a table; raise if its option `connector` is missing or names no connector."""
+    if legacy.is_legacy(context):
+        return legacy.adapt_connector(context, _CONNECTORS["filesystem"])
     name = context.options.get("connector")
     if name is None:
         message = "option 'connector' is missing"
-        raise context.fail(message, f"there are: {', '.join(known_connectors())}")
+        raise context.fail(message, f"set it to one of {', '.join(known_connectors())}")
     if name not in _CONNECTORS:
         for entry in entry_points(group=_GROUP):
             if entry.name == name:

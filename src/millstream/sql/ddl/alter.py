@@ -5,6 +5,7 @@ Does not know: rows; the data of a table is not changed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.lexer import tokenize
+
+_Check = Callable[[s.Alter, bool, str], None]
 
 
 class AlterStatements:
@@ -31,93 +34,115 @@ class AlterStatements:
         """ALTER TABLE and ALTER VIEW."""
         if node.if_exists and self._catalogs.find(node.name, node.at) is None:
             return OK
-        full, table = self._catalogs.table(node.name, node.at)
-        if node.kind == "VIEW":
-            return self._alter_view(node, full, table)
+        full_name, table = self._catalogs.table(node.name, node.at)
+        if node.object_type == "VIEW":
+            return self._alter_view(node, full_name, table)
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.name)}' is not a table"
             raise CatalogError(message, at=node.at)
-        if node.action == "RENAME":
-            return self._rename(node, full, table)
-        if node.action.endswith(" PARTITIONS"):
-            return partitions.alter_partitions(node, ".".join(full), table, self._catalogs.notes(full, node.at))
-        self._catalogs.set_table(full, validate_table(self._apply(node, table, text), node.at))
+        match node.action:
+            case s.Rename() as rename:
+                return self._rename(node, rename, full_name, table)
+            case s.AddPartitions() | s.DropPartitions() as action:
+                notes = self._catalogs.notes(full_name, node.at)
+                return partitions.alter_partitions(action, ".".join(full_name), table, notes)
+        self._catalogs.set_table(full_name, validate_table(self._apply(node, table, text), node.at))
         return OK
 
-    def _alter_view(self, node: s.Alter, full: tuple[str, str, str], view: Any) -> StatementResult:
+    def _alter_view(self, node: s.Alter, full_name: tuple[str, str, str], view: Any) -> StatementResult:
         if not isinstance(view, ViewDefinition):
             message = f"'{'.'.join(node.name)}' is not a view"
             raise CatalogError(message, at=node.at)
-        if node.action == "RENAME":
-            return self._rename(node, full, view)
-        if node.action == "AS":
-            plan = QueryBinder(self._session).query(node.arguments[0])
-            changed = ViewDefinition(node.arguments[1], plan.schema, view.comment, home=self._catalogs.home())
-            self._catalogs.set_table(full, changed)
+        match node.action:
+            case s.Rename() as rename:
+                return self._rename(node, rename, full_name, view)
+            case s.SetViewQuery(query, query_text):
+                plan = QueryBinder(self._session).query(query)
+                changed = ViewDefinition(query_text, plan.schema, view.comment, home=self._catalogs.home())
+                self._catalogs.set_table(full_name, changed)
         return OK
 
-    def _rename(self, node: s.Alter, full: tuple[str, str, str], table: Any) -> StatementResult:
-        target = node.arguments[0]
-        new = (*full[:2], target[-1]) if len(target) == 1 else self._catalogs.full_name(target, node.at)
-        temporary = full in self._catalogs.temporary
-        self._catalogs.add_table(new, table, temporary=temporary, at=node.at)
+    def _rename(
+        self, node: s.Alter, rename: s.Rename, full_name: tuple[str, str, str], table: TableDefinition | ViewDefinition
+    ) -> StatementResult:
+        target = rename.target
+        new_name = (*full_name[:2], target[-1]) if len(target) == 1 else self._catalogs.full_name(target, node.at)
+        temporary = full_name in self._catalogs.temporary
+        self._catalogs.add_table(new_name, table, temporary=temporary, at=node.at)
         if temporary:
-            del self._catalogs.temporary[full]
+            del self._catalogs.temporary[full_name]
         else:
-            notes = self._catalogs.database(full[0], full[1]).forget(full[2])
-            self._catalogs.database(new[0], new[1]).notes[new[2]] = notes
+            notes = self._catalogs.database(full_name[0], full_name[1]).forget(full_name[2])
+            self._catalogs.database(new_name[0], new_name[1]).notes[new_name[2]] = notes
         return OK
 
     def _apply(self, node: s.Alter, table: TableDefinition, text: str) -> TableDefinition:
-        names = [column.name for column in table.columns]
         match node.action:
-            case "SET":
-                return replace(table, options={**table.options, **dict(node.arguments[0])})
-            case "RESET":
-                if "connector" in node.arguments[0]:
+            case s.SetOptions(options):
+                return replace(table, options={**table.options, **dict(options)})
+            case s.ResetOptions(keys):
+                if "connector" in keys:
                     message = "the option 'connector' cannot be reset"
                     raise CatalogError(message, at=node.at)
-                return replace(table, options={k: v for k, v in table.options.items() if k not in node.arguments[0]})
-            case "RENAME COLUMN":
-                old, new = node.arguments
-                self._check_column_exists(old, names, node.at)
-                if new in names:
-                    message = f"column '{new}' already exists"
-                    raise CatalogError(message, at=node.at)
-                self._check_unused(table, old, (), node.at)
-                columns = tuple(replace(c, name=new) if c.name == old else c for c in table.columns)
-                key = tuple(new if k == old else k for k in table.primary_key)
-                return replace(table, columns=columns, primary_key=key)
-            case "DROP WATERMARK":
+                return replace(table, options={k: v for k, v in table.options.items() if k not in keys})
+            case s.RenameColumn() as action:
+                return self._rename_column(node, table, action)
+            case s.DropWatermark():
                 self._check_exists(table.watermark is not None, "watermark", node)
                 return replace(table, watermark=None)
-            case "DROP KEY":
+            case s.DropPrimaryKey(constraint):
                 self._check_exists(bool(table.primary_key), "primary key", node)
                 name = table.constraint or f"PK_{'_'.join(table.primary_key)}"
-                if node.arguments and node.arguments[0] != name:
-                    message = f"there is no constraint '{node.arguments[0]}'"
+                if constraint is not None and constraint != name:
+                    message = f"there is no constraint '{constraint}'"
                     raise CatalogError(message, at=node.at, hint=f"the primary key is '{name}'")
                 return replace(table, primary_key=(), constraint=None)
-            case "DROP COLUMNS":
-                if len(set(node.arguments)) != len(node.arguments):
-                    message = f"a column is listed twice: {', '.join(node.arguments)}"
-                    raise CatalogError(message, at=node.at)
-                for name in node.arguments:
-                    self._check_column_exists(name, names, node.at)
-                    if name in table.primary_key:
-                        message = f"column '{name}' is part of the primary key"
-                        raise CatalogError(message, at=node.at, hint="ALTER TABLE ... DROP PRIMARY KEY first")
-                    self._check_unused(table, name, node.arguments, node.at)
-                return replace(table, columns=tuple(c for c in table.columns if c.name not in node.arguments))
-            case "ADD DISTRIBUTION" | "MODIFY DISTRIBUTION":
-                self._check_add_or_modify(node, table.distribution is not None, "distribution")
-                return replace(table, distribution=build_distribution(node.arguments[0]))
-            case "DROP DISTRIBUTION":
+            case s.DropColumns(dropped):
+                return self._drop_columns(node, table, dropped)
+            case s.AddDistribution(distribution):
+                self._check_add(node, table.distribution is not None, "distribution")
+                return replace(table, distribution=build_distribution(distribution))
+            case s.ModifyDistribution(distribution):
+                self._check_modify(node, table.distribution is not None, "distribution")
+                return replace(table, distribution=build_distribution(distribution))
+            case s.DropDistribution():
                 self._check_exists(table.distribution is not None, "distribution", node)
                 return replace(table, distribution=None)
-        for part in node.arguments:
-            table = self._apply_part(node, table, part, text)
-        return self._tables.rebind(table, node.at)
+            case s.AddSchemaParts(parts):
+                for part in parts:
+                    table = self._apply_part(node, table, part, text, self._check_add)
+                return self._tables.rebind(table, node.at)
+            case s.ModifySchemaParts(parts):
+                for part in parts:
+                    table = self._apply_part(node, table, part, text, self._check_modify)
+                return self._tables.rebind(table, node.at)
+        msg = f"the grammar has no such action of ALTER TABLE: {node.action}"
+        raise AssertionError(msg)
+
+    def _rename_column(self, node: s.Alter, table: TableDefinition, action: s.RenameColumn) -> TableDefinition:
+        old, new = action.column, action.new_name
+        names = [column.name for column in table.columns]
+        self._check_column_exists(old, names, node.at)
+        if new in names:
+            message = f"column '{new}' already exists"
+            raise CatalogError(message, at=node.at)
+        self._check_unused(table, old, (), node.at)
+        columns = tuple(replace(column, name=new) if column.name == old else column for column in table.columns)
+        primary_key = tuple(new if name == old else name for name in table.primary_key)
+        return replace(table, columns=columns, primary_key=primary_key)
+
+    def _drop_columns(self, node: s.Alter, table: TableDefinition, dropped: tuple[str, ...]) -> TableDefinition:
+        if len(set(dropped)) != len(dropped):
+            message = f"a column is listed twice: {', '.join(dropped)}"
+            raise CatalogError(message, at=node.at)
+        names = [column.name for column in table.columns]
+        for name in dropped:
+            self._check_column_exists(name, names, node.at)
+            if name in table.primary_key:
+                message = f"column '{name}' is part of the primary key"
+                raise CatalogError(message, at=node.at, hint="ALTER TABLE ... DROP PRIMARY KEY first")
+            self._check_unused(table, name, dropped, node.at)
+        return replace(table, columns=tuple(column for column in table.columns if column.name not in dropped))
 
     @staticmethod
     def _check_exists(exists: bool, what: str, node: s.Alter) -> None:
@@ -126,13 +151,14 @@ class AlterStatements:
             raise CatalogError(message, at=node.at)
 
     @staticmethod
-    def _check_add_or_modify(node: s.Alter, exists: bool, what: str) -> None:
-        """Check that ADD does not replace anything, and that MODIFY does."""
-        word = node.action.split()[0]
-        if exists and word == "ADD":
+    def _check_add(node: s.Alter, exists: bool, what: str) -> None:
+        if exists:
             message = f"'{'.'.join(node.name)}' already has a {what}"
             raise CatalogError(message, at=node.at, hint="write MODIFY, or drop it first")
-        if not exists and word == "MODIFY":
+
+    @staticmethod
+    def _check_modify(node: s.Alter, exists: bool, what: str) -> None:
+        if not exists:
             message = f"'{'.'.join(node.name)}' has no {what} to modify"
             raise CatalogError(message, at=node.at, hint="write ADD")
 
@@ -157,37 +183,47 @@ class AlterStatements:
             message = f"there is no column '{name}'"
             raise CatalogError(message, at=at, hint=nearest(name, names))
 
-    def _apply_part(self, node: s.Alter, table: TableDefinition, part: Any, text: str) -> TableDefinition:
-        if isinstance(part, s.WatermarkDef):
-            self._check_add_or_modify(node, table.watermark is not None, "watermark")
-            return self._tables.set_watermark(table, part, text)
-        first, second = part
-        if not isinstance(first, s.ColumnDef):
-            self._check_add_or_modify(node, bool(table.primary_key), "primary key")
-            return replace(table, constraint=first, primary_key=second)
+    def _apply_part(
+        self, node: s.Alter, table: TableDefinition, part: s.SchemaPart, text: str, check: _Check
+    ) -> TableDefinition:
+        """Add or modify a part of the schema; `check` raises if a part to add exists, or a part to modify does not."""
+        match part:
+            case s.WatermarkDef():
+                check(node, table.watermark is not None, "watermark")
+                return self._tables.set_watermark(table, part, text)
+            case s.PrimaryKeyDef(constraint, columns):
+                check(node, bool(table.primary_key), "primary key")
+                return replace(table, constraint=constraint, primary_key=columns)
+        changed = self._place_column(node, table, part, text)
+        definition = part.column
+        if definition.primary_key:
+            check(node, bool(table.primary_key), "primary key")
+            changed = replace(changed, primary_key=(definition.name,), constraint=None)
+        return self._tables.bind_computed_columns(changed, [definition]) if definition.expr is not None else changed
+
+    def _place_column(
+        self, node: s.Alter, table: TableDefinition, part: s.PositionedColumn, text: str
+    ) -> TableDefinition:
+        definition, is_modify = part.column, isinstance(node.action, s.ModifySchemaParts)
         names = [other.name for other in table.columns]
-        column = self._tables.build_column(first, text, names)
-        if node.action == "ADD" and column.name in names:
+        column = self._tables.build_column(definition, text, names)
+        if is_modify:
+            self._check_column_exists(column.name, names, definition.at)
+        elif column.name in names:
             message = f"column '{column.name}' already exists"
-            raise CatalogError(message, at=first.at)
-        if node.action == "MODIFY":
-            self._check_column_exists(column.name, names, first.at)
+            raise CatalogError(message, at=definition.at)
         columns = [other for other in table.columns if other.name != column.name]
-        if second == "":
+        if part.first:
             columns.insert(0, column)
-        elif second is not None:
-            self._check_column_exists(second, names, first.at)
-            columns.insert([other.name for other in columns].index(second) + 1, column)
-        elif node.action == "MODIFY":
+        elif part.after is not None:
+            self._check_column_exists(part.after, names, definition.at)
+            columns.insert([other.name for other in columns].index(part.after) + 1, column)
+        elif is_modify:
             columns.insert(names.index(column.name), column)
         else:
             columns.append(column)
-        changed = replace(table, columns=tuple(columns))
-        if first.primary_key:
-            self._check_add_or_modify(node, bool(table.primary_key), "primary key")
-            changed = replace(changed, primary_key=(column.name,), constraint=None)
-        return self._tables.bind_computed_columns(changed, [first]) if first.expr is not None else changed
+        return replace(table, columns=tuple(columns))
 
 
 def _find_names(text: str | None) -> set[str]:
-    return {token.text for token in tokenize(text or "") if token.kind in ("word", "quoted")}
+    return {token.text for token in tokenize(text or "") if token.type in ("word", "quoted")}

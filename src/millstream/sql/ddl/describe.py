@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from millstream.config.secrets import shown_all
+from millstream.config.secrets import mask_secrets
 from millstream.sql.catalog.catalog import Catalogs, StreamTable, TableDefinition
 from millstream.sql.ddl.results import StatementResult, make_string_result
 from millstream.sql.errors import CatalogError
@@ -17,7 +17,7 @@ from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 
-_DESCRIBED = t.row_of(
+_DESCRIBE_SCHEMA = t.row_of(
     ["name", "type", "null", "key", "extras", "watermark"],
     [t.STRING, t.STRING, t.BOOLEAN, t.STRING, t.STRING, t.STRING],
     null=False,
@@ -32,7 +32,7 @@ class DescribeStatements:
 
     def describe(self, node: s.Describe) -> StatementResult:
         """DESCRIBE."""
-        if node.kind == "CATALOG":
+        if node.object_type == "CATALOG":
             catalog = self._catalogs.catalog(node.name[0], node.at)
             rows = [
                 ("name", catalog.name),
@@ -40,51 +40,56 @@ class DescribeStatements:
                 ("comment", catalog.comment or ""),
             ]
             if node.extended:
-                rows += [(f"option:{k}", v) for k, v in shown_all(catalog.options).items() if k != "type"]
+                rows += [(f"option:{k}", v) for k, v in mask_secrets(catalog.options).items() if k != "type"]
             return make_string_result(["info name", "info value"], rows)
-        if node.kind == "DATABASE":
+        if node.object_type == "DATABASE":
             catalog_name, name = self._catalogs.current_catalog, node.name[-1]
             if len(node.name) > 1:
                 catalog_name, name = node.name[:2]
             database = self._catalogs.database(catalog_name, name, node.at)
             rows = [("catalog", catalog_name), ("database", name), ("comment", database.comment or "")]
             if node.extended:
-                rows += [(f"option:{k}", v) for k, v in shown_all(database.options).items()]
+                rows += [(f"option:{k}", v) for k, v in mask_secrets(database.options).items()]
             return make_string_result(["info name", "info value"], rows)
-        if node.kind == "FUNCTION":
+        if node.object_type == "FUNCTION":
             return self._describe_function(node)
         _, table = self._catalogs.table(node.name, node.at)
-        rows_of_columns = describe_columns(table)
+        column_rows = describe_columns(table)
         comments = [column.comment for column in table.columns] if isinstance(table, TableDefinition) else []
         if not any(comments):
-            return StatementResult(_DESCRIBED, tuple(rows_of_columns))
-        schema = t.row_of([*_DESCRIBED.names, "comment"], [*_DESCRIBED.types, t.STRING], null=False)
+            return StatementResult(_DESCRIBE_SCHEMA, tuple(column_rows))
+        schema = t.row_of([*_DESCRIBE_SCHEMA.names, "comment"], [*_DESCRIBE_SCHEMA.types, t.STRING], null=False)
         return StatementResult(
-            schema, tuple((*row, comment) for row, comment in zip(rows_of_columns, comments, strict=True))
+            schema, tuple((*row, comment) for row, comment in zip(column_rows, comments, strict=True))
         )
 
     def _describe_function(self, node: s.Describe) -> StatementResult:
         user = self._catalogs.function(node.name)
         if user is not None:
-            return make_string_result(["info name", "info value"], self._user_function(node, user))
+            return make_string_result(["info name", "info value"], self._describe_user_function(node, user))
         name = node.name[-1]
         scalar, aggregate = library.find(name), AGGREGATES.get(name.upper())
         if scalar is None and aggregate is None:
             message = f"there is no function '{name}'"
-            raise CatalogError(message, at=node.at, hint=library.similar(name))
+            raise CatalogError(message, at=node.at, hint=library.suggest_name(name))
         rows = [("is system function", "true"), ("is temporary", "false")]
         if aggregate is not None:
             kind, deterministic = "AGGREGATE", True
             signature, doc = aggregate.syntax or f"{name.upper()}(value)", aggregate.doc
         else:
             assert scalar is not None
-            kind, deterministic, signature, doc = "SCALAR", scalar.deterministic, library.usage(scalar), scalar.doc
-        rows += _traits(kind, deterministic) if node.extended else []
+            kind, deterministic, signature, doc = (
+                "SCALAR",
+                scalar.deterministic,
+                library.describe_usage(scalar),
+                scalar.doc,
+            )
+        rows += _describe_traits(kind, deterministic) if node.extended else []
         return make_string_result(["info name", "info value"], [*rows, ("signature", signature), ("description", doc)])
 
-    def _user_function(self, node: s.Describe, user: UserFunction) -> list[tuple[str, str]]:
-        full = self._catalogs.full_name(node.name, node.at)
-        key = (full[0], full[1], full[2].lower())
+    def _describe_user_function(self, node: s.Describe, user: UserFunction) -> list[tuple[str, str]]:
+        catalog, database, function_name = self._catalogs.full_name(node.name, node.at)
+        key = (catalog, database, function_name.lower())
         system = len(node.name) == 1 and node.name[0].lower() in self._catalogs.system_functions
         temporary = system or key in self._catalogs.temporary_functions
         target = user.function if isinstance(user.function, type) or callable(user.function) else type(user.function)
@@ -99,12 +104,12 @@ class DescribeStatements:
         ]
         if node.extended:
             inputs = "..." if user.input_types is None else ", ".join(map(str, user.input_types))
-            rows += _traits(user.kind.upper().replace(" ", "_"), user.deterministic)
+            rows += _describe_traits(user.kind.upper().replace(" ", "_"), user.deterministic)
             rows.append(("signature", f"{user.name}({inputs})"))
         return rows
 
 
-def _traits(kind: str, deterministic: bool) -> list[tuple[str, str]]:
+def _describe_traits(kind: str, deterministic: bool) -> list[tuple[str, str]]:
     """Return the rows that EXTENDED adds for every function."""
     is_deterministic = str(deterministic).lower()
     return [

@@ -47,11 +47,11 @@ class DdlExecutor:
                 return self._functions.create(node)
             case s.Drop():
                 return self._drop(node)
-            case s.Alter(kind="DATABASE"):
+            case s.Alter(object_type="DATABASE"):
                 return self._namespaces.alter_database(node)
-            case s.Alter(kind="CATALOG"):
+            case s.Alter(object_type="CATALOG"):
                 return self._namespaces.alter_catalog(node)
-            case s.Alter(kind="FUNCTION"):
+            case s.Alter(object_type="FUNCTION"):
                 return self._functions.alter(node)
             case s.Alter():
                 return AlterStatements(self._session).alter(node, text)
@@ -107,10 +107,14 @@ class DdlExecutor:
         return OK
 
     def _drop(self, node: s.Drop) -> StatementResult:
-        match node.kind:
+        match node.object_type:
             case "TABLE" | "VIEW":
                 self._catalogs.drop_table(
-                    node.name, view=node.kind == "VIEW", temporary=node.temporary, if_exists=node.if_exists, at=node.at
+                    node.name,
+                    view=node.object_type == "VIEW",
+                    temporary=node.temporary,
+                    if_exists=node.if_exists,
+                    at=node.at,
                 )
             case "FUNCTION":
                 self._functions.drop(

@@ -9,12 +9,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from millstream.config.secrets import shown_all
+from millstream.config.secrets import mask_secrets
 from millstream.sql.catalog.catalog import TableDefinition, TableDistribution
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.parse import expression_tokens
 
-_SHORT = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
+_SHORT_NAMES = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
 _SHORT_OR_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\bSTRING\b|\bBYTES\b|\bTIMESTAMP_LTZ\((\d)\)")
 
 
@@ -24,12 +24,12 @@ def _expand_type_names(type_text: str) -> str:
     def expand(match: re.Match[str]) -> str:
         if match[1] is not None:
             return f"TIMESTAMP({match[1]}) WITH LOCAL TIME ZONE"
-        return _SHORT.get(match[0], match[0])
+        return _SHORT_NAMES.get(match[0], match[0])
 
     return _SHORT_OR_QUOTED.sub(expand, type_text)
 
 
-def format_create_table(full: tuple[str, ...], table: TableDefinition, *, temporary: bool) -> str:
+def format_create_table(full_name: tuple[str, ...], table: TableDefinition, *, temporary: bool) -> str:
     """Return the CREATE TABLE statement of a table."""
     lines: list[str] = []
     for column in table.columns:
@@ -52,7 +52,7 @@ def format_create_table(full: tuple[str, ...], table: TableDefinition, *, tempor
         constraint = table.constraint or f"PK_{'_'.join(table.primary_key)}"
         lines.append(f"CONSTRAINT {quote_name(constraint)} PRIMARY KEY ({keys}) NOT ENFORCED")
     body = ",\n  ".join(lines)
-    name = ".".join(map(quote_name, full))
+    name = ".".join(map(quote_name, full_name))
     statement = f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} (\n  {body}\n)"
     if table.comment:
         statement += f" COMMENT {quote_string(table.comment)}"
@@ -82,8 +82,8 @@ def quote_string(text: str) -> str:
 
 
 def format_options(options: Mapping[str, str]) -> str:
-    """Return options as they stand in WITH, with their secrets hidden."""
-    return ",\n  ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in shown_all(options).items())
+    """Return options as the content of WITH (...), with their secrets hidden."""
+    return ",\n  ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in mask_secrets(options).items())
 
 
 def format_expression(node: s.Expr, text: str, names: Collection[str]) -> str:
@@ -93,15 +93,15 @@ def format_expression(node: s.Expr, text: str, names: Collection[str]) -> str:
     offset = start
     for token in expression_tokens(text, start):
         parts.append(text[offset : token.start])
-        is_call = token.kind == "word" and text[token.end :].lstrip().startswith("(")
-        is_column = token.kind == "word" and token.text in names and not is_call
+        is_call = token.type == "word" and text[token.end :].lstrip().startswith("(")
+        is_column = token.type == "word" and token.text in names and not is_call
         parts.append(f"`{token.text}`" if is_column else text[token.start : token.end])
         offset = token.end
     return "".join(parts)
 
 
 def _find_start(node: Any) -> int:
-    """Return the offset at which an expression begins; that of an operator is behind its first operand."""
+    """Return the offset of the first token of an expression; an operator node has the offset of its symbol."""
     offsets: list[int] = [node.at]
     for value in vars(node).values():
         parts = value if isinstance(value, tuple) else (value,)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from millstream.sql.catalog.catalog import Catalogs
-from millstream.sql.catalog.modules import installed
+from millstream.sql.catalog.modules import load_installed_module
 from millstream.sql.ddl.results import OK, StatementResult
 from millstream.sql.errors import CatalogError, SqlNotSupported, nearest
 from millstream.sql.functions.user_functions import UserFunction
@@ -101,10 +101,11 @@ class FunctionStatements:
         if node.temporary:
             message = "a temporary function cannot be altered"
             raise SqlNotSupported(message, at=node.at, hint="drop it and create it again")
-        full = self._catalogs.full_name(node.name, node.at)
-        if node.if_exists and full[2].lower() not in self._catalogs.database(full[0], full[1], node.at).functions:
+        assert isinstance(node.action, s.SetFunctionTarget)
+        catalog, database, name = self._catalogs.full_name(node.name, node.at)
+        if node.if_exists and name.lower() not in self._catalogs.database(catalog, database, node.at).functions:
             return OK
-        function = self.load(node.arguments[0], node.name[-1], node.at)
+        function = self.load(node.action.target, node.name[-1], node.at)
         self.drop(node.name, temporary=False, system=False, if_exists=node.if_exists, at=node.at)
         self.register(node.name, function, temporary=False, at=node.at)
         return OK
@@ -115,7 +116,7 @@ class FunctionStatements:
             self._catalogs.modules.unload(node.name, node.at)
             return OK
         self._catalogs.modules.check_new(node.name, node.at)
-        self.load_module(node.name, installed(node.name, dict(node.options), node.at), node.at)
+        self.load_module(node.name, load_installed_module(node.name, dict(node.options), node.at), node.at)
         return OK
 
     def load_module(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:

@@ -1,6 +1,6 @@
 """CREATE TABLE ... LIKE: the parts of a definition that are copied from another table.
 
-Promises: Flink's defaults; a part that both tables define is an error, unless the statement says which one counts.
+Promises: Flink's defaults; a part that both tables define is an error, unless the statement says OVERWRITING.
 Does not know: the other clauses of CREATE TABLE."""
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _read_strategies(node: s.LikeClause | None) -> dict[str, str]:
 
 
 def add_column(columns: list[ColumnDefinition], column: ColumnDefinition, at: int, node: s.LikeClause | None) -> None:
-    """Add a column of the statement. With OVERWRITING, a computed or metadata column can replace one of its kind."""
+    """Add a column of the statement.
+
+    With OVERWRITING, a computed column can replace a computed column, and a metadata column a metadata column."""
     names = [existing.name for existing in columns]
     if column.name not in names:
         columns.append(column)
@@ -69,11 +71,11 @@ def add_column(columns: list[ColumnDefinition], column: ColumnDefinition, at: in
     index = names.index(column.name)
     feature = "GENERATED" if column.expr is not None else "METADATA" if column.metadata_key is not None else ""
     other = columns[index]
-    is_same_kind = (other.expr is None, other.metadata_key is None) == (
+    is_same_category = (other.expr is None, other.metadata_key is None) == (
         column.expr is None,
         column.metadata_key is None,
     )
-    if feature and is_same_kind and _read_strategies(node)[feature] == "OVERWRITING":
+    if feature and is_same_category and _read_strategies(node)[feature] == "OVERWRITING":
         columns[index] = column
         return
     message = f"column '{column.name}' is defined twice"

@@ -20,8 +20,8 @@ class NamespaceStatements:
     def create(self, node: s.CreateNamespace) -> StatementResult:
         """CREATE CATALOG and CREATE DATABASE."""
         options = dict(node.options)
-        if node.kind == "CATALOG":
-            (name,) = node.name
+        if node.object_type == "CATALOG":
+            name = _catalog_name(node.name, node.at)
             if name in self._catalogs.all:
                 if node.if_not_exists:
                     return OK
@@ -38,7 +38,7 @@ class NamespaceStatements:
             new_catalog.comment = node.comment
             self._catalogs.all[name] = new_catalog
             return OK
-        catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
+        catalog, name = self._database_path(node.name, node.at)
         databases = self._catalogs.catalog(catalog, node.at).databases
         if name in databases:
             if node.if_not_exists:
@@ -50,7 +50,7 @@ class NamespaceStatements:
 
     def drop_catalog(self, node: s.Drop) -> None:
         """DROP CATALOG."""
-        (name,) = node.name
+        name = _catalog_name(node.name, node.at)
         if name not in self._catalogs.all:
             if node.if_exists:
                 return
@@ -62,7 +62,7 @@ class NamespaceStatements:
 
     def drop_database(self, node: s.Drop) -> None:
         """DROP DATABASE."""
-        catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
+        catalog, name = self._database_path(node.name, node.at)
         databases = self._catalogs.catalog(catalog, node.at).databases
         if name not in databases:
             if node.if_exists:
@@ -76,38 +76,51 @@ class NamespaceStatements:
             raise CatalogError(message, at=node.at, hint="drop its tables first, or write CASCADE")
         del databases[name]
 
+    def _database_path(self, path: tuple[str, ...], at: int | None) -> tuple[str, str]:
+        if len(path) > 2:
+            message = f"'{'.'.join(path)}' is not the name of a database, which has one or two parts"
+            raise CatalogError(message, at=at, hint="write catalog.database")
+        return (self._catalogs.current_catalog, path[0]) if len(path) == 1 else (path[0], path[1])
+
     def alter_database(self, node: s.Alter) -> StatementResult:
         """ALTER DATABASE."""
-        names = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name
-        database = self._catalogs.database(names[0], names[1], node.at)
-        if node.action == "SET":
-            database.options.update(dict(node.arguments[0]))
+        database = self._catalogs.database(*self._database_path(node.name, node.at), node.at)
+        if isinstance(node.action, s.SetOptions):
+            database.options.update(dict(node.action.options))
         return OK
 
     def alter_catalog(self, node: s.Alter) -> StatementResult:
         """ALTER CATALOG."""
-        catalog = self._catalogs.catalog(node.name[0], node.at)
-        if node.action == "SET":
-            catalog.options.update(dict(node.arguments[0]))
-        elif node.action == "RESET":
-            if "type" in node.arguments[0]:
-                message = "the option 'type' of a catalog cannot be reset"
-                raise CatalogError(message, at=node.at)
-            for key in node.arguments[0]:
-                catalog.options.pop(key, None)
-        elif node.action == "COMMENT":
-            catalog.comment = node.arguments[0]
+        catalog = self._catalogs.catalog(_catalog_name(node.name, node.at), node.at)
+        match node.action:
+            case s.SetOptions(options):
+                catalog.options.update(dict(options))
+            case s.ResetOptions(keys):
+                if "type" in keys:
+                    message = "the option 'type' of a catalog cannot be reset"
+                    raise CatalogError(message, at=node.at)
+                for key in keys:
+                    catalog.options.pop(key, None)
+            case s.SetComment(comment):
+                catalog.comment = comment
         return OK
 
     def use(self, node: s.Use) -> StatementResult:
         """USE."""
-        if node.kind == "CATALOG":
-            used = self._catalogs.catalog(node.name[0], node.at)
-            self._catalogs.current_catalog, self._catalogs.current_database = used.name, used.default_database
-        elif node.kind == "DATABASE":
+        if node.object_type == "CATALOG":
+            new = self._catalogs.catalog(node.name[0], node.at)
+            self._catalogs.current_catalog, self._catalogs.current_database = new.name, new.default_database
+        elif node.object_type == "DATABASE":
             catalog, name = (self._catalogs.current_catalog, node.name[0]) if len(node.name) == 1 else node.name[:2]
             self._catalogs.database(catalog, name, node.at)
             self._catalogs.current_catalog, self._catalogs.current_database = catalog, name
         else:
             self._catalogs.modules.use(node.name, node.at)
         return OK
+
+
+def _catalog_name(path: tuple[str, ...], at: int | None) -> str:
+    if len(path) > 1:
+        message = f"the name of a catalog has one part, and '{'.'.join(path)}' has {len(path)}"
+        raise CatalogError(message, at=at, hint="write a name with dots in backquotes")
+    return path[0]

@@ -11,41 +11,42 @@ from millstream.sql.errors import CatalogError, SqlValidationError, nearest
 from millstream.sql.syntax import tree as s
 
 
-def alter_partitions(node: s.Alter, name: str, table: TableDefinition, notes: TableNotes) -> StatementResult:
+def alter_partitions(
+    action: s.AddPartitions | s.DropPartitions, name: str, table: TableDefinition, notes: TableNotes
+) -> StatementResult:
     """Add or drop partitions."""
-    tolerant, partitions = node.arguments
     registered = dict(notes.partitions)
-    for part in partitions:
-        spec = read_partition(name, table, part)
-        if node.action == "ADD PARTITIONS":
-            if spec in registered and not tolerant:
+    for partition in action.partitions:
+        spec = read_partition(name, table, partition)
+        if isinstance(action, s.AddPartitions):
+            if spec in registered and not action.if_not_exists:
                 message = f"partition {format_partition(table, spec)} of table '{name}' already exists"
-                raise CatalogError(message, at=part.at, hint="write IF NOT EXISTS")
-            registered.setdefault(spec, (dict(part.options), None))
+                raise CatalogError(message, at=partition.at, hint="write IF NOT EXISTS")
+            registered.setdefault(spec, (dict(partition.options), None))
             continue
-        if spec not in registered and not tolerant:
+        if spec not in registered and not action.if_exists:
             message = f"partition {format_partition(table, spec)} is not registered for table '{name}'"
             hint = "partitions that exist only as files are dropped by removing their files"
-            raise CatalogError(message, at=part.at, hint=hint)
+            raise CatalogError(message, at=partition.at, hint=hint)
         registered.pop(spec, None)
     notes.partitions = registered
     return OK
 
 
-def read_partition(name: str, table: TableDefinition, part: s.PartitionDef) -> PartitionSpec:
+def read_partition(name: str, table: TableDefinition, partition: s.PartitionDef) -> PartitionSpec:
     """Return the columns and values of a partition; there must be one value for each partition column."""
-    values = read_literals(part.spec, part.at)
+    values = read_literals(partition.spec, partition.at)
     if not table.partitions:
         message = f"table '{name}' is not partitioned"
-        raise CatalogError(message, at=part.at)
+        raise CatalogError(message, at=partition.at)
     for key in values:
         if key not in table.partitions:
             message = f"'{key}' is not a partition column of '{name}'"
-            raise SqlValidationError(message, at=part.at, hint=nearest(key, table.partitions))
+            raise SqlValidationError(message, at=partition.at, hint=nearest(key, table.partitions))
     missing = [key for key in table.partitions if key not in values]
     if missing:
         message = f"the partition has no value for {', '.join(missing)}"
-        raise SqlValidationError(message, at=part.at)
+        raise SqlValidationError(message, at=partition.at)
     return frozenset(values.items())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from millstream.config.secrets import hidden_in
+from millstream.config.secrets import mask_statement
 from millstream.sql.catalog.catalog import Catalogs, TableDefinition, ViewDefinition
 from millstream.sql.catalog.partitions import partitions
 from millstream.sql.ddl.describe import DescribeStatements
@@ -32,7 +32,7 @@ class ShowStatements:
     def show(self, node: s.Show) -> StatementResult:
         """SHOW."""
         catalogs = self._catalogs
-        match node.kind:
+        match node.subject:
             case "CATALOGS":
                 return self._list_names("catalog name", sorted(catalogs.all), node)
             case "CURRENT CATALOG":
@@ -40,6 +40,9 @@ class ShowStatements:
             case "CURRENT DATABASE":
                 return make_string_result(["current database name"], [(catalogs.current_database,)])
             case "DATABASES":
+                if len(node.name) > 1:
+                    message = f"'{'.'.join(node.name)}' is not the name of a catalog, which has one part"
+                    raise CatalogError(message, at=node.at, hint=f"write SHOW DATABASES IN {node.name[0]}")
                 name = node.name[0] if node.name else catalogs.current_catalog
                 return self._list_names("database name", sorted(catalogs.catalog(name, node.at).databases), node)
             case "TABLES" | "VIEWS":
@@ -50,24 +53,26 @@ class ShowStatements:
                     catalog, database = node.name[0], node.name[1]
                 catalogs.database(catalog, database, node.at)
                 names = catalogs.table_names(catalog, database)
-                if node.kind == "VIEWS":
+                if node.subject == "VIEWS":
                     names = [
                         n for n in names if not isinstance(catalogs.table((catalog, database, n))[1], TableDefinition)
                     ]
-                return self._list_names(f"{node.kind[:-1].lower()} name", names, node)
+                return self._list_names(f"{node.subject[:-1].lower()} name", names, node)
             case "COLUMNS":
                 result = self._descriptions.describe(s.Describe(node.at, node.name))
-                kept = self._match_names([row[0] for row in result.rows], node)
-                return replace(result, rows=tuple(row for row in result.rows if row[0] in kept))
+                matching = self._match_names([row[0] for row in result.rows], node)
+                return replace(result, rows=tuple(row for row in result.rows if row[0] in matching))
             case "FUNCTIONS":
                 return self._list_names("function name", sorted({*built_in_names(), *catalogs.function_names()}), node)
             case "USER FUNCTIONS":
                 return self._list_names("function name", sorted(set(catalogs.function_names())), node)
             case "MODULES":
-                return self._list_names("module name", [name for name, used in catalogs.modules.listed() if used], node)
+                return self._list_names(
+                    "module name", [name for name, used in catalogs.modules.list_modules() if used], node
+                )
             case "FULL MODULES":
                 schema = t.row_of(["module name", "used"], [t.STRING, t.BOOLEAN], null=False)
-                return StatementResult(schema, tuple(catalogs.modules.listed()))
+                return StatementResult(schema, tuple(catalogs.modules.list_modules()))
             case "PARTITIONS":
                 return self._show_partitions(node)
             case "JARS":
@@ -75,18 +80,18 @@ class ShowStatements:
             case "CREATE TABLE" | "CREATE VIEW":
                 return self._show_create(node)
             case "CREATE CATALOG":
-                shown = catalogs.catalog(node.name[0], node.at)
-                comment = f" COMMENT {quote_string(shown.comment)}" if shown.comment else ""
-                statement = f"CREATE CATALOG {quote_name(shown.name)}{comment}"
+                existing = catalogs.catalog(node.name[0], node.at)
+                comment = f" COMMENT {quote_string(existing.comment)}" if existing.comment else ""
+                statement = f"CREATE CATALOG {quote_name(existing.name)}{comment}"
                 return make_string_result(
-                    ["result"], [(f"{statement} WITH (\n  {format_options(shown.options)}\n)\n",)]
+                    ["result"], [(f"{statement} WITH (\n  {format_options(existing.options)}\n)\n",)]
                 )
-        message = f"SHOW {node.kind} is not supported"
+        message = f"SHOW {node.subject} is not supported"
         raise SqlNotSupported(message, at=node.at)
 
     def _list_names(self, column: str, names: list[str], node: s.Show) -> StatementResult:
-        kept = self._match_names(names, node)
-        return make_string_result([column], [(name,) for name in names if name in kept])
+        matching = self._match_names(names, node)
+        return make_string_result([column], [(name,) for name in names if name in matching])
 
     @staticmethod
     def _match_names(names: list[str], node: s.Show) -> set[str]:
@@ -98,31 +103,31 @@ class ShowStatements:
         return {name for name in names if (pattern.fullmatch(name) is not None) != node.negated}
 
     def _show_create(self, node: s.Show) -> StatementResult:
-        full, table = self._catalogs.table(node.name, node.at)
-        if node.kind == "CREATE VIEW":
+        full_name, table = self._catalogs.table(node.name, node.at)
+        if node.subject == "CREATE VIEW":
             if not isinstance(table, ViewDefinition):
                 message = f"'{'.'.join(node.name)}' is not a view"
                 raise CatalogError(message, at=node.at)
-            name = ".".join(map(quote_name, full))
+            name = ".".join(map(quote_name, full_name))
             columns = ",\n  ".join(map(quote_name, table.schema.names))
-            word = "TEMPORARY VIEW" if full in self._catalogs.temporary else "VIEW"
+            object_type = "TEMPORARY VIEW" if full_name in self._catalogs.temporary else "VIEW"
             return make_string_result(
-                ["result"], [(f"CREATE {word} {name} (\n  {columns}\n)\nAS {hidden_in(table.text)[0]}\n",)]
+                ["result"], [(f"CREATE {object_type} {name} (\n  {columns}\n)\nAS {mask_statement(table.text)[0]}\n",)]
             )
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.name)}' is not a table"
             raise CatalogError(message, at=node.at, hint="use SHOW CREATE VIEW")
         return make_string_result(
-            ["result"], [(format_create_table(full, table, temporary=full in self._catalogs.temporary),)]
+            ["result"], [(format_create_table(full_name, table, temporary=full_name in self._catalogs.temporary),)]
         )
 
     def _show_partitions(self, node: s.Show) -> StatementResult:
-        full, table = self._catalogs.table(node.name, node.at)
+        full_name, table = self._catalogs.table(node.name, node.at)
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.name)}' is not a table"
             raise CatalogError(message, at=node.at)
-        wanted = read_literals(node.partition, node.at)
-        specs = [] if full in self._catalogs.temporary else list(self._catalogs.notes(full).partitions)
-        registered = [format_partition(table, spec) for spec in specs if wanted.items() <= set(spec)]
-        names = partitions(".".join(full), table, wanted, node.at, registered)
+        prefix = read_literals(node.partition, node.at)
+        specs = [] if full_name in self._catalogs.temporary else list(self._catalogs.notes(full_name).partitions)
+        registered = [format_partition(table, spec) for spec in specs if prefix.items() <= set(spec)]
+        names = partitions(".".join(full_name), table, prefix, node.at, registered)
         return make_string_result(["partition name"], [(name,) for name in names])

@@ -1,8 +1,8 @@
-"""Expressions computed over whole columns.
+"""Vectorized evaluation of expressions.
 
-Promises: `compiled(expression)` is a function from a `Frame` of columns to a column or a constant, built once for an
-operator; a branch that is not taken (CASE, AND, OR) cannot fail; what occurs several times is computed once a frame.
-Does not know: operators, rows; functions say themselves how they are computed."""
+Promises: `compile_expression` returns a function from a `Frame` of columns to a column or scalar, built once for an
+operator. A branch that is not taken (CASE, AND, OR) cannot fail. Repeated subexpressions are computed once for a frame.
+Does not know: operators, rows; functions declare how they are computed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from millstream.runtime.random_numbers import RandomNumbers
 from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
 from millstream.sql.evaluation.repeated import Shared, repeated
 from millstream.sql.expressions.datums import as_array, field_datum
-from millstream.sql.expressions.fields import FieldRef
-from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall
+from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, FieldRef, Lit, Ref, Sym, UserCall
 from millstream.sql.functions import casts
 from millstream.sql.functions.library import function_named
 from millstream.sql.types import data_types as t
@@ -29,86 +28,88 @@ Datum = Any  # pa.Array or pa.Scalar
 
 
 class EvaluationFailed(UserError):
-    """An expression has no value for some row: division by zero, a string that is no number."""
+    """An expression cannot be computed for some row: division by zero, a string that is not a number."""
 
 
 @dataclass(slots=True)
 class Frame:
-    """Columns to compute over, and the moment and place in which it is done."""
+    """The columns that expressions are computed on, with the time, zone and random numbers of the operator."""
 
     columns: Sequence[pa.Array]
     count: int
     now: int = 0
     zone: str = "UTC"
     watermark: int | None = None
-    draws: RandomNumbers | None = None  # the random numbers of the operator that computes
-    site: int = 0  # which call of a function that is not deterministic this is, of those compiled together
-    known: dict[Hashable, Any] = field(default_factory=dict)  # what was computed of these columns, and is asked again
-    chosen: tuple[Frame, pa.Array] | None = None  # the frame whose rows these are, and which of them
+    draws: RandomNumbers | None = None  # the random numbers of the operator
+    site: int = 0  # index of the current call among the calls of non-deterministic functions
+    known: dict[Hashable, Any] = field(default_factory=dict)  # cached results of repeated subexpressions
+    chosen: tuple[Frame, pa.Array] | None = None  # the frame from which rows were selected, and their indexes
 
     def take(self, rows: np.ndarray) -> Frame:
-        """Some of the rows, by their places."""
+        """Select rows by their indexes."""
         return self.some(pa.array(rows))
 
     def some(self, rows: pa.Array, columns: Sequence[pa.Array] | None = None) -> Frame:
-        """Some of the rows; a column is taken when it is read, and so is what is known. `columns` are those rows where
-        someone has them."""
-        taken = TakenColumns(self.columns, rows) if columns is None else columns
-        return Frame(taken, len(rows), self.now, self.zone, self.watermark, self.draws, chosen=(self, rows))
+        """Select rows; columns and cached results are gathered when they are read. `columns` are the selected rows,
+        if they exist."""
+        selected = SelectedColumns(self.columns, rows) if columns is None else columns
+        return Frame(selected, len(rows), self.now, self.zone, self.watermark, self.draws, chosen=(self, rows))
 
-    def found(self, key: Hashable) -> Datum | None:
-        """What is known under a key, here or of the frame whose rows these are."""
+    def cached_result(self, key: Hashable) -> Datum | None:
+        """Return a cached result, of this frame or of the frame from which its rows were selected."""
         value = self.known.get(key)
         if value is None and self.chosen is not None:
-            whole, rows = self.chosen
-            value = whole.found(key)
+            source, rows = self.chosen
+            value = source.cached_result(key)
             if value is not None:
                 self.known[key] = value = value if isinstance(value, pa.Scalar) else value.take(rows)
         return value
 
     def part(self, column: int, index: int) -> pa.Array:
-        """A field of a column of rows."""
+        """Return a field of a row column."""
         columns = self.columns
-        return columns.part(column, index) if isinstance(columns, TakenColumns) else field_datum(columns[column], index)
+        return (
+            columns.part(column, index) if isinstance(columns, SelectedColumns) else field_datum(columns[column], index)
+        )
 
 
-class TakenColumns(Sequence[pa.Array]):
-    """Some rows of columns; a column, or a field of one, is taken when it is first read."""
+class SelectedColumns(Sequence[pa.Array]):
+    """Selected rows of columns; a column, or a field of one, is gathered when it is first read."""
 
     def __init__(self, columns: Sequence[pa.Array], rows: pa.Array) -> None:
         self._columns, self._rows = columns, rows
-        self._found: dict[int | tuple[int, int], pa.Array] = {}
+        self._gathered: dict[int | tuple[int, int], pa.Array] = {}
 
     def __len__(self) -> int:
         return len(self._columns)
 
     def __getitem__(self, index: Any) -> Any:
-        if index not in self._found:
-            self._found[index] = self._columns[index].take(self._rows)
-        return self._found[index]
+        if index not in self._gathered:
+            self._gathered[index] = self._columns[index].take(self._rows)
+        return self._gathered[index]
 
     def part(self, column: int, index: int) -> pa.Array:
-        """A field of a column of rows."""
-        place = column, index
-        if place not in self._found:
-            self._found[place] = field_datum(self._columns[column], index).take(self._rows)
-        return self._found[place]
+        """Return a field of a row column."""
+        key = column, index
+        if key not in self._gathered:
+            self._gathered[key] = field_datum(self._columns[column], index).take(self._rows)
+        return self._gathered[key]
 
 
 Computed = Callable[[Frame], Datum]
 
 
-def compiled(expression: Expression, shared: Shared | None = None) -> Computed:
-    """The function that computes an expression; without `shared`, what occurs in it several times is."""
-    found = repeated([expression]) if shared is None else shared
-    key = found.get(expression)
-    compute = _computed(expression, found)
-    return compute if key is None else _once(key, compute)
+def compile_expression(expression: Expression, shared: Shared | None = None) -> Computed:
+    """Compile an expression to a function; `shared` are subexpressions to cache, by default the repeated ones."""
+    cached = repeated([expression]) if shared is None else shared
+    key = cached.get(expression)
+    compute = _compile_node(expression, cached)
+    return compute if key is None else _cache_result(key, compute)
 
 
-def _once(key: Hashable, compute: Computed) -> Computed:
+def _cache_result(key: Hashable, compute: Computed) -> Computed:
     def run(frame: Frame) -> Datum:
-        value = frame.found(key)
+        value = frame.cached_result(key)
         if value is None:
             value = frame.known[key] = compute(frame)
         return value
@@ -116,12 +117,12 @@ def _once(key: Hashable, compute: Computed) -> Computed:
     return run
 
 
-def _computed(expression: Expression, shared: Shared) -> Computed:
+def _compile_node(expression: Expression, shared: Shared) -> Computed:
     match expression:
         case Ref(index=index):
             return lambda frame: frame.columns[index]
-        case Lit(type=kind, value=value):
-            constant = pa.scalar(value, arrow_type(kind))
+        case Lit(type=data_type, value=value):
+            constant = pa.scalar(value, arrow_type(data_type))
             return lambda _frame: constant
         case Sym(word=word):
             return lambda _frame: word
@@ -130,7 +131,7 @@ def _computed(expression: Expression, shared: Shared) -> Computed:
         case FieldRef(operand=Ref(index=column), index=index):
             return lambda frame: frame.part(column, index)
         case FieldRef(operand=operand, index=index):
-            row = compiled(operand, shared)
+            row = compile_expression(operand, shared)
             return lambda frame: field_datum(row(frame), index)
         case Choose():
             return _choose(expression, shared)
@@ -145,23 +146,23 @@ def _computed(expression: Expression, shared: Shared) -> Computed:
 
 def _apply(expression: Apply, shared: Shared) -> Computed:
     function = function_named(expression.function)
-    args = [compiled(each, shared) for each in expression.args]
-    evaluate, kind = function.evaluate, expression.type
-    kinds = [each.type for each in expression.args]
+    args = [compile_expression(arg, shared) for arg in expression.args]
+    evaluate, result_type = function.evaluate, expression.type
+    arg_types = [arg.type for arg in expression.args]
     site = None if function.deterministic else shared.next_site()
 
     def run(frame: Frame) -> Datum:
         if site is not None:
             frame = replace(frame, site=site)
         try:
-            return evaluate(frame, [arg(frame) for arg in args], kinds, kind)
+            return evaluate(frame, [arg(frame) for arg in args], arg_types, result_type)
         except (pa.ArrowException, ArithmeticError, ValueError) as problem:
-            raise EvaluationFailed(_said(expression.function, problem)) from None
+            raise EvaluationFailed(_error_text(expression.function, problem)) from None
 
     return run
 
 
-def _said(name: str, problem: BaseException) -> str:
+def _error_text(name: str, problem: BaseException) -> str:
     text = str(problem)
     if "divide by zero" in text.lower() or isinstance(problem, ZeroDivisionError):
         return "division by zero"
@@ -169,146 +170,166 @@ def _said(name: str, problem: BaseException) -> str:
 
 
 def _cast(expression: Convert, shared: Shared) -> Computed:
-    operand = compiled(expression.operand, shared)
+    operand = compile_expression(expression.operand, shared)
     source, target, safe = expression.operand.type, expression.type, expression.safe
 
     def run(frame: Frame) -> Datum:
         try:
             return casts.cast(frame, operand(frame), source, target, safe=safe)
         except (pa.ArrowException, ArithmeticError, ValueError) as problem:
-            raise EvaluationFailed(_said(f"CAST to {target}", problem)) from None
+            raise EvaluationFailed(_error_text(f"CAST to {target}", problem)) from None
 
     return run
 
 
 def truth(datum: Datum, count: int) -> np.ndarray:
-    """Where a condition is true; NULL is not."""
+    """Return where a condition is true; NULL is not."""
     array = as_array(datum, count)
-    known = pc.fill_null(array, False) if array.null_count else array
-    made: np.ndarray = known.to_numpy(zero_copy_only=False).astype(bool, copy=False)
-    return made
+    filled = pc.fill_null(array, False) if array.null_count else array
+    is_true: np.ndarray = filled.to_numpy(zero_copy_only=False).astype(bool, copy=False)
+    return is_true
 
 
 def _logic(expression: Apply, shared: Shared) -> Computed:
-    left, right = (compiled(each, shared) for each in expression.args)
-    both = expression.function == "AND"
-    combine = pc.and_kleene if both else pc.or_kleene
+    left, right = (compile_expression(operand, shared) for operand in expression.args)
+    is_and = expression.function == "AND"
+    combine = pc.and_kleene if is_and else pc.or_kleene
 
     def run(frame: Frame) -> Datum:
         first = left(frame)
         try:
             return combine(first, right(frame))
         except EvaluationFailed:
-            known = as_array(first, frame.count)
-            decided = pc.fill_null(pc.invert(known) if both else known, False)
+            first_array = as_array(first, frame.count)
+            decided = pc.fill_null(pc.invert(first_array) if is_and else first_array, False)
             open_rows = np.flatnonzero(~decided.to_numpy(zero_copy_only=False).astype(bool))
             if not len(open_rows):
-                return known
-            second = _spread(as_array(right(frame.take(open_rows)), len(open_rows)), open_rows, frame.count)
-            return combine(known, second)
+                return first_array
+            second = _scatter(as_array(right(frame.take(open_rows)), len(open_rows)), open_rows, frame.count)
+            return combine(first_array, second)
 
     return run
 
 
-def _spread(values: pa.Array, rows: np.ndarray, count: int) -> pa.Array:
-    """The values at their rows, NULL elsewhere."""
-    places = np.full(count, -1, dtype=np.int64)
-    places[rows] = np.arange(len(rows))
-    return values.take(pa.array(places, mask=places < 0))
+def _scatter(values: pa.Array, rows: np.ndarray, count: int) -> pa.Array:
+    """Return the values at their rows, NULL elsewhere."""
+    indexes = np.full(count, -1, dtype=np.int64)
+    indexes[rows] = np.arange(len(rows))
+    return values.take(pa.array(indexes, mask=indexes < 0))
 
 
 def _choose(expression: Choose, shared: Shared) -> Computed:
-    args = [compiled(each, shared) for each in expression.args]
+    args = [compile_expression(arg, shared) for arg in expression.args]
     conditions, results, otherwise = args[0:-1:2], args[1:-1:2], args[-1]
-    kind = arrow_type(expression.type)
+    arrow = arrow_type(expression.type)
 
     def run(frame: Frame) -> Datum:
         try:
-            found = otherwise(frame)
-            made = list(zip([c(frame) for c in conditions], [r(frame) for r in results], strict=True))
+            chosen = otherwise(frame)
+            branches = list(zip([c(frame) for c in conditions], [r(frame) for r in results], strict=True))
         except EvaluationFailed:
             return masked(frame)
-        for condition, result in reversed(made):
+        for condition, result in reversed(branches):
             if isinstance(condition, pa.Scalar):
-                found = result if condition.is_valid and scalar_value(condition) else found
+                chosen = result if condition.is_valid and scalar_value(condition) else chosen
             else:
-                found = pc.if_else(pc.fill_null(condition, False), result, found)
-        return found
+                chosen = pc.if_else(pc.fill_null(condition, False), result, chosen)
+        return chosen
 
     def masked(frame: Frame) -> Datum:
-        """Each result only for its rows."""
-        left = np.arange(frame.count)
+        """Compute each result for its own rows only."""
+        remaining = np.arange(frame.count)
         pieces: list[pa.Array] = []
-        places: list[np.ndarray] = []
+        row_indexes: list[np.ndarray] = []
         for condition, result in zip(conditions, results, strict=True):
-            part = frame.take(left)
-            true = truth(condition(part), part.count)
-            rows = left[true]
+            frame_of_remaining = frame.take(remaining)
+            is_true = truth(condition(frame_of_remaining), frame_of_remaining.count)
+            rows = remaining[is_true]
             if len(rows):
                 pieces.append(as_array(result(frame.take(rows)), len(rows)))
-                places.append(rows)
-            left = left[~true]
-        if len(left):
-            pieces.append(as_array(otherwise(frame.take(left)), len(left)))
-            places.append(left)
+                row_indexes.append(rows)
+            remaining = remaining[~is_true]
+        if len(remaining):
+            pieces.append(as_array(otherwise(frame.take(remaining)), len(remaining)))
+            row_indexes.append(remaining)
         if not pieces:
-            return pa.nulls(0, kind)
-        order = np.argsort(np.concatenate(places), kind="stable")
-        whole = pa.concat_arrays([piece.cast(kind) if piece.type != kind else piece for piece in pieces])
-        return whole.take(pa.array(order))
+            return pa.nulls(0, arrow)
+        order = np.argsort(np.concatenate(row_indexes), kind="stable")
+        concatenated = pa.concat_arrays([piece.cast(arrow) if piece.type != arrow else piece for piece in pieces])
+        return concatenated.take(pa.array(order))
 
     return run
 
 
 def _user(expression: UserCall, shared: Shared) -> Computed:
-    args = [compiled(each, shared) for each in expression.args]
-    kinds = [each.type for each in expression.args]
-    shows = [external(kind) for kind in kinds]
-    function, kind = expression.function, expression.type
+    args = [compile_expression(arg, shared) for arg in expression.args]
+    arg_types = [arg.type for arg in expression.args]
+    to_external = [external(arg_type) for arg_type in arg_types]
+    function, result_type = expression.function, expression.type
+
+    constants = _constants_of(expression) if function.pandas else {}
 
     def vectorized(frame: Frame) -> Datum:
-        return function.call_arrays([as_array(arg(frame), frame.count) for arg in args], frame.count, kind)
+        arguments = [
+            (constants[i], None) if i in constants else (as_array(arg(frame), frame.count), arg_types[i])
+            for i, arg in enumerate(args)
+        ]
+        return function.call_vectorized(arguments, frame.count, result_type, frame.zone)
 
     def run(frame: Frame) -> Datum:
         columns = []
-        for arg, each, show in zip(args, kinds, shows, strict=True):
-            values = internal_values(as_array(arg(frame), frame.count), each)
-            columns.append(values if show is None else [None if v is None else show(v) for v in values])
-        return function.call(columns, frame.count, kind)
+        for arg, arg_type, convert in zip(args, arg_types, to_external, strict=True):
+            values = internal_values(as_array(arg(frame), frame.count), arg_type)
+            columns.append(values if convert is None else [None if v is None else convert(v) for v in values])
+        return function.call(columns, frame.count, result_type)
 
     return vectorized if function.vectorized else run
 
 
+def _constants_of(call: UserCall) -> dict[int, Any]:
+    """Return the literals among the arguments of a pandas function, which are passed as values instead of Series.
+
+    A call that has only literals gets Series: the function cannot know the number of rows otherwise."""
+    literals = {i: arg for i, arg in enumerate(call.args) if isinstance(arg, Lit)}
+    if len(literals) == len(call.args):
+        return {}
+    conversions = {i: external(literal.type) for i, literal in literals.items()}
+    return {
+        i: literal.value if convert is None or literal.value is None else convert(literal.value)
+        for (i, literal), convert in zip(literals.items(), conversions.values(), strict=True)
+    }
+
+
 class Projection:
-    """Several expressions over one frame."""
+    """Several expressions, computed on a frame together."""
 
     def __init__(self, expressions: Sequence[Expression], shared: Shared | None = None) -> None:
-        found = repeated(expressions) if shared is None else shared
-        self._computed = [compiled(each, found) for each in expressions]
-        self._types = [arrow_type(each.type) for each in expressions]
+        cached = repeated(expressions) if shared is None else shared
+        self._computed = [compile_expression(expression, cached) for expression in expressions]
+        self._types = [arrow_type(expression.type) for expression in expressions]
 
     def columns(self, frame: Frame) -> list[pa.Array]:
-        """The columns, each of its own Arrow type."""
-        made = []
-        for compute, kind in zip(self._computed, self._types, strict=True):
+        """Return the columns, each in its Arrow type."""
+        columns = []
+        for compute, arrow in zip(self._computed, self._types, strict=True):
             array = as_array(compute(frame), frame.count)
-            made.append(array if array.type == kind else array.cast(kind))
-        return made
+            columns.append(array if array.type == arrow else array.cast(arrow))
+        return columns
 
 
 class Condition:
-    """A condition over one frame."""
+    """A condition, computed on a frame."""
 
     def __init__(self, expression: Expression, shared: Shared | None = None) -> None:
-        self._computed = compiled(expression, shared)
+        self._computed = compile_expression(expression, shared)
 
     def holds(self, frame: Frame) -> np.ndarray:
-        """Where it is true."""
+        """Return where the condition is true."""
         return truth(self._computed(frame), frame.count)
 
 
 def constant(expression: Expression, *, now: int = 0, zone: str = "UTC") -> Any:
-    """The value of an expression without columns, as an internal value."""
-    kind = expression.type
-    array = as_array(compiled(expression)(Frame([], 1, now, zone)), 1)
-    return internal_values(array, kind)[0] if not isinstance(kind, t.NullType) else None
+    """Evaluate an expression without columns, and return its internal value."""
+    data_type = expression.type
+    array = as_array(compile_expression(expression)(Frame([], 1, now, zone)), 1)
+    return internal_values(array, data_type)[0] if not isinstance(data_type, t.NullType) else None

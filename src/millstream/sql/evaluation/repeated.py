@@ -1,6 +1,7 @@
-"""What occurs several times in expressions, so that it is computed once.
+"""Repeated subexpressions, which are computed once.
 
-Promises: only what has the same value wherever it stands: no user's function, no chance, no clock.
+Promises: only expressions with the same value at each occurrence are shared: no user-defined functions, random values
+or current time.
 Does not know: how expressions are computed."""
 
 from __future__ import annotations
@@ -15,41 +16,47 @@ RANDOM = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 
 
 def is_pure(expression: Expression) -> bool:
-    """Whether an expression has the same value whenever it is computed: no user's function, no chance, no clock."""
+    """Return whether an expression always has the same value: no user-defined function, random value or current
+    time."""
     return not any(
-        isinstance(each, UserCall) or (isinstance(each, Apply) and not function_named(each.function).deterministic)
-        for each in walk(expression)
+        isinstance(node, UserCall) or (isinstance(node, Apply) and not function_named(node.function).deterministic)
+        for node in walk(expression)
     )
 
 
 def is_random(expression: Expression) -> bool:
-    """Whether an expression has another value for each row and each time it is computed."""
+    """Return whether an expression has another value for each row and each computation."""
     return any(
-        (isinstance(each, UserCall) and not each.function.deterministic)
-        or (isinstance(each, Apply) and each.function in RANDOM)
-        for each in walk(expression)
+        (isinstance(node, UserCall) and not node.function.deterministic)
+        or (isinstance(node, Apply) and node.function in RANDOM)
+        for node in walk(expression)
     )
 
 
 class Shared(dict[Expression, Hashable]):
-    """What is computed once a frame, and the key under which a frame knows it; numbers the calls that are computed
-    each by itself, in the order in which expressions are compiled together."""
+    """Expressions that are computed once for a frame, with the keys of their cached results.
+
+    It also numbers the calls of non-deterministic functions, in the order in which expressions are compiled
+    together."""
 
     _sites = 0
 
     def next_site(self) -> int:
-        """The number of the next call."""
+        """Return the index of the next call of a non-deterministic function."""
         self._sites += 1
         return self._sites
 
 
 def repeated(expressions: Iterable[Expression]) -> Shared:
-    """What is worth computing once, each with a key of its own."""
-    times = Counter(each for expression in expressions for each in walk(expression) if _worth_keeping(each))
-    return Shared({each: object() for each, count in times.items() if count > 1 and is_pure(each)})
+    """Return the repeated subexpressions, each with a key of its own."""
+    counts = Counter(node for expression in expressions for node in walk(expression) if _is_worth_caching(node))
+    return Shared({node: object() for node, count in counts.items() if count > 1 and is_pure(node)})
 
 
-def _worth_keeping(expression: Expression) -> bool:
+def _is_worth_caching(expression: Expression) -> bool:
     if isinstance(expression, Apply):
-        return expression.function not in ("AND", "OR")  # of a long chain every piece would be compared with every one
+        return expression.function not in (
+            "AND",
+            "OR",
+        )  # in a long chain, every part would be compared with every other
     return isinstance(expression, Convert | Choose)

@@ -1,6 +1,6 @@
-"""What an expression computes: a column, or a constant for all rows.
+"""Results of expressions: an Arrow array, or a scalar that stands for all rows.
 
-Promises: callers need not know which of them they have.
+Promises: callers do not have to distinguish arrays and scalars.
 Does not know: expressions, logical types."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 
 def as_array(datum: Any, count: int) -> pa.Array:
-    """A column of so many values, whatever was computed."""
+    """Return a result as an array of `count` values."""
     if isinstance(datum, pa.Scalar):
         return pa.nulls(count, datum.type) if not datum.is_valid else pa.repeat(datum, count)
     if isinstance(datum, pa.ChunkedArray):
@@ -21,7 +21,7 @@ def as_array(datum: Any, count: int) -> pa.Array:
 
 
 def field_datum(datum: Any, index: int) -> Any:
-    """A field of a column of rows, or of one row."""
+    """Return a field of a struct array or of a struct scalar."""
     if isinstance(datum, pa.Scalar):
         return pc.struct_field(pa.repeat(datum, 1), [index])[0]
     return pc.struct_field(datum, [index])

@@ -1,6 +1,6 @@
-"""Bound expressions: names and types are resolved, nothing is looked up any more.
+"""Bound expressions: all names and types are resolved.
 
-Promises: frozen, picklable values; two that are equal always have equal results in one batch.
+Promises: frozen, picklable values; equal expressions have equal results on the same batch.
 Does not know: how they are computed."""
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from millstream.sql.types import data_types as t
 
 @dataclass(frozen=True)
 class Expression:
-    """Anything with a value of a type."""
+    """A node of an expression tree, with the type of its value."""
 
     type: t.DataType
 
     def children(self) -> tuple[Expression, ...]:
-        """What it is made of."""
+        """Return the operands."""
         return ()
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """The same made of other things."""
+        """Return the same expression with other operands."""
         return self
 
 
 @dataclass(frozen=True)
 class Ref(Expression):
-    """A column of the input, by position."""
+    """A column of the input, by column index."""
 
     index: int
 
@@ -39,7 +39,7 @@ class Ref(Expression):
 
 @dataclass(frozen=True)
 class Lit(Expression):
-    """A constant, as an internal value."""
+    """A literal, as a value in internal representation."""
 
     value: Any
 
@@ -49,7 +49,7 @@ class Lit(Expression):
 
 @dataclass(frozen=True)
 class Sym(Expression):
-    """A word that only a function understands."""
+    """A keyword argument of a function, such as a time unit."""
 
     word: str
 
@@ -58,18 +58,37 @@ class Sym(Expression):
 
 
 @dataclass(frozen=True)
+class FieldRef(Expression):
+    """A field of a row, by field index; NULL if the row is NULL."""
+
+    operand: Expression
+    index: int
+
+    def children(self) -> tuple[Expression, ...]:
+        """Return the row."""
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Expression, ...]) -> Expression:
+        """Return the same field of another row."""
+        return replace(self, operand=children[0])
+
+    def __str__(self) -> str:
+        return f"{self.operand}.{self.index}"
+
+
+@dataclass(frozen=True)
 class Apply(Expression):
-    """A function of the registry applied to arguments."""
+    """A call of a built-in function."""
 
     function: str
     args: tuple[Expression, ...]
 
     def children(self) -> tuple[Expression, ...]:
-        """The arguments."""
+        """Return the arguments."""
         return self.args
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """As Expression promises."""
+        """Return the same call with other arguments."""
         return replace(self, args=children)
 
     def __str__(self) -> str:
@@ -78,17 +97,17 @@ class Apply(Expression):
 
 @dataclass(frozen=True)
 class Convert(Expression):
-    """CAST; `safe` gives NULL for what cannot be converted."""
+    """CAST; with `safe`, TRY_CAST: NULL for values that cannot be converted."""
 
     operand: Expression
     safe: bool = False
 
     def children(self) -> tuple[Expression, ...]:
-        """The operand."""
+        """Return the operand."""
         return (self.operand,)
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """As Expression promises."""
+        """Return the same cast of another operand."""
         return replace(self, operand=children[0])
 
     def __str__(self) -> str:
@@ -97,16 +116,16 @@ class Convert(Expression):
 
 @dataclass(frozen=True)
 class Choose(Expression):
-    """CASE: conditions and results in turn, then the last result."""
+    """CASE: conditions and results in turn, then the result of ELSE."""
 
     args: tuple[Expression, ...]
 
     def children(self) -> tuple[Expression, ...]:
-        """Conditions and results."""
+        """Return conditions and results."""
         return self.args
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """As Expression promises."""
+        """Return a CASE of other conditions and results."""
         return replace(self, args=children)
 
     def __str__(self) -> str:
@@ -115,18 +134,18 @@ class Choose(Expression):
 
 @dataclass(frozen=True)
 class UserCall(Expression):
-    """A user's scalar function applied to arguments."""
+    """A call of a user-defined scalar function."""
 
     name: str
     function: Any = field(compare=False)
     args: tuple[Expression, ...] = ()
 
     def children(self) -> tuple[Expression, ...]:
-        """The arguments."""
+        """Return the arguments."""
         return self.args
 
     def with_children(self, children: tuple[Expression, ...]) -> Expression:
-        """As Expression promises."""
+        """Return the same call with other arguments."""
         return replace(self, args=children)
 
     def __str__(self) -> str:
@@ -135,7 +154,7 @@ class UserCall(Expression):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate of a group: arguments and filter are columns of the input, by position."""
+    """A call of an aggregate function; arguments and filter are column indexes of the input."""
 
     function: str
     args: tuple[int, ...]
@@ -154,46 +173,46 @@ class AggregateCall:
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything in it."""
+    """Iterate over an expression and all expressions in it, the parent first."""
     yield expression
     for child in expression.children():
         yield from walk(child)
 
 
 def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
-    """The expression with everything replaced for which `change` has an answer, from the top down."""
-    found = change(expression)
-    if found is not None:
-        return found
+    """Replace every subexpression for which `change` returns another one, from the top down."""
+    replacement = change(expression)
+    if replacement is not None:
+        return replacement
     children = expression.children()
     if not children:
         return expression
-    made = tuple(rewrite(child, change) for child in children)
-    return expression if made == children else expression.with_children(made)
+    rewritten_children = tuple(rewrite(child, change) for child in children)
+    return expression if rewritten_children == children else expression.with_children(rewritten_children)
 
 
-def shifted(expression: Expression, mapping: Mapping[int, int] | Callable[[int], int]) -> Expression:
-    """The expression over other positions of its columns."""
-    where = mapping if callable(mapping) else mapping.__getitem__
+def shift_references(expression: Expression, mapping: Mapping[int, int] | Callable[[int], int]) -> Expression:
+    """Map the column indexes of an expression."""
+    map_index = mapping if callable(mapping) else mapping.__getitem__
 
-    def change(each: Expression) -> Expression | None:
-        return Ref(each.type, where(each.index)) if isinstance(each, Ref) else None
+    def change(node: Expression) -> Expression | None:
+        return Ref(node.type, map_index(node.index)) if isinstance(node, Ref) else None
 
     return rewrite(expression, change)
 
 
-def substituted(expression: Expression, columns: tuple[Expression, ...]) -> Expression:
-    """The expression with each column replaced by what makes it."""
-    return rewrite(expression, lambda each: columns[each.index] if isinstance(each, Ref) else None)
+def substitute(expression: Expression, columns: tuple[Expression, ...]) -> Expression:
+    """Replace each column reference by the expression that computes the column."""
+    return rewrite(expression, lambda node: columns[node.index] if isinstance(node, Ref) else None)
 
 
 def references(expression: Expression) -> set[int]:
-    """The positions of the columns used."""
-    return {each.index for each in walk(expression) if isinstance(each, Ref)}
+    """Return the indexes of the columns that an expression reads."""
+    return {node.index for node in walk(expression) if isinstance(node, Ref)}
 
 
 def conjuncts(expression: Expression | None) -> list[Expression]:
-    """What is joined by AND."""
+    """Split a condition at AND."""
     if expression is None:
         return []
     if isinstance(expression, Apply) and expression.function == "AND":
@@ -202,13 +221,13 @@ def conjuncts(expression: Expression | None) -> list[Expression]:
 
 
 def conjunction(parts: list[Expression]) -> Expression | None:
-    """All of these, or None for none."""
+    """Connect conditions by AND; None if there are none."""
     if not parts:
         return None
-    found = parts[0]
+    condition = parts[0]
     for part in parts[1:]:
-        found = Apply(t.BooleanType(null=found.type.null or part.type.null), "AND", (found, part))
-    return found
+        condition = Apply(t.BooleanType(null=condition.type.null or part.type.null), "AND", (condition, part))
+    return condition
 
 
 TRUE = Lit(t.BooleanType(null=False), True)

@@ -1,15 +1,25 @@
-"""Expressions, aggregate calls and columns as text that never changes.
+"""Texts of expressions, aggregate calls and columns that stay the same in all releases.
 
-Promises: equal expressions over equal columns have the same text, in every release: savepoints find operators by it.
-Does not know: plans; what EXPLAIN shows."""
+Promises: equal expressions over equal columns have the same text in every release: savepoints find operators by it.
+Does not know: plans, or the output of EXPLAIN."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from millstream.sql.expressions.fields import FieldRef
-from millstream.sql.expressions.nodes import AggregateCall, Apply, Choose, Convert, Expression, Lit, Ref, Sym, UserCall
+from millstream.sql.expressions.nodes import (
+    AggregateCall,
+    Apply,
+    Choose,
+    Convert,
+    Expression,
+    FieldRef,
+    Lit,
+    Ref,
+    Sym,
+    UserCall,
+)
 from millstream.sql.types import data_types as t
 
 _MAX_LENGTH = 160
@@ -20,14 +30,16 @@ def expression_text(expression: Expression, columns: Sequence[str]) -> str:
     match expression:
         case Ref(index=index):
             return columns[index]
-        case Lit(value=value, type=kind):
+        case Lit(value=value, type=data_type):
             if value is None:
-                return f"NULL {type_text(kind)}"
+                return f"NULL {type_text(data_type)}"
             return f"'{value}'" if isinstance(value, str) else f"{value}"
         case Sym(word=word):
             return word
-        case Convert(operand=operand, type=kind, safe=safe):
-            return shorten(f"{'TRY_' if safe else ''}CAST({expression_text(operand, columns)} AS {type_text(kind)})")
+        case Convert(operand=operand, type=data_type, safe=safe):
+            return shorten(
+                f"{'TRY_' if safe else ''}CAST({expression_text(operand, columns)} AS {type_text(data_type)})"
+            )
         case FieldRef(operand=operand, index=index):
             return shorten(f"{expression_text(operand, columns)}[{index}]")
         case Apply(function=name):
@@ -38,7 +50,7 @@ def expression_text(expression: Expression, columns: Sequence[str]) -> str:
             head = "CASE"
         case _:
             head = type(expression).__name__
-    parts = [expression_text(each, columns) for each in expression.children()]
+    parts = [expression_text(child, columns) for child in expression.children()]
     if len(parts) == 2 and not any(map(str.isalnum, head)):
         return shorten(f"({parts[0]} {head} {parts[1]})")
     return shorten(f"{head}({', '.join(parts)})")
@@ -46,7 +58,12 @@ def expression_text(expression: Expression, columns: Sequence[str]) -> str:
 
 def call_text(call: AggregateCall, columns: Sequence[str]) -> str:
     """Return an aggregate call as text, with the types of its arguments and its result."""
-    inside = ", ".join(f"{columns[i]} {type_text(k)}" for i, k in zip(call.args, call.arg_types, strict=False)) or "*"
+    inside = (
+        ", ".join(
+            f"{columns[i]} {type_text(data_type)}" for i, data_type in zip(call.args, call.arg_types, strict=False)
+        )
+        or "*"
+    )
     tail = "" if call.filter is None else f" FILTER {columns[call.filter]}"
     tail += f" ORDER BY {order_text(call.order, columns)}" if call.order else ""
     tail += f" WITH {call.options}" if call.options else ""
@@ -65,9 +82,9 @@ def columns_text(indexes: Iterable[int], columns: Sequence[str], schema: t.RowTy
     return ", ".join(f"{columns[i]} {type_text(schema.types[i])}" for i in indexes)
 
 
-def type_text(kind: t.DataType) -> str:
+def type_text(data_type: t.DataType) -> str:
     """Return a type as text, without nullability and time attribute, which state does not depend on."""
-    return str(t.plain(kind).nullable())
+    return str(t.strip_time_attribute(data_type).nullable())
 
 
 def shorten(text: str) -> str:

@@ -12,13 +12,13 @@ from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions import bitmap_aggregates, numeric_aggregates, value_aggregates
 from millstream.sql.functions.aggregation import AGGREGATES, Accumulator, Aggregation
-from millstream.sql.functions.user_aggregation import UserAggregation
+from millstream.sql.functions.user_aggregation import ColumnAggregation, UserAggregation
 from millstream.sql.types import data_types as t
 
 __all__ = [
     "AGGREGATES",
-    "aggregation",
     "bitmap_aggregates",
+    "create_aggregation",
     "numeric_aggregates",
     "resolve_aggregate",
     "value_aggregates",
@@ -37,7 +37,7 @@ class Distinct(Aggregation):
 
     @classmethod
     def result_type(cls, _arg_types: Sequence[t.DataType]) -> t.DataType | None:
-        """Not used: the type is that of the inner aggregation."""
+        """Return None; it is not called, because the type is that of the inner aggregation."""
         return None
 
     def create(self) -> Accumulator:
@@ -46,23 +46,23 @@ class Distinct(Aggregation):
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Add a value to the inner accumulator if it is new."""
-        seen = acc[0].get(values, 0)
-        acc[0][values] = seen + 1
-        if seen == 0:
+        count = acc[0].get(values, 0)
+        acc[0][values] = count + 1
+        if count == 0:
             self._inner.add(acc[1], values)
-        elif seen == -1:
+        elif count == -1:
             del acc[0][values]
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Retract a value from the inner accumulator if no equal value is left."""
-        seen = acc[0].get(values, 0)
-        acc[0][values] = seen - 1
-        if seen == 1:
+        count = acc[0].get(values, 0)
+        acc[0][values] = count - 1
+        if count == 1:
             del acc[0][values]
             self._inner.retract(acc[1], values)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Merge the counts; values that are new here are added to the inner accumulator."""
         for values, count in other[0].items():
             if values not in acc[0]:
                 self._inner.add(acc[1], values)
@@ -73,10 +73,11 @@ class Distinct(Aggregation):
         return self._inner.value(acc[1])
 
 
-def aggregation(call: AggregateCall, *, retracts: bool) -> Aggregation:
+def create_aggregation(call: AggregateCall, *, retracts: bool) -> Aggregation:
     """Create the aggregation of a call."""
     if call.user is not None:
-        result: Aggregation = UserAggregation(call, retracts=retracts)
+        user_aggregation = ColumnAggregation if call.user.vectorized else UserAggregation
+        result: Aggregation = user_aggregation(call, retracts=retracts)
     else:
         result = AGGREGATES[call.function](call, retracts=retracts)
     return Distinct(result) if call.distinct and call.function not in ("MIN", "MAX") else result
@@ -84,10 +85,10 @@ def aggregation(call: AggregateCall, *, retracts: bool) -> Aggregation:
 
 def resolve_aggregate(name: str, arg_types: Sequence[t.DataType], at: int | None) -> t.DataType:
     """Return the type of the result of an aggregate function; raises if the arguments do not fit."""
-    cls = AGGREGATES[name]
-    result = cls.result_type([t.plain(data_type) for data_type in arg_types])
-    if result is None:
-        given = ", ".join(data_type.text() for data_type in arg_types)
-        message = f"{name} cannot be applied to ({given})"
-        raise SqlValidationError(message, at=at, hint=f"it is used as {cls.syntax or f'{name}(value)'}")
-    return result
+    function = AGGREGATES[name]
+    result_type = function.result_type([t.strip_time_attribute(data_type) for data_type in arg_types])
+    if result_type is None:
+        type_names = ", ".join(data_type.text() for data_type in arg_types)
+        message = f"{name} cannot be applied to ({type_names})"
+        raise SqlValidationError(message, at=at, hint=f"it is used as {function.syntax or f'{name}(value)'}")
+    return result_type

@@ -4,7 +4,7 @@ Promises: an accumulator is a list of plain values, so it can be state. Adding a
 order leaves the accumulator as it was. NULLs are ignored unless the function says otherwise.
 Does not know: groups, windows, state; the functions themselves, which `aggregates` imports.
 
-The creator of an aggregation says whether values can be retracted: MIN, MAX and others keep all values only then."""
+`retracts` says whether values can be retracted: only then MIN, MAX and others keep all values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class Aggregation(ABC):
     name: ClassVar[str]
     doc: ClassVar[str]
     syntax: ClassVar[str] = ""
-    retractable: ClassVar[bool] = True
 
     def __init__(self, call: AggregateCall, *, retracts: bool) -> None:
         self.call = call
@@ -47,11 +46,11 @@ class Aggregation(ABC):
 
     @abstractmethod
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Add values."""
+        """Add the argument values of one row."""
 
     @abstractmethod
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Retract values."""
+        """Retract the argument values of one row."""
 
     @abstractmethod
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
@@ -59,13 +58,13 @@ class Aggregation(ABC):
 
     @abstractmethod
     def value(self, acc: Accumulator) -> Any:
-        """Return the result."""
+        """Return the result of the aggregate function."""
 
 
 AGGREGATES: dict[str, type[Aggregation]] = {}
 
 
 def aggregate(cls: type[Aggregation]) -> type[Aggregation]:
-    """Declare an aggregate function."""
+    """Declare an aggregate function: add the class to `AGGREGATES`."""
     AGGREGATES[cls.name] = cls
     return cls

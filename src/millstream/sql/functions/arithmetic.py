@@ -15,25 +15,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import arrow_type, rounded, scalar_value
+from millstream.sql.columns import arrow_type, round_decimal, scalar_value
 from millstream.sql.functions import random_values
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import leading_type
 from millstream.state.key_hashes import KeyHasher
 
-_A = "arithmetic"
+_ARITHMETIC = "arithmetic"
 _CONTEXT = Context(prec=80)
 
 
 def _operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    """Operands of + - * / %: decimals keep their own scale, other numbers are cast to their common type."""
-    numeric = [t.DOUBLE if isinstance(each, t.NullType) or t.is_text(each) else each for each in arg_types]
-    if any(isinstance(each, t.DecimalType) for each in numeric) and not any(map(t.is_approximate, numeric)):
-        return [t.as_decimal(each).with_null(each.null) for each in numeric]
-    common = common_type(numeric)
-    return None if common is None else [common.with_null(each.null) for each in numeric]
+    """Return the types of the operands of + - * / %: decimals keep their scale, other numbers get their common type."""
+    numeric = [
+        t.DOUBLE if isinstance(data_type, t.NullType) or t.is_text(data_type) else data_type for data_type in arg_types
+    ]
+    has_decimal = any(isinstance(data_type, t.DecimalType) for data_type in numeric)
+    if has_decimal and not any(map(t.is_approximate, numeric)):
+        return [t.as_decimal(data_type).with_null(data_type.null) for data_type in numeric]
+    common = leading_type(numeric)
+    return None if common is None else [common.with_null(data_type.null) for data_type in numeric]
 
 
 def _sum_type(arg_types: list[t.DataType]) -> t.DataType:
@@ -67,8 +70,8 @@ def _remainder_type(arg_types: list[t.DataType]) -> t.DataType:
     return b
 
 
-def _kernel(function: Callable[..., Any], *, exact_decimals: bool = False) -> Any:
-    """An Arrow kernel for all numbers; for decimals only if its result is exact and fits the result type."""
+def _apply_kernel(function: Callable[..., Any], *, exact_decimals: bool = False) -> Any:
+    """Compute with an Arrow kernel; decimals only if its result is exact and fits the result type."""
 
     def evaluate(_frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if not isinstance(result_type, t.DecimalType):
@@ -80,12 +83,12 @@ def _kernel(function: Callable[..., Any], *, exact_decimals: bool = False) -> An
     return evaluate
 
 
-def _decimal_operator(function: Callable[[Decimal, Decimal], Decimal]) -> Any:
-    """Decimals one by one, rounded to the result type."""
+def _compute_decimals(function: Callable[[Decimal, Decimal], Decimal]) -> Any:
+    """Compute decimals value by value, rounded to the result type."""
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         assert isinstance(result_type, t.DecimalType)
-        compute = by_row(lambda a, b: rounded(function(a, b), result_type))
+        compute = by_row(lambda a, b: round_decimal(function(a, b), result_type))
         return compute(frame, args, arg_types, result_type)
 
     return evaluate
@@ -108,7 +111,7 @@ def _spell_operator(call: SparkCall) -> str:
 
 
 def _spell_division(call: SparkCall) -> str:
-    """A division by zero is NULL in Spark, of floating-point numbers too; exact numbers fail as in Flink."""
+    """Division by zero returns NULL in Spark. In Flink it fails for exact numbers; for others it is infinity or NaN."""
     left, right = call.texts()
     type_name = call.result_type()
     if not isinstance(call.type, t.NumericType):
@@ -133,44 +136,50 @@ def _spell_unary(template: str) -> Callable[[SparkCall], str]:
     return spell
 
 
-_PAIR = "number, number"
+_TWO_NUMBERS = "number, number"
 for _symbol, _type_rule, _evaluate, _decimals, _doc in (
-    ("+", _sum_type, _kernel(pc.add, exact_decimals=True), _CONTEXT.add, "Returns a plus b."),
-    ("-", _sum_type, _kernel(pc.subtract, exact_decimals=True), _CONTEXT.subtract, "Returns a minus b."),
-    ("*", _product_type, _kernel(pc.multiply, exact_decimals=True), _CONTEXT.multiply, "Returns a multiplied by b."),
+    ("+", _sum_type, _apply_kernel(pc.add, exact_decimals=True), _CONTEXT.add, "Returns a plus b."),
+    ("-", _sum_type, _apply_kernel(pc.subtract, exact_decimals=True), _CONTEXT.subtract, "Returns a minus b."),
+    (
+        "*",
+        _product_type,
+        _apply_kernel(pc.multiply, exact_decimals=True),
+        _CONTEXT.multiply,
+        "Returns a multiplied by b.",
+    ),
 ):
     define(
         _symbol,
-        _A,
-        _PAIR,
+        _ARITHMETIC,
+        _TWO_NUMBERS,
         _type_rule,
         _evaluate,
         _doc,
-        fallback=_decimal_operator(_decimals),
+        fallback=_compute_decimals(_decimals),
         coerce=_operand_types,
         syntax=f"a {_symbol} b",
         spark=_spell_operator,
     )
 define(
     "/",
-    _A,
-    _PAIR,
+    _ARITHMETIC,
+    _TWO_NUMBERS,
     _quotient_type,
-    _kernel(pc.divide),
+    _apply_kernel(pc.divide),
     "Returns a divided by b. The quotient of two integers is an integer, truncated toward zero.",
-    fallback=_decimal_operator(_CONTEXT.divide),
+    fallback=_compute_decimals(_CONTEXT.divide),
     coerce=_operand_types,
     syntax="a / b",
     spark=_spell_division,
 )
 define(
     "%",
-    _A,
-    _PAIR,
+    _ARITHMETIC,
+    _TWO_NUMBERS,
     _remainder_type,
     _remainder,
     "Returns the remainder of a divided by b. The result has the sign of a.",
-    fallback=_decimal_operator(_CONTEXT.remainder),
+    fallback=_compute_decimals(_CONTEXT.remainder),
     coerce=_operand_types,
     syntax="a % b or MOD(a, b)",
     aliases=("MOD",),
@@ -178,7 +187,7 @@ define(
 )
 define(
     "NEGATE",
-    _A,
+    _ARITHMETIC,
     ("number", "interval"),
     lambda arg_types: arg_types[0],
     vectorized(pc.negate),
@@ -188,7 +197,7 @@ define(
 )
 define(
     "ABS",
-    _A,
+    _ARITHMETIC,
     "number",
     lambda arg_types: arg_types[0],
     vectorized(pc.abs),
@@ -197,8 +206,8 @@ define(
 )
 
 
-def _double_function(function: Callable[[float], float]) -> Any:
-    def safe(value: float) -> float:
+def _compute_doubles(function: Callable[[float], float]) -> Any:
+    def compute(value: float) -> float:
         try:
             return function(value)
         except ValueError:
@@ -206,11 +215,7 @@ def _double_function(function: Callable[[float], float]) -> Any:
         except OverflowError:
             return math.inf
 
-    return by_row(safe)
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
+    return by_row(compute)
 
 
 def _power(base: float, exponent: float) -> float:
@@ -222,31 +227,49 @@ def _power(base: float, exponent: float) -> float:
         return math.inf if base == 0 else math.nan
 
 
-def _positive(function: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda value: function(value) if value > 0 else -math.inf if value == 0 else math.nan
+def _extend_logarithm(logarithm: Callable[[float], float]) -> Callable[[float], float]:
+    """Return the logarithm with Java's results for numbers that are not positive: -infinity for 0, else NaN."""
+    return lambda value: logarithm(value) if value > 0 else -math.inf if value == 0 else math.nan
+
+
+_log = _extend_logarithm(math.log)
 
 
 define(
     "POWER",
-    _A,
+    _ARITHMETIC,
     "double, double",
     t.DOUBLE,
     by_row(_power),
     "Returns the first number raised to the power of the second.",
 )
-define("SQRT", _A, "double", t.DOUBLE, vectorized(pc.sqrt), "Returns the square root of the number.")
-define("LN", _A, "double", t.DOUBLE, by_row(_log), "Returns the natural logarithm of the number.")
+define("SQRT", _ARITHMETIC, "double", t.DOUBLE, vectorized(pc.sqrt), "Returns the square root of the number.")
+define("LN", _ARITHMETIC, "double", t.DOUBLE, by_row(_log), "Returns the natural logarithm of the number.")
 define(
-    "LOG10", _A, "double", t.DOUBLE, by_row(_positive(math.log10)), "Returns the logarithm of the number to base 10."
+    "LOG10",
+    _ARITHMETIC,
+    "double",
+    t.DOUBLE,
+    by_row(_extend_logarithm(math.log10)),
+    "Returns the logarithm of the number to base 10.",
 )
-define("LOG2", _A, "double", t.DOUBLE, by_row(_positive(math.log2)), "Returns the logarithm of the number to base 2.")
 define(
-    "LOG", _A, ("double", "double, double"), t.DOUBLE,
+    "LOG2",
+    _ARITHMETIC,
+    "double",
+    t.DOUBLE,
+    by_row(_extend_logarithm(math.log2)),
+    "Returns the logarithm of the number to base 2.",
+)
+define(
+    "LOG", _ARITHMETIC, ("double", "double, double"), t.DOUBLE,
     by_row(lambda a, b=None: _log(a) if b is None else _log(b) / _log(a)),
     "Returns the natural logarithm of the number. With two arguments, the first is the base and the "
 "second is the number.",
 )  # fmt: skip
-define("EXP", _A, "double", t.DOUBLE, _double_function(math.exp), "Returns e raised to the power of the number.")
+define(
+    "EXP", _ARITHMETIC, "double", t.DOUBLE, _compute_doubles(math.exp), "Returns e raised to the power of the number."
+)
 for _name, _function, _doc in (
     ("SIN", math.sin, "Returns the sine of the angle in radians."),
     ("SINH", math.sinh, "Returns the hyperbolic sine of the number."),
@@ -261,17 +284,17 @@ for _name, _function, _doc in (
     ("DEGREES", math.degrees, "Converts radians to degrees."),
     ("RADIANS", math.radians, "Converts degrees to radians."),
 ):
-    define(_name, _A, "double", t.DOUBLE, _double_function(_function), _doc)
+    define(_name, _ARITHMETIC, "double", t.DOUBLE, _compute_doubles(_function), _doc)
 define(
     "ATAN2",
-    _A,
+    _ARITHMETIC,
     "double, double",
     t.DOUBLE,
     by_row(math.atan2),
     "Returns the angle of the point (x, y), where the first argument is y and the second is x.",
 )
-define("PI", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.pi), "Returns the number pi.", null="never")
-define("E", _A, "", t.DOUBLE, lambda *_: pa.scalar(math.e), "Returns Euler's number e.", null="never")
+define("PI", _ARITHMETIC, "", t.DOUBLE, lambda *_: pa.scalar(math.pi), "Returns the number pi.", null="never")
+define("E", _ARITHMETIC, "", t.DOUBLE, lambda *_: pa.scalar(math.e), "Returns Euler's number e.", null="never")
 
 
 def _sign(value: Any) -> Any:
@@ -282,7 +305,7 @@ def _sign(value: Any) -> Any:
 
 define(
     "SIGN",
-    _A,
+    _ARITHMETIC,
     "number",
     lambda arg_types: arg_types[0],
     by_row(_sign),
@@ -291,16 +314,18 @@ define(
 
 
 def _round(rounding: str) -> Any:
-    """ROUND and TRUNCATE: numbers with a number of decimal places."""
+    """Compute ROUND or TRUNCATE, which differ in the rounding mode of `decimal`."""
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         def round_value(value: Any, digits: int = 0) -> Any:
             if isinstance(value, float) and not math.isfinite(value):
                 return value
             number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+            if isinstance(value, float) and -number.as_tuple().exponent <= digits:  # type: ignore[operator]
+                return value  # there is nothing to round, and the digits may be too many for a decimal
             result = number.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_CONTEXT)
             if isinstance(result_type, t.DecimalType):
-                return rounded(result, result_type)
+                return round_decimal(result, result_type)
             return float(result) if isinstance(value, float) else int(result)
 
         return by_row(round_value)(frame, args, arg_types, result_type)
@@ -318,7 +343,7 @@ def rounded_decimal_type(data_type: t.DecimalType, digits: int) -> t.DataType:
 
 define(
     "ROUND",
-    _A,
+    _ARITHMETIC,
     ("number", "number, int"),
     lambda arg_types: arg_types[0],
     _round(ROUND_HALF_UP),
@@ -326,7 +351,7 @@ define(
 )
 define(
     "TRUNCATE",
-    _A,
+    _ARITHMETIC,
     ("number", "number, int"),
     lambda arg_types: arg_types[0],
     _round(ROUND_DOWN),
@@ -341,14 +366,14 @@ def integer_part_type(arg_types: list[t.DataType]) -> t.DataType:
 
 
 def floor_or_ceil(*, up: bool) -> Any:
-    """FLOOR or CEIL of numbers."""
+    """Compute CEIL of numbers if `up`, else FLOOR."""
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if isinstance(result_type, t.IntegerType):
             return args[0]
         if isinstance(result_type, t.DecimalType):
             function = math.ceil if up else math.floor
-            compute = by_row(lambda value: rounded(Decimal(function(value)), result_type))
+            compute = by_row(lambda value: round_decimal(Decimal(function(value)), result_type))
             return compute(frame, args, arg_types, result_type)
         return (pc.ceil if up else pc.floor)(args[0])
 
@@ -365,7 +390,7 @@ def _rand_integer(frame: Any, args: list[Any], _arg_types: list[t.DataType], _re
 
 define(
     "RAND",
-    _A,
+    _ARITHMETIC,
     ("", "int"),
     t.DOUBLE,
     _rand,
@@ -375,7 +400,7 @@ define(
 )
 define(
     "RAND_INTEGER",
-    _A,
+    _ARITHMETIC,
     ("int", "int, int"),
     t.INT,
     _rand_integer,
@@ -386,7 +411,7 @@ define(
 )
 define(
     "UUID",
-    _A,
+    _ARITHMETIC,
     "",
     t.CharType(36),
     lambda frame, *_: random_values.draw_uuids(frame),
@@ -394,7 +419,14 @@ define(
     deterministic=False,
     null="never",
 )
-define("BIN", _A, "bigint", t.STRING, by_row(lambda v: f"{v & (2**64 - 1):b}"), "Returns the integer in binary digits.")
+define(
+    "BIN",
+    _ARITHMETIC,
+    "bigint",
+    t.STRING,
+    by_row(lambda v: f"{v & (2**64 - 1):b}"),
+    "Returns the integer in binary digits.",
+)
 
 
 def _hex(value: Any) -> str:
@@ -405,7 +437,7 @@ def _hex(value: Any) -> str:
 
 define(
     "HEX",
-    _A,
+    _ARITHMETIC,
     ("integer", "string", "bytes"),
     t.STRING,
     by_row(_hex),
@@ -422,7 +454,7 @@ def _unhex(value: str) -> bytes | None:
 
 define(
     "UNHEX",
-    _A,
+    _ARITHMETIC,
     "string",
     t.BYTES,
     by_row(_unhex),
@@ -432,7 +464,7 @@ define(
 
 
 def _bucket(frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
-    """The bucket depends on the values only, not on the process that computes it."""
+    """Compute the bucket of each row with hashes that are the same in every process."""
     hasher = KeyHasher()
     hashes = np.zeros(frame.count, dtype=np.uint64)
     for arg in args[1:]:

@@ -18,17 +18,21 @@ _BUFFER_SIZE = 1024  # integers that are added to the bitmap together
 
 
 class _Bitmaps(Aggregation):
-    """The result is the bitmap of `_bitmap`, or its cardinality."""
+    """An aggregate whose result is a bitmap or, with `returns_cardinality`, the cardinality of it."""
 
-    counted: ClassVar[bool] = False
+    returns_cardinality: ClassVar[bool] = False
 
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
         """Return BITMAP or BIGINT."""
-        return (t.BIGINT if cls.counted else t.BITMAP) if len(arg_types) == 1 and cls._takes(arg_types[0]) else None
+        return (
+            (t.BIGINT if cls.returns_cardinality else t.BITMAP)
+            if len(arg_types) == 1 and cls._is_argument(arg_types[0])
+            else None
+        )
 
     @classmethod
-    def _takes(cls, data_type: t.DataType) -> bool:
+    def _is_argument(cls, data_type: t.DataType) -> bool:
         return isinstance(data_type, t.BitmapType)
 
     @abstractmethod
@@ -38,23 +42,23 @@ class _Bitmaps(Aggregation):
     def value(self, acc: Accumulator) -> Any:
         """Return the bitmap or its cardinality."""
         result = self._bitmap(acc)
-        return decode(result).cardinality() if self.counted and result is not None else result
+        return decode(result).cardinality() if self.returns_cardinality and result is not None else result
 
 
-def _change(counts: dict[int, int], numbers: Iterable[int], by: int) -> None:
-    for each in numbers:
-        count = counts.get(each, 0) + by
+def _change_counts(counts: dict[int, int], numbers: Iterable[int], by: int) -> None:
+    for number in numbers:
+        count = counts.get(number, 0) + by
         if count:
-            counts[each] = count
+            counts[number] = count
         else:
-            del counts[each]
+            del counts[number]
 
 
 class _Build(_Bitmaps):
     """A bitmap and a buffer of integers to add to it; with retractions, the count of each integer."""
 
     @classmethod
-    def _takes(cls, data_type: t.DataType) -> bool:
+    def _is_argument(cls, data_type: t.DataType) -> bool:
         return isinstance(data_type, t.TinyIntType | t.SmallIntType | t.IntType)
 
     def create(self) -> Accumulator:
@@ -67,7 +71,7 @@ class _Build(_Bitmaps):
         if number is None:
             return
         if self.retracts:
-            _change(acc[0], (number,), 1)
+            _change_counts(acc[0], (number,), 1)
             return
         acc[1].append(number)
         if len(acc[1]) >= _BUFFER_SIZE:
@@ -76,13 +80,13 @@ class _Build(_Bitmaps):
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Retract a value."""
         if values[0] is not None:
-            _change(acc[0], values, -1)
+            _change_counts(acc[0], values, -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         """Merge the integers."""
         if self.retracts:
             for number, count in other[0].items():
-                _change(acc[0], (number,), count)
+                _change_counts(acc[0], (number,), count)
             return
         if other[0] is not None:
             acc[0] = other[0] if acc[0] is None else combine("OR", acc[0], other[0])
@@ -91,18 +95,18 @@ class _Build(_Bitmaps):
 
     def _bitmap(self, acc: Accumulator) -> bytes | None:
         if self.retracts:
-            known = [number for number, count in acc[0].items() if count > 0]
-            return build(known) if known else None
+            numbers = [number for number, count in acc[0].items() if count > 0]
+            return build(numbers) if numbers else None
         if not acc[1]:
             return None if acc[0] is None else bytes(acc[0])
-        waiting = build(acc[1])
-        return waiting if acc[0] is None else combine("OR", acc[0], waiting)
+        buffered = build(acc[1])
+        return buffered if acc[0] is None else combine("OR", acc[0], buffered)
 
 
-class _Merged(_Bitmaps):
+class _Combine(_Bitmaps):
     """The combination of all bitmaps so far; with retractions, the number of bitmaps and the count of each integer."""
 
-    how: ClassVar[str]
+    operator: ClassVar[str]  # AND, OR or XOR
 
     def create(self) -> Accumulator:
         """Return an accumulator without bitmaps."""
@@ -110,22 +114,22 @@ class _Merged(_Bitmaps):
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Add a value."""
-        result = values[0]
-        if result is None:
+        bitmap = values[0]
+        if bitmap is None:
             return
         if self.retracts:
-            self._counted(acc, result, 1)
+            self._count(acc, bitmap, 1)
         else:
-            acc[0] = result if acc[0] is None else combine(self.how, acc[0], result)
+            acc[0] = bitmap if acc[0] is None else combine(self.operator, acc[0], bitmap)
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Retract a value."""
         if values[0] is not None:
-            self._counted(acc, values[0], -1)
+            self._count(acc, values[0], -1)
 
-    def _counted(self, acc: Accumulator, result: bytes, by: int) -> None:
+    def _count(self, acc: Accumulator, bitmap: bytes, by: int) -> None:
         acc[0] += by
-        _change(acc[1], decode(result).values().tolist(), by)
+        _change_counts(acc[1], decode(bitmap).values().tolist(), by)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         """Merge the bitmaps."""
@@ -134,14 +138,14 @@ class _Merged(_Bitmaps):
             return
         acc[0] += other[0]
         for number, count in other[1].items():
-            _change(acc[1], (number,), count)
+            _change_counts(acc[1], (number,), count)
 
     def _bitmap(self, acc: Accumulator) -> bytes | None:
         if not self.retracts:
             return None if acc[0] is None else bytes(acc[0])
         if acc[0] <= 0:
             return None
-        match self.how:
+        match self.operator:
             case "AND":
                 return build(number for number, count in acc[1].items() if count >= acc[0])
             case "OR":
@@ -165,17 +169,17 @@ class BuildCardinalityAgg(_Build):
     name = "BITMAP_BUILD_CARDINALITY_AGG"
     doc = "Returns the number of distinct integers."
     syntax = "BITMAP_BUILD_CARDINALITY_AGG(int)"
-    counted = True
+    returns_cardinality = True
 
 
 @aggregate
-class AndAgg(_Merged):
+class AndAgg(_Combine):
     """BITMAP_AND_AGG."""
 
     name = "BITMAP_AND_AGG"
     doc = "Returns the bitmap of the integers that are in all bitmaps."
     syntax = "BITMAP_AND_AGG(bitmap)"
-    how = "AND"
+    operator = "AND"
 
 
 @aggregate
@@ -185,17 +189,17 @@ class AndCardinalityAgg(AndAgg):
     name = "BITMAP_AND_CARDINALITY_AGG"
     doc = "Returns the number of integers that are in all bitmaps."
     syntax = "BITMAP_AND_CARDINALITY_AGG(bitmap)"
-    counted = True
+    returns_cardinality = True
 
 
 @aggregate
-class OrAgg(_Merged):
+class OrAgg(_Combine):
     """BITMAP_OR_AGG."""
 
     name = "BITMAP_OR_AGG"
     doc = "Returns the bitmap of the integers that are in at least one of the bitmaps."
     syntax = "BITMAP_OR_AGG(bitmap)"
-    how = "OR"
+    operator = "OR"
 
 
 @aggregate
@@ -205,17 +209,17 @@ class OrCardinalityAgg(OrAgg):
     name = "BITMAP_OR_CARDINALITY_AGG"
     doc = "Returns the number of integers that are in at least one of the bitmaps."
     syntax = "BITMAP_OR_CARDINALITY_AGG(bitmap)"
-    counted = True
+    returns_cardinality = True
 
 
 @aggregate
-class XorAgg(_Merged):
+class XorAgg(_Combine):
     """BITMAP_XOR_AGG."""
 
     name = "BITMAP_XOR_AGG"
     doc = "Returns the bitmap of the integers that are in an odd number of the bitmaps."
     syntax = "BITMAP_XOR_AGG(bitmap)"
-    how = "XOR"
+    operator = "XOR"
 
 
 @aggregate
@@ -225,4 +229,4 @@ class XorCardinalityAgg(XorAgg):
     name = "BITMAP_XOR_CARDINALITY_AGG"
     doc = "Returns the number of integers that are in an odd number of the bitmaps."
     syntax = "BITMAP_XOR_CARDINALITY_AGG(bitmap)"
-    counted = True
+    returns_cardinality = True

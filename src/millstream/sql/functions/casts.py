@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import arrow_type, internal_values, rounded, scalar_value
+from millstream.sql.columns import arrow_type, internal_values, round_decimal, scalar_value
 from millstream.sql.functions import text
 from millstream.sql.types import data_types as t
+from millstream.times import EPOCH_DAY, MILLISECOND
+from millstream.types.nanoseconds import truncate_fraction
 
-_MS = datetime.timedelta(milliseconds=1)
 _EXACT_DIGITS = 15  # of an integer that a double represents exactly
 
 
@@ -69,20 +70,20 @@ def can_cast(source: t.DataType, target: t.DataType) -> bool:
 
 def cast(frame: Any, datum: Any, source: t.DataType, target: t.DataType, *, safe: bool = False) -> Any:
     """Cast a column or a scalar."""
-    wanted = arrow_type(target)
+    arrow_target = arrow_type(target)
     if isinstance(source, t.NullType):
-        return pa.scalar(None, wanted)
-    result = _cast_with_arrow(datum, source, target, wanted)
+        return pa.scalar(None, arrow_target)
+    result = _cast_with_arrow(datum, source, target, arrow_target)
     if result is not None:
         return result
     convert = conversion(source, target, frame.zone, frame.now)
     if isinstance(datum, pa.Scalar):
         if not datum.is_valid:
-            return pa.scalar(None, wanted)
+            return pa.scalar(None, arrow_target)
         (value,) = internal_values(pa.repeat(datum, 1), source)
-        return pa.scalar(_convert_or_null(convert, value, safe), wanted)
+        return pa.scalar(_convert_or_null(convert, value, safe), arrow_target)
     values = internal_values(datum, source)
-    return pa.array([None if v is None else _convert_or_null(convert, v, safe) for v in values], wanted)
+    return pa.array([None if v is None else _convert_or_null(convert, v, safe) for v in values], arrow_target)
 
 
 def _convert_or_null(convert: Callable[[Any], Any], value: Any, safe: bool) -> Any:
@@ -94,39 +95,39 @@ def _convert_or_null(convert: Callable[[Any], Any], value: Any, safe: bool) -> A
         return None
 
 
-def _cast_with_arrow(datum: Any, source: t.DataType, target: t.DataType, wanted: pa.DataType) -> Any:
-    """Cast with Arrow if its result is that of Flink; else return None."""
-    same_text = t.is_text(source) and t.is_text(target) and getattr(target, "length", 0) == t.MAX_LENGTH
-    if source.same(target) or same_text:
+def _cast_with_arrow(datum: Any, source: t.DataType, target: t.DataType, arrow_target: pa.DataType) -> Any:
+    """Cast with Arrow if its result is that of Flink, else return None; `arrow_target` is the type of the result."""
+    is_same_text = t.is_text(source) and t.is_text(target) and getattr(target, "length", 0) == t.MAX_LENGTH
+    if source.same(target) or is_same_text:
         return datum
     match source, target:
         case ((t.CharType() | t.VarCharType()), t.VarCharType()) if isinstance(datum, pa.Array):
             return pc.utf8_slice_codeunits(datum, 0, target.length)
         case t.IntegerType(), t.IntegerType():
-            return pc.cast(datum, wanted, safe=False)
+            return pc.cast(datum, arrow_target, safe=False)
         case t.IntegerType(), (t.FloatType() | t.DoubleType()):
-            return pc.cast(datum, wanted, safe=False)
+            return pc.cast(datum, arrow_target, safe=False)
         case ((t.FloatType() | t.DoubleType()), (t.FloatType() | t.DoubleType())):
-            return pc.cast(datum, wanted, safe=False)
+            return pc.cast(datum, arrow_target, safe=False)
         case ((t.FloatType() | t.DoubleType()), t.IntegerType()):
-            return _saturate(datum, target, wanted)
+            return _saturate(datum, target, arrow_target)
         case t.DecimalType(), t.DoubleType() if isinstance(datum, pa.Array) and source.precision <= _EXACT_DIGITS:
             return _nearest_doubles(datum, source)
         case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
-            return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), wanted)
+            return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), arrow_target)
         case t.DecimalType(), t.DecimalType() if target.scale >= source.scale:
             with suppress(pa.ArrowInvalid):  # some values do not fit, and are NULL
-                return pc.cast(datum, wanted)
+                return pc.cast(datum, arrow_target)
         case t.IntegerType(), t.VarCharType() if target.length >= 20:
-            return pc.cast(datum, wanted)
+            return pc.cast(datum, arrow_target)
         case t.TimestampType(), t.TimestampType() if target.precision in (3, 6, 9):
-            return pc.cast(datum, wanted, safe=False)
+            return pc.cast(datum, arrow_target, safe=False)
         case t.LocalZonedTimestampType(), t.LocalZonedTimestampType() if target.precision in (3, 6, 9):
-            return pc.cast(datum, wanted, safe=False)
+            return pc.cast(datum, arrow_target, safe=False)
         case t.DateType(), t.TimestampType():
-            return pc.cast(datum, wanted)
+            return pc.cast(datum, arrow_target)
         case t.BooleanType(), t.IntegerType():
-            return pc.cast(datum, wanted)
+            return pc.cast(datum, arrow_target)
     return None
 
 
@@ -137,22 +138,22 @@ def _nearest_doubles(datum: pa.Array, source: t.DecimalType) -> pa.Array:
     return pa.array(words / 10.0**source.scale, mask=datum.is_null().to_numpy(zero_copy_only=False))
 
 
-def _saturate(datum: Any, target: t.IntegerType, wanted: pa.DataType) -> Any:
+def _saturate(datum: Any, target: t.IntegerType, arrow_target: pa.DataType) -> Any:
     """Cast floating-point numbers to integers as Java does: truncate, saturate, NaN is 0, small types through int."""
     if isinstance(datum, pa.Scalar):
         if not datum.is_valid:
-            return pa.scalar(None, wanted)
-        return _saturate(pa.array([scalar_value(datum)], datum.type), target, wanted)[0]
+            return pa.scalar(None, arrow_target)
+        return _saturate(pa.array([scalar_value(datum)], datum.type), target, arrow_target)[0]
     bits = max(target.bits, 32)
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     values = np.trunc(np.nan_to_num(datum.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64), nan=0.0))
     result = np.where(values >= high, high, np.where(values <= low, low, np.clip(values, -9e18, 9e18).astype(np.int64)))
     array = pa.array(result.astype(np.int64), mask=datum.is_null().to_numpy(zero_copy_only=False))
-    return pc.cast(array, wanted, safe=False)
+    return pc.cast(array, arrow_target, safe=False)
 
 
 def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
-    """Return the conversion of one value."""
+    """Return a function that casts one internal value."""
     match target:
         case t.CharType() | t.VarCharType():
             return _to_text(source, target, zone_name)
@@ -161,7 +162,7 @@ def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int)
         case t.IntegerType():
             return _to_integer(source, target)
         case t.FloatType():
-            return (lambda v: float(np.float32(text.parse_double(v)))) if t.is_text(source) else _single
+            return (lambda v: float(np.float32(text.parse_double(v)))) if t.is_text(source) else _to_single_precision
         case t.DoubleType():
             return text.parse_double if t.is_text(source) else float
         case t.DecimalType():
@@ -171,28 +172,28 @@ def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int)
         case t.DateType():
             return _to_date(source, zone_name)
         case t.TimeType():
-            return _to_time(source, zone_name)
+            return _to_time(source, target.precision, zone_name)
         case t.TimestampType() | t.LocalZonedTimestampType():
             return _to_timestamp(source, target, zone_name)
         case t.YearMonthIntervalType():
             return int
         case t.DayTimeIntervalType():
-            return (lambda v: v) if isinstance(source, t.DayTimeIntervalType) else lambda v: v * _MS
-    return _nested(source, target, zone_name, now)
+            return (lambda v: v) if isinstance(source, t.DayTimeIntervalType) else lambda v: v * MILLISECOND
+    return _nested_conversion(source, target, zone_name, now)
 
 
-def _single(value: Any) -> float:
+def _to_single_precision(value: Any) -> float:
     return float(np.float32(value))
 
 
 def _to_text(source: t.DataType, target: t.CharType | t.VarCharType, zone_name: str) -> Callable[[Any], str]:
-    length, fixed = target.length, isinstance(target, t.CharType)
+    length, is_fixed = target.length, isinstance(target, t.CharType)
 
     def convert(value: Any) -> str:
         result = text.to_text(value, source, zone_name)
         if len(result) > length:
             return result[:length]
-        return result.ljust(length) if fixed else result
+        return result.ljust(length) if is_fixed else result
 
     return convert
 
@@ -202,7 +203,7 @@ def _to_integer(source: t.DataType, target: t.IntegerType) -> Callable[[Any], in
     if t.is_text(source):
         return lambda value: text.parse_integer(value, bits)
     if isinstance(source, t.DayTimeIntervalType):
-        return lambda value: value // _MS
+        return lambda value: value // MILLISECOND
     span = 1 << bits
 
     def wrap(value: Any) -> int:
@@ -215,10 +216,10 @@ def _to_integer(source: t.DataType, target: t.IntegerType) -> Callable[[Any], in
 def _to_decimal(source: t.DataType, target: t.DecimalType) -> Callable[[Any], Decimal | None]:
     def convert(value: Any) -> Decimal | None:
         if t.is_text(source):
-            return rounded(text.parse_decimal(value), target)
+            return round_decimal(text.parse_decimal(value), target)
         if isinstance(value, float):
-            return rounded(Decimal(repr(value)), target)
-        return rounded(Decimal(int(value)) if isinstance(value, bool) else Decimal(value), target)
+            return round_decimal(Decimal(repr(value)), target)
+        return round_decimal(Decimal(int(value)) if isinstance(value, bool) else Decimal(value), target)
 
     return convert
 
@@ -232,72 +233,72 @@ def _to_bytes(_source: t.DataType, target: t.BinaryType | t.VarBinaryType) -> Ca
     return convert
 
 
-def _local(value: datetime.datetime, zone_name: str) -> datetime.datetime:
-    return value.astimezone(text.zone(zone_name)).replace(tzinfo=None)
+def _to_local(value: datetime.datetime, zone_name: str) -> datetime.datetime:
+    return value.astimezone(text.find_time_zone(zone_name)).replace(tzinfo=None)
 
 
 def _to_date(source: t.DataType, zone_name: str) -> Callable[[Any], datetime.date]:
     if t.is_text(source):
         return text.parse_date
     if isinstance(source, t.LocalZonedTimestampType):
-        return lambda value: _local(value, zone_name).date()
+        return lambda value: _to_local(value, zone_name).date()
     return lambda value: value.date()
 
 
-def _to_time(source: t.DataType, zone_name: str) -> Callable[[Any], datetime.time]:
-    if t.is_text(source):
-        return text.parse_time
-    if isinstance(source, t.TimeType):
-        return lambda value: value
-    if isinstance(source, t.LocalZonedTimestampType):
-        return lambda value: _millis(_local(value, zone_name).time())
-    return lambda value: _millis(value.time())
+def _to_time(source: t.DataType, precision: int, zone_name: str) -> Callable[[Any], datetime.time]:
+    unit = 10 ** (6 - min(precision, 3))  # a time has at most milliseconds
 
+    def convert(value: Any) -> datetime.time:
+        if isinstance(value, str):
+            time = text.parse_time(value)
+        elif isinstance(value, datetime.time):
+            time = value
+        else:
+            time = (_to_local(value, zone_name) if isinstance(source, t.LocalZonedTimestampType) else value).time()
+        return time.replace(microsecond=time.microsecond // unit * unit)
 
-def _millis(value: datetime.time) -> datetime.time:
-    return value.replace(microsecond=value.microsecond // 1000 * 1000)
+    return convert
 
 
 def _to_timestamp(
     _source: t.DataType, target: t.TimestampType | t.LocalZonedTimestampType, zone_name: str
 ) -> Callable[[Any], datetime.datetime]:
-    zoned = isinstance(target, t.LocalZonedTimestampType)
-    cut = 10 ** max(0, 6 - target.precision)
+    is_zoned = isinstance(target, t.LocalZonedTimestampType)
 
     def convert(value: Any) -> datetime.datetime:
         if isinstance(value, str):
             timestamp = text.parse_timestamp(value)
         elif isinstance(value, datetime.datetime):
-            timestamp = _local(value, zone_name) if value.tzinfo is not None and not zoned else value
+            timestamp = _to_local(value, zone_name) if value.tzinfo is not None and not is_zoned else value
         elif isinstance(value, datetime.time):
-            timestamp = datetime.datetime.combine(text.EPOCH.date(), value)
+            timestamp = datetime.datetime.combine(EPOCH_DAY, value)
         else:
             timestamp = datetime.datetime.combine(value, datetime.time())
-        if zoned and timestamp.tzinfo is None:
-            timestamp = timestamp.replace(tzinfo=text.zone(zone_name)).astimezone(text.UTC)
-        return timestamp.replace(microsecond=timestamp.microsecond // cut * cut)
+        if is_zoned and timestamp.tzinfo is None:
+            timestamp = timestamp.replace(tzinfo=text.find_time_zone(zone_name)).astimezone(text.UTC)
+        return truncate_fraction(timestamp, target.precision)
 
     return convert
 
 
-def _nested(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
-    def inner(one: t.DataType, other: t.DataType) -> Callable[[Any], Any]:
-        if one.same(other):
+def _nested_conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
+    def inner(inner_source: t.DataType, inner_target: t.DataType) -> Callable[[Any], Any]:
+        if inner_source.same(inner_target):
             return lambda value: value
-        convert = conversion(one, other, zone_name, now)
+        convert = conversion(inner_source, inner_target, zone_name, now)
         return lambda value: None if value is None else convert(value)
 
     match source, target:
         case t.ArrayType(), t.ArrayType():
-            element = inner(source.element, target.element)
-            return lambda value: tuple(element(v) for v in value)
+            convert_element = inner(source.element, target.element)
+            return lambda value: tuple(convert_element(v) for v in value)
         case t.MultisetType(), t.MultisetType():
-            element = inner(source.element, target.element)
-            return lambda value: tuple((element(k), n) for k, n in value)
+            convert_element = inner(source.element, target.element)
+            return lambda value: tuple((convert_element(k), n) for k, n in value)
         case t.MapType(), t.MapType():
-            key, item = inner(source.key, target.key), inner(source.value, target.value)
-            return lambda value: tuple((key(k), item(v)) for k, v in value)
+            convert_key, convert_value = inner(source.key, target.key), inner(source.value, target.value)
+            return lambda value: tuple((convert_key(k), convert_value(v)) for k, v in value)
         case t.RowType(), t.RowType():
-            makers = [inner(a, b) for a, b in zip(source.types, target.types, strict=True)]
-            return lambda value: tuple(make(v) for make, v in zip(makers, value, strict=True))
+            converters = [inner(a, b) for a, b in zip(source.types, target.types, strict=True)]
+            return lambda value: tuple(convert(v) for convert, v in zip(converters, value, strict=True))
     return lambda value: value

@@ -12,29 +12,29 @@ from millstream.sql.functions.registry import by_row, define, to_common_type
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
-_C = "collection"
+_COLLECTION = "collection"
 
 
-def _element(arg_types: list[t.DataType]) -> t.DataType:
+def _element_type(arg_types: list[t.DataType]) -> t.DataType:
     data_type = arg_types[0]
     if isinstance(data_type, t.VariantType):
         return data_type
-    return data_type.element if isinstance(data_type, t.ArrayType | t.MultisetType) else _map(arg_types).value
+    return data_type.element if isinstance(data_type, t.ArrayType | t.MultisetType) else _map_type(arg_types).value
 
 
-def _map(arg_types: list[t.DataType]) -> t.MapType:
+def _map_type(arg_types: list[t.DataType]) -> t.MapType:
     data_type = arg_types[0]
     assert isinstance(data_type, t.MapType)
     return data_type
 
 
-def _array(arg_types: list[t.DataType]) -> t.DataType:
+def _first_type(arg_types: list[t.DataType]) -> t.DataType:
     return arg_types[0]
 
 
 define(
     "CARDINALITY",
-    _C,
+    _COLLECTION,
     "collection",
     t.INT,
     by_row(len),
@@ -48,13 +48,13 @@ def _item(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type:
             frame, args, arg_types, result_type
         )
     if isinstance(arg_types[0], t.VariantType):
-        return by_row(variants.item)(frame, args, arg_types, result_type)
+        return by_row(variants.get_item)(frame, args, arg_types, result_type)
     return by_row(lambda value, index: value[index - 1] if 1 <= index <= len(value) else None)(
         frame, args, arg_types, result_type
     )
 
 
-def _item_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_item(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     if isinstance(arg_types[0], t.MapType):
         return [arg_types[0], arg_types[0].key.with_null(arg_types[1].null)]
     if t.is_text(arg_types[1]):
@@ -68,19 +68,19 @@ def _item_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
 
 define(
     "ITEM",
-    _C,
+    _COLLECTION,
     ("array, integer", "map, any", "variant, integer", "variant, string"),
-    _element,
+    _element_type,
     _item,
     "Returns the element of an array at a position, counted from 1, or the value of a key of a map. A "
     "VARIANT can be either.",
     null="always",
-    coerce=_item_types,
+    coerce=_coerce_item,
     syntax="array[index] or map[key] or variant[index] or variant[key]",
 )
 
 
-def _single(value: tuple[Any, ...]) -> Any:
+def _only_element(value: tuple[Any, ...]) -> Any:
     if len(value) > 1:
         msg = "ELEMENT of an array with more than one element"
         raise ValueError(msg)
@@ -89,17 +89,17 @@ def _single(value: tuple[Any, ...]) -> Any:
 
 define(
     "ELEMENT",
-    _C,
+    _COLLECTION,
     "array",
-    _element,
-    by_row(_single),
+    _element_type,
+    by_row(_only_element),
     "Returns the only element of an array, or NULL if the array is empty. Fails if the array has more "
     "than one element.",
     null="rule",
 )
 
 
-def _element_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_element(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     array = arg_types[0]
     if not isinstance(array, t.ArrayType):
         return None
@@ -119,64 +119,67 @@ def _distinct(value: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(value))
 
 
-_ITEM = "array, any"
+_ARRAY_AND_ELEMENT = "array, any"
 define(
     "ARRAY_CONTAINS",
-    _C,
-    _ITEM,
-    t.BOOLEAN,
+    _COLLECTION,
+    _ARRAY_AND_ELEMENT,
+    lambda arg_types: t.BOOLEAN.with_null(arg_types[0].null),
     by_row(lambda a, v: None if a is None else v in a, strict=False),
     "Returns TRUE if the array contains the element.",
-    coerce=_element_types,
+    null="rule",
+    coerce=_coerce_element,
 )
 define(
     "ARRAY_DISTINCT",
-    _C,
+    _COLLECTION,
     "array",
-    _array,
+    _first_type,
     by_row(_distinct),
     "Returns the array without duplicates; the first occurrence of each element stays.",
 )
 define(
     "ARRAY_POSITION",
-    _C,
-    _ITEM,
+    _COLLECTION,
+    _ARRAY_AND_ELEMENT,
     t.INT,
     by_row(lambda a, v: a.index(v) + 1 if v in a else 0),
     "Returns the position of the first occurrence of the element, counted from 1, or 0 if the array does "
     "not contain it.",
-    coerce=_element_types,
+    coerce=_coerce_element,
 )
 define(
     "ARRAY_REMOVE",
-    _C,
-    _ITEM,
-    _array,
+    _COLLECTION,
+    _ARRAY_AND_ELEMENT,
+    _first_type,
     by_row(lambda a, v: None if a is None else tuple(e for e in a if e != v), strict=False),
     "Returns the array without all elements that are equal to the second argument.",
-    coerce=_element_types,
+    coerce=_coerce_element,
 )
 define(
     "ARRAY_APPEND",
-    _C,
-    _ITEM,
+    _COLLECTION,
+    _ARRAY_AND_ELEMENT,
     _append_type,
     by_row(lambda a, v: None if a is None else (*a, v), strict=False),
     "Returns the array with an element added at its end.",
     null="rule",
-    coerce=_element_types,
+    coerce=_coerce_element,
 )
 define(
     "ARRAY_PREPEND",
-    _C,
-    _ITEM,
+    _COLLECTION,
+    _ARRAY_AND_ELEMENT,
     _append_type,
     by_row(lambda a, v: None if a is None else (v, *a), strict=False),
     "Returns the array with an element added at its beginning.",
     null="rule",
-    coerce=_element_types,
+    coerce=_coerce_element,
 )
-define("ARRAY_REVERSE", _C, "array", _array, by_row(lambda a: a[::-1]), "Returns the array in reverse order.")
+define(
+    "ARRAY_REVERSE", _COLLECTION, "array", _first_type, by_row(lambda a: a[::-1]), "Returns the array in reverse order."
+)
 
 
 def _slice(value: tuple[Any, ...], start: int, end: int | None = None) -> tuple[Any, ...]:
@@ -188,9 +191,9 @@ def _slice(value: tuple[Any, ...], start: int, end: int | None = None) -> tuple[
 
 define(
     "ARRAY_SLICE",
-    _C,
+    _COLLECTION,
     ("array, int", "array, int, int"),
-    _array,
+    _first_type,
     by_row(_slice),
     "Returns the elements from a start position to an end position, both inclusive. Positions count from "
     "1; negative positions count from the end.",
@@ -198,85 +201,85 @@ define(
 
 
 def _sort(value: tuple[Any, ...], ascending: bool = True, nulls_first: bool | None = None) -> tuple[Any, ...]:
-    first = ascending if nulls_first is None else nulls_first
+    are_nulls_first = ascending if nulls_first is None else nulls_first
     nulls = tuple(v for v in value if v is None)
-    rest = tuple(sorted((v for v in value if v is not None), reverse=not ascending))
-    return nulls + rest if first else rest + nulls
+    ordered = tuple(sorted((v for v in value if v is not None), reverse=not ascending))
+    return nulls + ordered if are_nulls_first else ordered + nulls
 
 
-def _orderable(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    return arg_types if t.is_compared(_element(arg_types)) else None
+def _require_comparable_elements(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    return arg_types if t.is_comparable(_element_type(arg_types)) else None
 
 
 define(
     "ARRAY_SORT",
-    _C,
+    _COLLECTION,
     ("array", "array, boolean", "array, boolean, boolean"),
-    _array,
+    _first_type,
     by_row(_sort),
     "Sorts the array, ascending unless the second argument is FALSE. NULLs come first in ascending order "
     "and last in descending order, unless the third argument says otherwise.",
-    coerce=_orderable,
+    coerce=_require_comparable_elements,
 )
 define(
     "ARRAY_UNION",
-    _C,
+    _COLLECTION,
     "array, array",
-    _array,
+    _first_type,
     by_row(lambda a, b: _distinct(a + b)),
     "Returns the distinct elements of both arrays.",
     coerce=to_common_type,
 )
 define(
     "ARRAY_CONCAT",
-    _C,
+    _COLLECTION,
     "array...",
-    _array,
+    _first_type,
     by_row(lambda *arrays: sum(arrays, ())),
     "Concatenates arrays. Returns NULL if one of them is NULL.",
     coerce=to_common_type,
 )
 define(
     "ARRAY_EXCEPT",
-    _C,
+    _COLLECTION,
     "array, array",
-    _array,
+    _first_type,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v not in b)),
     "Returns the distinct elements of the first array that are not in the second.",
     coerce=to_common_type,
 )
 define(
     "ARRAY_INTERSECT",
-    _C,
+    _COLLECTION,
     "array, array",
-    _array,
+    _first_type,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v in b)),
     "Returns the distinct elements that are in both arrays.",
     coerce=to_common_type,
 )
 define(
     "ARRAY_MAX",
-    _C,
+    _COLLECTION,
     "array",
-    _element,
+    _element_type,
     by_row(lambda a: max((v for v in a if v is not None), default=None)),
     "Returns the greatest element of the array.",
     null="always",
-    coerce=_orderable,
+    coerce=_require_comparable_elements,
 )
 define(
     "ARRAY_MIN",
-    _C,
+    _COLLECTION,
     "array",
-    _element,
+    _element_type,
     by_row(lambda a: min((v for v in a if v is not None), default=None)),
     "Returns the least element of the array.",
     null="always",
-    coerce=_orderable,
+    coerce=_require_comparable_elements,
 )
 define(
     "ARRAY_JOIN",
-    _C,
+    _COLLECTION,
     ("array, string", "array, string, string"),
     t.STRING,
     by_row(
@@ -287,23 +290,23 @@ define(
 )
 define(
     "MAP_KEYS",
-    _C,
+    _COLLECTION,
     "map",
-    lambda arg_types: t.ArrayType(_map(arg_types).key),
+    lambda arg_types: t.ArrayType(_map_type(arg_types).key),
     by_row(lambda m: tuple(k for k, _ in m)),
     "Returns the keys of the map as an array.",
 )
 define(
     "MAP_VALUES",
-    _C,
+    _COLLECTION,
     "map",
-    lambda arg_types: t.ArrayType(_map(arg_types).value),
+    lambda arg_types: t.ArrayType(_map_type(arg_types).value),
     by_row(lambda m: tuple(v for _, v in m)),
     "Returns the values of the map as an array.",
 )
 
 
-def _entries(arg_types: list[t.DataType]) -> t.DataType:
+def _entries_type(arg_types: list[t.DataType]) -> t.DataType:
     data_type = arg_types[0]
     assert isinstance(data_type, t.MapType)
     return t.ArrayType(t.row_of(["key", "value"], [data_type.key, data_type.value]))
@@ -311,15 +314,15 @@ def _entries(arg_types: list[t.DataType]) -> t.DataType:
 
 define(
     "MAP_ENTRIES",
-    _C,
+    _COLLECTION,
     "map",
-    _entries,
+    _entries_type,
     by_row(lambda m: m),
     "Returns the entries of the map as an array of rows (key, value).",
 )
 
 
-def _from_arrays(keys: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _map_from_arrays(keys: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(keys) != len(values):
         msg = f"the arrays of keys and values have different lengths: {len(keys)} and {len(values)}"
         raise ValueError(msg)
@@ -328,26 +331,26 @@ def _from_arrays(keys: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, .
 
 define(
     "MAP_FROM_ARRAYS",
-    _C,
+    _COLLECTION,
     "array, array",
-    lambda arg_types: t.MapType(_element(arg_types), _element(arg_types[1:])),
-    by_row(_from_arrays),
+    lambda arg_types: t.MapType(_element_type(arg_types), _element_type(arg_types[1:])),
+    by_row(_map_from_arrays),
     "Returns a map from an array of keys and an array of values of the same length.",
 )
 
 
 def _map_union(*maps: Any) -> Any:
-    merged: dict[Any, Any] = {}
-    for each in maps:
-        merged.update(dict(each))
-    return tuple(merged.items())
+    union: dict[Any, Any] = {}
+    for entries in maps:
+        union.update(dict(entries))
+    return tuple(union.items())
 
 
 define(
     "MAP_UNION",
-    _C,
+    _COLLECTION,
     "map...",
-    _array,
+    _first_type,
     by_row(_map_union),
     "Returns the entries of all maps. If maps have equal keys, the value of the last map wins.",
     coerce=to_common_type,

@@ -36,7 +36,7 @@ define(
     "ARRAY VALUE",
     "construction",
     "any...",
-    lambda arg_types: t.ArrayType(arg_types[0].with_null(t.nullable_all(arg_types))),
+    lambda arg_types: t.ArrayType(arg_types[0].with_null(t.any_nullable(arg_types))),
     by_row(lambda *values: values, strict=False),
     "Returns an array of the values.",
     null="never",
@@ -45,7 +45,7 @@ define(
 )
 
 
-def _entry_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_entries(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     if len(arg_types) % 2:
         return None
     key, value = common_type(arg_types[::2]), common_type(arg_types[1::2])
@@ -56,7 +56,7 @@ def _entry_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
 
 def _map_type(arg_types: list[t.DataType]) -> t.DataType:
     return t.MapType(
-        arg_types[0].with_null(t.nullable_all(arg_types[::2])), arg_types[1].with_null(t.nullable_all(arg_types[1::2]))
+        arg_types[0].with_null(t.any_nullable(arg_types[::2])), arg_types[1].with_null(t.any_nullable(arg_types[1::2]))
     )
 
 
@@ -68,7 +68,7 @@ define(
     by_row(lambda *values: tuple(dict(zip(values[::2], values[1::2], strict=True)).items()), strict=False),
     "Returns a map of the keys and values.",
     null="never",
-    coerce=_entry_types,
+    coerce=_coerce_entries,
     syntax="MAP[key, value, ...]",
 )
 
@@ -88,18 +88,18 @@ define(
 )
 
 
-def _build_object(frame: Any, parts: list[Any], data_type: t.DataType, whole: Any = None) -> Any:
-    """Return an object with these fields, a scalar if all of them are; NULL where the object `whole` is NULL."""
-    constant = all(isinstance(each, pa.Scalar) for each in (*parts, *([] if whole is None else [whole])))
-    count = 1 if constant else frame.count
-    wanted = arrow_type(data_type)
-    arrays = [as_array(part, count).cast(field.type) for part, field in zip(parts, wanted, strict=True)]
-    mask = None if whole is None else pc.is_null(as_array(whole, count))
+def _build_object(frame: Any, fields: list[Any], data_type: t.DataType, original: Any = None) -> Any:
+    """Return objects with these fields: a scalar if all fields are scalars; NULL where `original` is NULL."""
+    is_constant = all(isinstance(datum, pa.Scalar) for datum in (*fields, *([] if original is None else [original])))
+    count = 1 if is_constant else frame.count
+    struct_type = arrow_type(data_type)
+    arrays = [as_array(datum, count).cast(field.type) for datum, field in zip(fields, struct_type, strict=True)]
+    mask = None if original is None else pc.is_null(as_array(original, count))
     if arrays:
-        result = pa.StructArray.from_arrays(arrays, fields=list(wanted), mask=mask)
+        result = pa.StructArray.from_arrays(arrays, fields=list(struct_type), mask=mask)
     else:
-        result = pa.array([{}] * count, wanted)
-    return result[0] if constant else result
+        result = pa.array([{}] * count, struct_type)
+    return result[0] if is_constant else result
 
 
 def _object_of(frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
@@ -107,11 +107,14 @@ def _object_of(frame: Any, args: list[Any], _arg_types: list[t.DataType], result
 
 
 def _object_update(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    whole, *pairs = args
+    original, *pairs = args
     assert isinstance(arg_types[0], t.StructuredType)
-    new = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
-    parts = [new[name] if name in new else field_datum(whole, index) for index, name in enumerate(arg_types[0].names)]
-    return _build_object(frame, parts, result_type, whole)
+    new_values = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    fields = [
+        new_values[name] if name in new_values else field_datum(original, index)
+        for index, name in enumerate(arg_types[0].names)
+    ]
+    return _build_object(frame, fields, result_type, original)
 
 
 define(

@@ -16,8 +16,9 @@ from millstream.sql.columns import arrow_type
 from millstream.sql.functions import text
 from millstream.sql.functions.registry import define
 from millstream.sql.types import data_types as t
+from millstream.times import EPOCH
 
-_T = "temporal"
+_TEMPORAL = "temporal"
 
 
 def processing_time(frame: Any) -> datetime.datetime:
@@ -26,19 +27,20 @@ def processing_time(frame: Any) -> datetime.datetime:
 
 
 def _local_now(frame: Any) -> datetime.datetime:
-    return processing_time(frame).astimezone(text.zone(frame.zone)).replace(tzinfo=None)
+    return processing_time(frame).astimezone(text.find_time_zone(frame.zone)).replace(tzinfo=None)
 
 
-def _now(make: Callable[[Any], Any]) -> Any:
-    return lambda frame, _args, _arg_types, result_type: pa.scalar(make(frame), arrow_type(result_type))
+def _as_scalar(compute: Callable[[Any], Any]) -> Any:
+    """Compute one value for all rows of the frame."""
+    return lambda frame, _args, _arg_types, result_type: pa.scalar(compute(frame), arrow_type(result_type))
 
 
 define(
     "CURRENT_DATE",
-    _T,
+    _TEMPORAL,
     "",
     t.DATE,
-    _now(lambda f: _local_now(f).date()),
+    _as_scalar(lambda f: _local_now(f).date()),
     "Returns the current date in the session's time zone.",
     deterministic=False,
     null="never",
@@ -46,10 +48,10 @@ define(
 )
 define(
     "CURRENT_TIME",
-    _T,
+    _TEMPORAL,
     "",
     t.TIME,
-    _now(lambda f: _local_now(f).time().replace(microsecond=0)),
+    _as_scalar(lambda f: _local_now(f).time().replace(microsecond=0)),
     "Returns the current time in the session's time zone.",
     deterministic=False,
     null="never",
@@ -58,10 +60,10 @@ define(
 )
 define(
     "LOCALTIMESTAMP",
-    _T,
+    _TEMPORAL,
     "",
     t.TimestampType(3),
-    _now(_local_now),
+    _as_scalar(_local_now),
     "Returns the current timestamp in the session's time zone as TIMESTAMP(3).",
     deterministic=False,
     null="never",
@@ -69,10 +71,10 @@ define(
 )
 define(
     "CURRENT_TIMESTAMP",
-    _T,
+    _TEMPORAL,
     "",
     t.LocalZonedTimestampType(3),
-    _now(processing_time),
+    _as_scalar(processing_time),
     "Returns the current timestamp as TIMESTAMP_LTZ: the processing time of the epoch.",
     deterministic=False,
     null="never",
@@ -81,10 +83,10 @@ define(
 )
 define(
     "PROCTIME",
-    _T,
+    _TEMPORAL,
     "",
     t.LocalZonedTimestampType(3, t.PROCTIME),
-    _now(processing_time),
+    _as_scalar(processing_time),
     "Returns the processing time as a time attribute.",
     deterministic=False,
     null="never",
@@ -92,18 +94,18 @@ define(
 
 
 def _watermark(frame: Any, _args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    mark = getattr(frame, "watermark", None)
-    if mark is None or mark <= -(2**63) or mark >= 2**63 - 1:
+    watermark = getattr(frame, "watermark", None)
+    if watermark is None or watermark <= -(2**63) or watermark >= 2**63 - 1:
         return pa.scalar(None, arrow_type(result_type))
-    at = datetime.datetime(1970, 1, 1, tzinfo=text.UTC) + datetime.timedelta(milliseconds=mark)
-    return pa.scalar(
-        at if isinstance(result_type, t.LocalZonedTimestampType) else at.replace(tzinfo=None), arrow_type(result_type)
-    )
+    timestamp = EPOCH + datetime.timedelta(milliseconds=watermark)
+    if not isinstance(result_type, t.LocalZonedTimestampType):
+        timestamp = timestamp.replace(tzinfo=None)
+    return pa.scalar(timestamp, arrow_type(result_type))
 
 
 define(
     "CURRENT_WATERMARK",
-    _T,
+    _TEMPORAL,
     "timestamp",
     lambda arg_types: arg_types[0],
     _watermark,
@@ -115,11 +117,10 @@ define(
 
 def _relative_timestamp(frame: Any, args: list[Any], _arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     millis = pc.add(args[0], frame.now)
-    result = pc.cast(millis, pa.timestamp("ms"))
-    return pc.cast(
-        pc.assume_timezone(result, "UTC") if isinstance(result_type, t.LocalZonedTimestampType) else result,
-        arrow_type(result_type),
-    )
+    timestamps = pc.cast(millis, pa.timestamp("ms"))
+    if isinstance(result_type, t.LocalZonedTimestampType):
+        timestamps = pc.assume_timezone(timestamps, "UTC")
+    return pc.cast(timestamps, arrow_type(result_type))
 
 
 define(

@@ -1,176 +1,233 @@
-"""Java's date and time patterns, such as yyyy-MM-dd HH:mm:ss.SSS.
+"""Patterns of Java's DateTimeFormatter, such as yyyy-MM-dd HH:mm:ss.SSS: their elements, and formatting.
 
-Promises: the results of SimpleDateFormat and DateTimeFormatter for the letters that SQL programs use.
-Does not know: time zones, except that of the formatted value."""
+Promises: the text that DateTimeFormatter of Java 17 writes for a LocalDateTime in English, with weeks of the United
+States: what Flink's processes write by default. A wrong pattern raises ValueError before any value is formatted.
+Does not know: time zones, which a LocalDateTime does not have."""
 
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|.", re.DOTALL)
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
-    *("November", "December"),
-)
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+from millstream.sql.functions import calendar_fields as c
 
-_ANY = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - literals do not depend on it
 Formatter = Callable[[datetime.datetime], str]
+_ONE_OR_TWO = "dhHkKms"
+_ZONE_LETTERS = "VvzOXxZ"
+_LETTERS = f"GuyDMLdQqYwWEecFaB{_ONE_OR_TWO}SAnNg{_ZONE_LETTERS}"
+_MAX_COUNTS = {"G": 5, "M": 5, "L": 5, "Q": 5, "q": 5, "E": 5, "e": 5, "c": 5, "D": 3, "w": 2, "W": 1, "F": 1, "a": 1}
+_ZONE_COUNTS = {"V": (2,), "v": (1, 4), "z": (1, 2, 3, 4), "O": (1, 4)}
+_OFFSET_COUNTS = (1, 2, 3, 4, 5)
+_MAX_FRACTION = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Text that is written as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A letter and its number of repetitions; spaces fill the text to the width `pad`, if it is not 0."""
+
+    letter: str
+    count: int
+    pad: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalSection:
+    """Elements in brackets: left out if the value does not have one of their fields, or the text does not match."""
+
+    elements: tuple[Element, ...]
+
+
+Element = Literal | Field | OptionalSection
 
 
 @lru_cache(maxsize=256)
-def formatter(pattern: str) -> Formatter:
-    """Return a function that formats a timestamp by a pattern."""
-    parts: list[Formatter] = []
-    for match in _TOKEN.finditer(pattern):
-        piece = match.group()
-        parts.append(_literal(piece) if not match.group(1) else _field(match.group(1), len(piece)))
-    return lambda timestamp: "".join(part(timestamp) for part in parts)
+def parse_pattern(pattern: str) -> tuple[Element, ...]:
+    """Return the elements of a pattern; raise ValueError if it is not valid."""
+    sections: list[list[Element]] = [[]]
+    position = 0
+    while position < len(pattern):
+        character = pattern[position]
+        if character.isascii() and character.isalpha():
+            field, position = _read_field(pattern, position)
+            sections[-1].append(field)
+            continue
+        position += 1
+        if character == "'":
+            text, position = _read_quoted(pattern, position)
+            sections[-1].append(Literal(text))
+        elif character == "[":
+            sections.append([])
+        elif character == "]":
+            if len(sections) == 1:
+                raise _invalid(pattern, "it contains ] without a previous [")
+            section = OptionalSection(tuple(sections.pop()))
+            sections[-1].append(section)
+        elif character in "{}#":
+            raise _invalid(pattern, f"'{character}' is reserved; write it in quotes")
+        else:
+            sections[-1].append(Literal(character))
+    while len(sections) > 1:  # an optional section ends at the end of the pattern
+        section = OptionalSection(tuple(sections.pop()))
+        sections[-1].append(section)
+    return tuple(sections[0])
 
 
-_UNITS_OF_LETTERS = (("Sn", None), ("s", "second"), ("m", "minute"), ("HhKka", "hour"))
+def _invalid(pattern: str, problem: str) -> ValueError:
+    return ValueError(f"invalid date pattern '{pattern}': {problem}")
 
 
-def finest_unit(pattern: str, *, zoned: bool) -> str | None:
+def _read_field(pattern: str, start: int) -> tuple[Field, int]:
+    letter, end = pattern[start], _end_of_run(pattern, start)
+    pad = 0
+    if letter == "p":
+        next_letter = pattern[end : end + 1]
+        if not (next_letter.isascii() and next_letter.isalpha()):
+            raise _invalid(pattern, "the letter 'p' must be followed by another letter")
+        pad, start, letter = end - start, end, next_letter
+        end = _end_of_run(pattern, start)
+    count = end - start
+    _check_field(pattern, letter, count)
+    return Field(letter, count, pad), end
+
+
+def _end_of_run(pattern: str, start: int) -> int:
+    end = start + 1
+    while end < len(pattern) and pattern[end] == pattern[start]:
+        end += 1
+    return end
+
+
+def _read_quoted(pattern: str, start: int) -> tuple[str, int]:
+    position = start
+    while position < len(pattern):
+        if pattern[position] == "'":
+            if pattern[position + 1 : position + 2] != "'":
+                return pattern[start:position].replace("''", "'") or "'", position + 1
+            position += 1
+        position += 1
+    raise _invalid(pattern, "a quoted text is not closed")
+
+
+def _check_field(pattern: str, letter: str, count: int) -> None:
+    if letter not in _LETTERS:
+        raise _invalid(pattern, f"unknown letter '{letter}'; write text in quotes, as in yyyy-MM-dd'T'HH:mm")
+    too_many = f"there are too many letters '{letter}'"
+    if letter in _ZONE_LETTERS:
+        if count not in _ZONE_COUNTS.get(letter, _OFFSET_COUNTS):
+            raise _invalid(pattern, f"{count} letters '{letter}' have no meaning")
+    elif letter == "B":
+        if count not in (1, 4, 5):
+            raise _invalid(pattern, f"{count} letters 'B' have no meaning")
+    elif letter == "c" and count == 2:
+        raise _invalid(pattern, "'cc' has no meaning")
+    elif letter == "S":
+        if count > _MAX_FRACTION:
+            raise _invalid(pattern, too_many)
+    elif count > (2 if letter in _ONE_OR_TWO else _MAX_COUNTS.get(letter, count)):
+        raise _invalid(pattern, too_many)
+
+
+def check_format_pattern(pattern: str) -> None:
+    """Raise ValueError if timestamps cannot be formatted by a pattern: it is not valid, or needs a time zone."""
+    for element in parse_pattern(pattern):
+        if isinstance(element, Field) and element.letter in _ZONE_LETTERS:
+            raise _invalid(pattern, f"'{element.letter}' needs a time zone, which a timestamp does not have")
+
+
+@lru_cache(maxsize=256)
+def compile_formatter(pattern: str) -> Formatter:
+    """Return a function that formats a timestamp by a pattern; raise ValueError if the pattern cannot be used."""
+    check_format_pattern(pattern)
+    return _join(parse_pattern(pattern))
+
+
+def _join(elements: Sequence[Element]) -> Formatter:
+    formatters = [_element_formatter(element) for element in elements]
+    return lambda timestamp: "".join([format_element(timestamp) for format_element in formatters])
+
+
+def _element_formatter(element: Element) -> Formatter:
+    match element:
+        case Literal(text):
+            return lambda _: text
+        case OptionalSection(elements):
+            if any(isinstance(inner, Field) and inner.letter in _ZONE_LETTERS for inner in elements):
+                return lambda _: ""
+            return _join(elements)
+        case Field(letter, count, 0):
+            return _field_formatter(letter, count)
+        case Field(letter, count, pad):
+            return _pad(_field_formatter(letter, count), pad)
+
+
+def _pad(format_field: Formatter, width: int) -> Formatter:
+    def format_padded(timestamp: datetime.datetime) -> str:
+        text = format_field(timestamp)
+        if len(text) > width:
+            msg = f"'{text}' does not fit the {width} characters that the pattern has for it"
+            raise ValueError(msg)
+        return text.rjust(width)
+
+    return format_padded
+
+
+def finest_unit(pattern: str) -> str | None:
     """Return the finest unit of a pattern: timestamps that are equal in it have the same text.
 
-    None if the unit is below a second.
-    Offsets of time zones have minutes, and historical ones seconds, so the unit of a zoned timestamp is never above a
-    second."""
-    letters = {match.group(1) for match in _TOKEN.finditer(pattern) if match.group(1)}
-    for some, unit in _UNITS_OF_LETTERS:
-        if letters & set(some):
-            return "second" if zoned and unit is not None else unit
-    return "second" if zoned else "day"
+    None if the unit is below a second."""
+    letters = set(_letters(parse_pattern(pattern)))
+    for unit_letters, unit in (("SnAN", None), ("s", "second"), ("mB", "minute"), ("HhKka", "hour")):
+        if letters & set(unit_letters):
+            return unit
+    return "day"
 
 
-def _literal(piece: str) -> Formatter:
-    if piece == "''":
-        shown = "'"
-    elif piece.startswith("'") and len(piece) > 1:
-        shown = piece[1:-1].replace("''", "'")
-    else:
-        shown = piece
-    return lambda _: shown
+def _letters(elements: Sequence[Element]) -> list[str]:
+    letters: list[str] = []
+    for element in elements:
+        if isinstance(element, Field):
+            letters.append(element.letter)
+        elif isinstance(element, OptionalSection):
+            letters.extend(_letters(element.elements))
+    return letters
 
 
-_NUMBERS: dict[str, Callable[[datetime.datetime], int]] = {
-    "y": lambda m: m.year,
-    "u": lambda m: m.year,
-    "M": lambda m: m.month,
-    "L": lambda m: m.month,
-    "d": lambda m: m.day,
-    "D": lambda m: m.timetuple().tm_yday,
-    "H": lambda m: m.hour,
-    "k": lambda m: m.hour or 24,
-    "h": lambda m: m.hour % 12 or 12,
-    "K": lambda m: m.hour % 12,
-    "m": lambda m: m.minute,
-    "s": lambda m: m.second,
-    "e": lambda m: m.isoweekday() % 7 + 1,
-    "w": lambda m: m.isocalendar().week,
-    "Q": lambda m: (m.month + 2) // 3,
-    "q": lambda m: (m.month + 2) // 3,
-}
-
-
-def _field(letter: str, count: int) -> Formatter:
+def _field_formatter(letter: str, count: int) -> Formatter:
+    number = c.NUMBERS[letter]
     match letter:
-        case "y" | "u" if count == 2:
-            return lambda m: f"{m.year % 100:02d}"
-        case "M" | "L" if count >= 4:
-            return lambda m: _MONTHS[m.month - 1]
-        case "M" | "L" if count == 3:
-            return lambda m: _MONTHS[m.month - 1][:3]
-        case "S" | "n":
-            return lambda m: f"{m.microsecond * 1000:09d}"[:count]
+        case "y" | "u" | "Y":
+            return _year_formatter(number, count)
+        case "S":
+            return lambda m: f"{number(m):09d}"[:count]
         case "a":
-            return lambda m: "AM" if m.hour < 12 else "PM"
-        case "E":
-            return (lambda m: _DAYS[m.weekday()]) if count >= 4 else lambda m: _DAYS[m.weekday()][:3]
-        case "z" | "V":
-            return lambda m: m.tzname() or "UTC"
-        case "Z" | "X" | "x":
-            return lambda m: (m.strftime("%z") or "+0000") if letter != "X" or m.utcoffset() else "Z"
+            return lambda m: c.HALF_DAYS[number(m)]
+        case "B":
+            periods = c.NARROW_DAY_PERIODS if count == 5 else c.DAY_PERIODS
+            return lambda m: periods[number(m)]
         case "G":
-            return lambda _m: "AD"
-        case _ if letter in _NUMBERS:
-            number = _NUMBERS[letter]
-            return lambda m: f"{number(m):0{count}d}"
-    raise _unknown(letter)
-
-
-def _unknown(letter: str) -> ValueError:
-    return ValueError(f"unknown letter '{letter}' in a date pattern")
-
-
-Parser = Callable[[str], datetime.datetime]
-
-
-@lru_cache(maxsize=256)
-def parser(pattern: str) -> Parser:
-    """Return a function that parses a timestamp by a pattern; it raises ValueError for text that does not match."""
-    expression, names = ["\\s*"], []
-    for match in _TOKEN.finditer(pattern):
-        piece, letter = match.group(), match.group(1)
-        if not letter:
-            expression.append(re.escape(_literal(piece)(_ANY)))
-            continue
-        names.append(letter)
-        expression.append(_group(letter, len(piece)))
-    compiled = re.compile("".join(expression) + ".*", re.DOTALL | re.IGNORECASE)
-
-    def read(text: str) -> datetime.datetime:
-        result = compiled.match(text)
-        if result is None:
-            msg = f"'{text}' does not follow the pattern '{pattern}'"
-            raise ValueError(msg)
-        return _moment(dict(zip(names, result.groups(), strict=True)))
-
-    return read
-
-
-def _group(letter: str, count: int) -> str:
-    match letter:
-        case "M" | "L" if count >= 3:
-            return "(" + "|".join(_MONTHS if count >= 4 else [m[:3] for m in _MONTHS]) + ")"
+            return lambda _: c.text_of("G", count)[0]
         case "E":
-            return "(" + "|".join([*_DAYS, *(d[:3] for d in _DAYS)]) + ")"
-        case "a":
-            return "(am|pm)"
-        case "y" | "u":
-            return "(\\d{2})" if count == 2 else "(\\d{1,6})" if count != 4 else "(\\d{4})"
-        case "S" | "n":
-            return f"(\\d{{1,{max(count, 1)}}})"
-        case "z" | "V":
-            return "([A-Za-z/_]+)"
-        case "Z" | "X" | "x":
-            return "(Z|[+-]\\d{2}:?\\d{2})"
-        case _ if letter in _NUMBERS:
-            return f"(\\d{{{count}}})" if count > 1 else "(\\d{1,2})"
-    raise _unknown(letter)
+            texts = c.text_of("E", max(count, 3))
+            return lambda m: texts[m.weekday()]
+        case "e" | "c" if count > 2:
+            texts = c.text_of("E", count)
+            return lambda m: texts[m.weekday()]
+        case "M" | "L" | "Q" | "q" if count > 2:
+            texts = c.text_of(letter, count)
+            return lambda m: texts[number(m) - 1]
+    return lambda m: f"{number(m):0{count}d}"
 
 
-def _moment(result: dict[str, str]) -> datetime.datetime:
-    year = int(result.get("y") or result.get("u") or 1970)
-    if len(result.get("y") or result.get("u") or "1970") == 2:
-        year += 2000 if year < 70 else 1900
-    month_text = result.get("M") or result.get("L") or "1"
-    if month_text.isdigit():
-        month = int(month_text)
-    else:
-        month = next(i for i, name in enumerate(_MONTHS, 1) if name.lower().startswith(month_text.lower()[:3]))
-    hour = int(result.get("H") or result.get("k") or result.get("h") or result.get("K") or 0)
-    half = (result.get("a") or "").lower()
-    if half == "pm" and hour < 12:
-        hour += 12
-    elif half == "am" and hour == 12:
-        hour = 0
-    digits = result.get("S") or result.get("n") or "0"
-    micros = int((digits + "000000")[:6])
-    return datetime.datetime(  # noqa: DTZ001 - a timestamp without a zone
-        year, month, int(result.get("d") or 1), hour % 24, int(result.get("m") or 0), int(result.get("s") or 0), micros
-    )
+def _year_formatter(number: Callable[[datetime.datetime], int], count: int) -> Formatter:
+    if count == 2:
+        return lambda m: f"{number(m) % 100:02d}"
+    return lambda m: f"{'+' if count >= 4 and number(m) >= 10**count else ''}{number(m):0{count}d}"

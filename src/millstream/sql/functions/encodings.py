@@ -1,7 +1,7 @@
 """Encodings of strings: Base64, character sets, URLs and IP addresses.
 
 Promises: a string that is not valid in its encoding is decoded to NULL.
-Does not know: hashes."""
+Does not know: hash functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote_plus, unquote_plus, urlsplit
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
-_S = "string"
+_STRING = "string"
 
 
 def _from_base64(value: str) -> str | None:
@@ -23,10 +23,10 @@ def _from_base64(value: str) -> str | None:
         return None
 
 
-define("FROM_BASE64", _S, "string", t.STRING, by_row(_from_base64), "Decodes a string from Base64.")
+define("FROM_BASE64", _STRING, "string", t.STRING, by_row(_from_base64), "Decodes a string from Base64.")
 define(
     "TO_BASE64",
-    _S,
+    _STRING,
     "string",
     t.STRING,
     by_row(lambda v: base64.b64encode(v.encode()).decode()),
@@ -34,7 +34,7 @@ define(
 )
 define(
     "ASCII",
-    _S,
+    _STRING,
     "string",
     t.INT,
     by_row(lambda v: v.encode()[0] if v else 0),
@@ -42,7 +42,7 @@ define(
 )
 define(
     "CHR",
-    _S,
+    _STRING,
     "bigint",
     t.STRING,
     by_row(lambda v: "" if v < 0 else chr(v & 0xFF)),
@@ -65,8 +65,8 @@ def _encode(value: str, charset: str) -> bytes | None:
         return None
 
 
-define("DECODE", _S, "bytes, string", t.STRING, by_row(_decode), "Decodes bytes to a string in the character set.")
-define("ENCODE", _S, "string, string", t.BYTES, by_row(_encode), "Encodes a string to bytes in the character set.")
+define("DECODE", _STRING, "bytes, string", t.STRING, by_row(_decode), "Decodes bytes to a string in the character set.")
+define("ENCODE", _STRING, "string, string", t.BYTES, by_row(_encode), "Encodes a string to bytes in the character set.")
 
 
 def _url_decode(value: str) -> str | None:
@@ -80,7 +80,7 @@ def _url_decode(value: str) -> str | None:
 
 define(
     "URL_DECODE",
-    _S,
+    _STRING,
     "string",
     t.STRING,
     by_row(_url_decode),
@@ -89,7 +89,7 @@ define(
 )
 define(
     "URL_ENCODE",
-    _S,
+    _STRING,
     "string",
     t.STRING,
     by_row(lambda v: quote_plus(v, safe="*-._")),
@@ -109,8 +109,8 @@ def _parse_url(value: str, part: str, key: str | None = None) -> str | None:
             case "QUERY":
                 if key is None:
                     return url.query or None
-                result = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", url.query)
-                return None if result is None else result.group(1)
+                parameter = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", url.query)
+                return None if parameter is None else parameter.group(1)
             case "REF":
                 return url.fragment or None
             case "PROTOCOL":
@@ -128,7 +128,7 @@ def _parse_url(value: str, part: str, key: str | None = None) -> str | None:
 
 define(
     "PARSE_URL",
-    _S,
+    _STRING,
     ("string, string", "string, string, string"),
     t.STRING,
     by_row(_parse_url),
@@ -155,7 +155,7 @@ def _inet_ntoa(number: int) -> str | None:
 _OCTET = re.compile(r"[0-9]+")
 define(
     "INET_ATON",
-    _S,
+    _STRING,
     "string",
     t.BIGINT,
     by_row(_inet_aton),
@@ -165,7 +165,7 @@ define(
 )
 define(
     "INET_NTOA",
-    _S,
+    _STRING,
     "bigint",
     t.STRING,
     by_row(_inet_ntoa),

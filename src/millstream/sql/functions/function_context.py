@@ -2,7 +2,7 @@
 
 Promises: PyFlink's FunctionContext with the values of the subtask; Flink's options for asynchronous calls: capacity,
 timeout and retries.
-Does not know: functions."""
+Does not know: the functions themselves."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from millstream.times import Duration
 class UnusableAsyncOption(UserError):
     """An option of asynchronous functions has an invalid value."""
 
-    def __init__(self, key: str, value: str, wanted: str) -> None:
+    def __init__(self, key: str, value: str, expected: str) -> None:
         self.key, self.value = key, value
-        super().__init__(f"option '{key}' must be {wanted}, not '{value}'")
+        super().__init__(f"option '{key}' must be {expected}, not '{value}'")
 
 
 @dataclass(frozen=True)
 class AsyncOptions:
-    """How asynchronous functions are called. Times are in milliseconds; with `attempts` 0 there are no retries."""
+    """How asynchronous functions are called. Times are in milliseconds; if `attempts` is 0, there are no retries."""
 
     capacity: int = 10
     timeout: int = 180_000
@@ -39,36 +39,36 @@ class AsyncOptions:
         """Return the retry strategy of failed calls."""
         if not self.attempts:
             return AsyncRetryStrategy.no_restart()
-        return AsyncRetryStrategy.fixed_delay(self.attempts, max(self.delay, 1), None, _always)
+        return AsyncRetryStrategy.fixed_delay(self.attempts, max(self.delay, 1), None, _retry_always)
 
 
 ASYNC_DEFAULTS = AsyncOptions()
 
 
-def _always(_problem: Exception) -> bool:
+def _retry_always(_problem: Exception) -> bool:
     return True
 
 
-def async_options(
+def read_async_options(
     options: Callable[[str], str | None],
     millis: Callable[[str], int],
     declared: sql_options.AsyncFunctionOptions = sql_options.ASYNC_SCALAR,
 ) -> AsyncOptions:
-    """Read the options of asynchronous functions of one kind from a session; `millis` parses a duration."""
-    how = declared.retry_strategy
-    strategy = (options(how.key) or how.default).upper()
-    if strategy not in how.choices:
-        raise UnusableAsyncOption(how.key, strategy, " or ".join(how.choices))
-    attempts = _positive(declared.max_attempts, options)
+    """Read the options of asynchronous scalar or table functions from a session; `millis` parses a duration."""
+    option = declared.retry_strategy
+    strategy = (options(option.key) or option.default).upper()
+    if strategy not in option.choices:
+        raise UnusableAsyncOption(option.key, strategy, " or ".join(option.choices))
+    attempts = _read_positive(declared.max_attempts, options)
     return AsyncOptions(
-        _positive(declared.capacity, options),
-        _millis(declared.timeout, options, millis),
+        _read_positive(declared.capacity, options),
+        _read_millis(declared.timeout, options, millis),
         attempts if strategy == "FIXED_DELAY" else 0,
-        _millis(declared.retry_delay, options, millis),
+        _read_millis(declared.retry_delay, options, millis),
     )
 
 
-def _positive(option: Option[int], options: Callable[[str], str | None]) -> int:
+def _read_positive(option: Option[int], options: Callable[[str], str | None]) -> int:
     value = next((text for key in (option.key, *option.fallback_keys) if (text := options(key))), None)
     if value is None:
         return option.default
@@ -77,7 +77,7 @@ def _positive(option: Option[int], options: Callable[[str], str | None]) -> int:
     return int(value)
 
 
-def _millis(option: Option[Duration], options: Callable[[str], str | None], millis: Callable[[str], int]) -> int:
+def _read_millis(option: Option[Duration], options: Callable[[str], str | None], millis: Callable[[str], int]) -> int:
     value = options(option.key)
     return option.default.to_milliseconds() if value is None else millis(value)
 

@@ -11,7 +11,7 @@ from typing import Any
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
-_H = "hash"
+_HASH = "hash"
 
 
 def _hash(algorithm: str) -> Any:
@@ -25,7 +25,7 @@ def _hash(algorithm: str) -> Any:
 for _name, _size in (("MD5", 32), ("SHA1", 40), ("SHA224", 56), ("SHA256", 64), ("SHA384", 96), ("SHA512", 128)):
     define(
         _name,
-        _H,
+        _HASH,
         "text or bytes",
         t.CharType(_size),
         _hash(_name.lower()),
@@ -42,7 +42,7 @@ def _sha2(value: str, bits: int) -> str:
 
 define(
     "SHA2",
-    _H,
+    _HASH,
     "string, int",
     t.VarCharType(128),
     by_row(_sha2),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_FACTOR, _TERM, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
+_MULTIPLIER, _INCREMENT, _MASK = 0x5DEECE66D, 0xB, (1 << 48) - 1
 
 
 class JavaRandom:
@@ -15,7 +15,7 @@ class JavaRandom:
 
     def __init__(self, seed: int, position: int = 0) -> None:
         self.position = position
-        self._state = _jump((seed ^ _FACTOR) & _MASK, position)
+        self._state = _jump((seed ^ _MULTIPLIER) & _MASK, position)
 
     def doubles(self, count: int) -> np.ndarray:
         """Return the next results of `nextDouble`."""
@@ -40,9 +40,9 @@ class JavaRandom:
         """Return the states after each of the next steps. Arithmetic is modulo 2 ** 64; 48 bits are used."""
         if not count:
             return np.empty(0, dtype=np.uint64)
-        factors = np.cumprod(np.full(count, _FACTOR, dtype=np.uint64), dtype=np.uint64)
-        sums = np.cumsum(np.concatenate([np.ones(1, dtype=np.uint64), factors[:-1]]), dtype=np.uint64)
-        states = (factors * np.uint64(self._state) + sums * np.uint64(_TERM)) & np.uint64(_MASK)
+        powers = np.cumprod(np.full(count, _MULTIPLIER, dtype=np.uint64), dtype=np.uint64)
+        sums = np.cumsum(np.concatenate([np.ones(1, dtype=np.uint64), powers[:-1]]), dtype=np.uint64)
+        states = (powers * np.uint64(self._state) + sums * np.uint64(_INCREMENT)) & np.uint64(_MASK)
         self.position += count
         self._state = int(states[-1])
         return states
@@ -50,11 +50,11 @@ class JavaRandom:
 
 def _jump(state: int, steps: int) -> int:
     """Return the state after a number of steps, by repeated squaring."""
-    factor, term = _FACTOR, _TERM
+    multiplier, increment = _MULTIPLIER, _INCREMENT
     while steps:
         if steps & 1:
-            state = (factor * state + term) & _MASK
-        term = (factor + 1) * term & _MASK
-        factor = factor * factor & _MASK
+            state = (multiplier * state + increment) & _MASK
+        increment = (multiplier + 1) * increment & _MASK
+        multiplier = multiplier * multiplier & _MASK
         steps >>= 1
     return state

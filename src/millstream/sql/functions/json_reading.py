@@ -1,81 +1,101 @@
-"""JSON functions that read: paths into JSON documents.
+"""JSON functions that query documents by path.
 
-Promises: ON EMPTY and ON ERROR decide the result of a path that finds nothing and of invalid JSON.
+Promises: a path is strict unless it starts with `lax`. In strict mode, invalid JSON, a path without a value and JSON's
+null are errors, and ON ERROR decides the result. In lax mode they are an empty result, and ON EMPTY decides. The value
+of a path with a wildcard is the array of all matches.
 Does not know: how values are formatted as JSON."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
-from millstream.sql.functions.json_writing import json_text
+from millstream.sql.functions.json_writing import json_text, parse_json
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
-_J = "json"
-_STEP = re.compile(r"\.(\*|[\w$-]+)|\[(\*|\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\"\\]|\\.)*)\"\]")
+_JSON = "json"
+_MODE = re.compile(r"\s*(strict|lax)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_STEP = re.compile(r"\.(\*|[\w$-]+)|\.?\[(\*|\d+)\]|\.?\['((?:[^'\\]|\\.)*)'\]|\.?\[\"((?:[^\"\\]|\\.)*)\"\]")
 
 
 class PathError(ValueError):
-    """A JSON path is invalid, or finds nothing in strict mode."""
+    """A JSON path is invalid, or there is no value at it in strict mode."""
 
 
 @lru_cache(maxsize=512)
-def json_path(path: str) -> tuple[bool, tuple[str | int, ...]]:
-    """Parse a path to (strict, steps); '*' is a wildcard."""
-    body = path.strip()
-    strict = False
-    for mode in ("lax", "strict"):
-        if body.startswith(f"{mode} "):
-            strict, body = mode == "strict", body[len(mode) :].strip()
+def parse_json_path(path: str) -> tuple[bool, tuple[str | int, ...]]:
+    """Return whether the path is lax, and its steps; the step '*' is a wildcard."""
+    mode = _MODE.fullmatch(path)
+    is_lax = mode is not None and mode[1].lower() == "lax"
+    body = (path if mode is None else mode[2]).strip()
     if not body.startswith("$"):
         msg = f"'{path}' is not a JSON path: it must start with $"
         raise PathError(msg)
     steps: list[str | int] = []
-    at = 1
-    while at < len(body):
-        match = _STEP.match(body, at)
+    offset = 1
+    while offset < len(body):
+        match = _STEP.match(body, offset)
         if match is None:
             msg = f"'{path}' is not a JSON path"
             raise PathError(msg)
-        name, index, single, double = match.groups()
+        name, index, single_quoted, double_quoted = match.groups()
         if index is not None:
             steps.append("*" if index == "*" else int(index))
         else:
-            steps.append("*" if name == "*" else name or single or double or "")
-        at = match.end()
-    return strict, tuple(steps)
+            steps.append("*" if name == "*" else name or single_quoted or double_quoted or "")
+        offset = match.end()
+    return is_lax, tuple(steps)
 
 
-def _follow(value: Any, steps: tuple[str | int, ...]) -> Iterator[Any]:
+def _follow(value: Any, steps: tuple[str | int, ...], is_required: bool) -> Iterator[Any]:
+    """Yield the values at the end of a path. If `is_required`, raise if a step before the first wildcard fails."""
     if not steps:
         yield value
         return
-    step, rest = steps[0], steps[1:]
+    step, remaining = steps[0], steps[1:]
     if step == "*":
-        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            yield from _follow(each, rest)
-    elif isinstance(step, int):
-        if isinstance(value, list) and step < len(value):
-            yield from _follow(value[step], rest)
-    elif isinstance(value, dict) and step in value:
-        yield from _follow(value[step], rest)
+        for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from _follow(child, remaining, is_required=False)
+    elif isinstance(step, int) and isinstance(value, list):
+        if step < len(value):
+            yield from _follow(value[step], remaining, is_required)
+    elif isinstance(step, str) and isinstance(value, dict) and step in value:
+        yield from _follow(value[step], remaining, is_required)
+    elif is_required:
+        msg = f"there is no '{step}'"
+        raise PathError(msg)
 
 
-def _found(document: str, path: str) -> list[Any]:
-    strict, steps = json_path(path)
-    result = list(_follow(json.loads(document), steps))
-    if strict and not result and "*" not in steps:
+class _Selection(NamedTuple):
+    """The value at a path: None if there is none, an array if the path has a wildcard."""
+
+    is_lax: bool
+    value: Any
+
+    @property
+    def is_scalar(self) -> bool:
+        return not isinstance(self.value, dict | list)
+
+
+def _select(document: str, path: str) -> _Selection:
+    is_lax, steps = parse_json_path(path)
+    try:
+        root = parse_json(document)
+    except ValueError:
+        if is_lax:
+            return _Selection(is_lax, None)
+        raise
+    values = list(_follow(root, steps, is_required=not is_lax))
+    if "*" in steps:
+        return _Selection(is_lax, values)
+    value = values[0] if values else None
+    if value is None and not is_lax:
         msg = f"no result for the path '{path}'"
         raise PathError(msg)
-    return result
-
-
-def _lax(path: str) -> bool:
-    return path.split()[:1] == ["lax"]
+    return _Selection(is_lax, value)
 
 
 class JsonFailed(ValueError):
@@ -83,96 +103,103 @@ class JsonFailed(ValueError):
 
 
 def json_value(document: str, path: str, on_empty: tuple[str, Any], on_error: tuple[str, Any]) -> Any:
-    """Return the scalar at a path. `on_empty` and `on_error` are what to do if there is none, and a default value."""
+    """Return the scalar at a path; `on_empty` and `on_error` are a behavior such as NULL, and a default value."""
     try:
-        result = _found(document, path)
-        if not result and not _lax(path):
-            msg = f"no scalar for the path '{path}'"
-            raise PathError(msg)
-        if not result or result[0] is None:
-            return _otherwise(on_empty, "is empty", path)
-        if len(result) > 1 or isinstance(result[0], dict | list):
+        selection = _select(document, path)
+        if not selection.is_lax and not selection.is_scalar:
             msg = "the path does not lead to a scalar"
             raise PathError(msg)
-    except (ValueError, RecursionError):
-        return _otherwise(on_error, "failed", path)
-    value = result[0]
-    return json_text(value) if isinstance(value, bool | int | float) else value
+    except ValueError:
+        return _apply_clause(on_error, "failed", path)
+    value = selection.value
+    if value is None or not selection.is_scalar:
+        return _apply_clause(on_empty, "is empty", path)
+    return value if isinstance(value, str) else json_text(value)
 
 
-def json_query(document: str, path: str, wrapper: str, on_empty: tuple[str, Any], on_error: tuple[str, Any]) -> Any:
-    """Return the object or array at a path, as text."""
+def json_query(
+    document: str, path: str, wrapper: str, on_empty: str, on_error: str, *, returns_array: bool = False
+) -> str | tuple[str | None, ...] | None:
+    """Return the object or array at a path as text, or the elements of the array as an array of texts."""
     try:
-        result = _found(document, path)
-        if not result and not _lax(path):
-            if "*" in json_path(path)[1]:
-                return "[]"
-            msg = f"no result for the path '{path}'"
+        selection = _select(document, path)
+        value = selection.value
+        is_wrapped = wrapper.startswith("WITH ") and value is not None
+        if is_wrapped and not ("CONDITIONAL" in wrapper.split() and isinstance(value, list)):
+            value = [value]
+        is_scalar = not isinstance(value, dict | list)
+        if (is_scalar and not selection.is_lax) or (returns_array and isinstance(value, dict)):
+            msg = f"the path does not lead to {'an array' if returns_array else 'an object or array'}"
             raise PathError(msg)
-        value = result[0] if result else None
-        if value is None:
-            return _otherwise(on_empty, "is empty", path)
-        if wrapper.startswith("WITH ") and not wrapper.startswith("WITHOUT"):
-            conditional = "CONDITIONAL" in wrapper.split()
-            keep = conditional and len(result) == 1 and isinstance(value, list)
-            value = value if keep else list(result)
-        elif len(result) > 1 or not isinstance(value, dict | list):
-            msg = "the path does not lead to an object or array"
-            raise PathError(msg)
-    except (ValueError, RecursionError):
-        return _otherwise(on_error, "failed", path)
-    return json_text(value)
+    except ValueError:
+        return _empty_collection(on_error, "failed", path, returns_array)
+    if is_scalar:
+        return _empty_collection(on_empty, "is empty", path, returns_array)
+    return tuple(map(_element_text, value)) if returns_array else json_text(value)
 
 
-def _otherwise(how: tuple[str, Any], what: str, path: str) -> Any:
-    match how[0]:
+def _element_text(element: Any) -> str | None:
+    return element if element is None or isinstance(element, str) else json_text(element)
+
+
+def _empty_collection(behavior: str, problem: str, path: str, returns_array: bool) -> str | tuple[()] | None:
+    text: str | None = _apply_clause((behavior, None), problem, path)
+    return () if returns_array and text is not None else text
+
+
+def _apply_clause(clause: tuple[str, Any], problem: str, path: str) -> Any:
+    """Return the result of an ON EMPTY or ON ERROR clause, or raise."""
+    behavior, default = clause
+    match behavior:
         case "NULL":
             return None
         case "ERROR":
-            msg = f"the path '{path}' {what}"
+            msg = f"the path '{path}' {problem}"
             raise JsonFailed(msg)
         case "EMPTY ARRAY":
             return "[]"
         case "EMPTY OBJECT":
             return "{}"
-    return how[1]
+    return default
 
 
 def json_exists(document: str, path: str, on_error: str) -> bool | None:
-    """Whether there is a value at the path."""
+    """Whether there is a value at the path; for a path with a wildcard always TRUE, as in Flink."""
     try:
-        return bool(_found(document, path))
-    except (ValueError, RecursionError):
+        return _select(document, path).value is not None
+    except ValueError:
         if on_error == "ERROR":
             raise
         return {"TRUE": True, "UNKNOWN": None}.get(on_error, False)
 
 
-def is_json(value: str, kind: str) -> bool:
+def is_json(text: str, json_type: str) -> bool:
     """Whether a string is JSON of a type: VALUE, OBJECT, ARRAY or SCALAR."""
     try:
-        result = json.loads(value)
-    except (ValueError, RecursionError):
+        value = parse_json(text)
+    except ValueError:
         return False
-    match kind:
+    match json_type:
         case "OBJECT":
-            return isinstance(result, dict)
+            return isinstance(value, dict)
         case "ARRAY":
-            return isinstance(result, list)
+            return isinstance(value, list)
         case "SCALAR":
-            return not isinstance(result, dict | list)
+            return not isinstance(value, dict | list)
     return True
 
 
-def _json_value(document: str | None, path: str | None, empty: str, or_empty: Any, error: str, or_error: Any) -> Any:
+def _json_value(
+    document: str | None, path: str | None, on_empty: str, empty_default: Any, on_error: str, error_default: Any
+) -> Any:
     if document is None or path is None:
         return None
-    return json_value(document, path, (empty, or_empty), (error, or_error))
+    return json_value(document, path, (on_empty, empty_default), (on_error, error_default))
 
 
 define(
     "IS JSON",
-    _J,
+    _JSON,
     "string, symbol",
     t.BOOLEAN,
     by_row(is_json),
@@ -181,16 +208,16 @@ define(
 )
 define(
     "IS NOT JSON",
-    _J,
+    _JSON,
     "string, symbol",
     t.BOOLEAN,
-    by_row(lambda v, k: not is_json(v, k)),
+    by_row(lambda text, json_type: not is_json(text, json_type)),
     "Returns TRUE if the string is not valid JSON of the given type.",
     syntax="string IS NOT JSON [VALUE | OBJECT | ARRAY | SCALAR]",
 )
 define(
     "JSON_EXISTS",
-    _J,
+    _JSON,
     "string, string, symbol",
     t.BOOLEAN,
     by_row(json_exists),
@@ -199,14 +226,20 @@ define(
     syntax="JSON_EXISTS(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])",
 )
 define(
-    "JSON_VALUE", _J, "string, string, symbol, any, symbol, any", t.STRING,
+    "JSON_VALUE", _JSON, "string, string, symbol, any, symbol, any", t.STRING,
     by_row(_json_value, strict=False),
     "Returns the scalar value at a path of a JSON document, as a string or as the type after RETURNING.", null="always",
     syntax="JSON_VALUE(json, path [RETURNING type] [{NULL | ERROR | DEFAULT value} ON EMPTY] [... ON ERROR])",
 )  # fmt: skip
 define(
-    "JSON_QUERY", _J, "string, string, symbol, symbol, symbol", t.STRING,
-    by_row(lambda d, p, w, e, r: json_query(d, p, w, (e, None), (r, None))),
-    "Returns the object or array at a path of a JSON document, as JSON text.", null="always",
-    syntax="JSON_QUERY(json, path [{WITHOUT | WITH [CONDITIONAL]} WRAPPER] [how ON {EMPTY | ERROR}])",
+    "JSON_QUERY", _JSON, "string, string, symbol, symbol, symbol", t.STRING, by_row(json_query),
+    "Returns the object or array at a path of a JSON document, as JSON text or as ARRAY<STRING>.", null="always",
+    syntax="JSON_QUERY(json, path [RETURNING {STRING | ARRAY<STRING>}] [{WITHOUT | WITH [CONDITIONAL]} WRAPPER] "
+    "[behavior ON {EMPTY | ERROR}])",
+)  # fmt: skip
+define(
+    "$JSON_QUERY_ARRAY", "internal", "string, string, symbol, symbol, symbol", t.ArrayType(t.STRING),
+    by_row(partial(json_query, returns_array=True)),
+    "Returns the elements of the array at a path of a JSON document: JSON_QUERY with RETURNING ARRAY<STRING>.",
+    null="always",
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """The library of built-in functions: importing this module declares all of them.
 
-Promises: what is looked up here is found, whichever module declares it.
+Promises: a lookup here finds every built-in function, whichever module declares it.
 Does not know: user-defined functions."""
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.registry import (
     all_functions,
+    describe_usage,
     find,
     function_named,
     known_names,
     resolve,
-    similar,
-    usage,
+    suggest_name,
 )
 
 __all__ = [
     "MODULES",
     "all_functions",
     "built_in_names",
+    "describe_usage",
     "find",
     "function_named",
     "known_names",
     "resolve",
-    "similar",
-    "usage",
+    "suggest_name",
 ]
 
 #: The modules that declare scalar functions.
@@ -60,6 +60,6 @@ _NOT_CALLABLE = {"SINGLE_VALUE"}  # the binder uses it for scalar subqueries
 
 
 def built_in_names() -> list[str]:
-    """Return the names that SHOW FUNCTIONS lists, in lower case and sorted; operators have none."""
+    """Return the names that SHOW FUNCTIONS lists, in lower case and sorted; operators are not listed."""
     names = {*known_names(), *AGGREGATES, *OVER_FUNCTIONS} - _NOT_CALLABLE
     return sorted(name.lower() for name in names if _NAME.fullmatch(name))

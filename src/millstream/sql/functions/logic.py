@@ -20,11 +20,11 @@ from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, is_scalar
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
-_C = "comparison"
+_COMPARISON = "comparison"
 
 
 def _comparable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    """Cast both to their common type; a string is cast to the type that it is compared with."""
+    """Return the common type for both arguments; a string gets the type that it is compared with."""
     texts = [t.is_text(data_type) for data_type in arg_types]
     if any(texts) and not all(texts):
         other = next(data_type for data_type, text in zip(arg_types, texts, strict=True) if not text)
@@ -41,13 +41,21 @@ def _comparable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     return [_without_length(common).with_null(data_type.null) for data_type in arg_types]
 
 
+def _equal_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Return the types for = and <>, which compare a FLOAT on the left with a DOUBLE as FLOAT; < and > do not."""
+    left, right = arg_types
+    if isinstance(left, t.FloatType) and isinstance(right, t.DoubleType):
+        return [left, t.FLOAT.with_null(right.null)]
+    return _comparable_types(arg_types)
+
+
 def _without_length(data_type: t.DataType) -> t.DataType:
     return t.STRING if t.is_text(data_type) else data_type
 
 
 def _ordered_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     result = _comparable_types(arg_types)
-    return result if result is not None and t.is_compared(result[0]) else None
+    return result if result is not None and t.is_comparable(result[0]) else None
 
 
 def _comparison(compare: Callable[[Any, Any], bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,8 +86,8 @@ def _spell_comparison(call: SparkCall) -> str:
     return f"({text} AND (NOT ({' OR '.join(guards)}) OR {unknown}))"
 
 
-def _exactly(template: Callable[[list[str]], str]) -> Callable[[SparkCall], str]:
-    """A spelling for values that are equal only if their bits are equal, which floating-point numbers are not."""
+def _spell_if_exact(template: Callable[[list[str]], str]) -> Callable[[SparkCall], str]:
+    """Spell calls that compare values, but not floating-point numbers: NaN and -0.0 compare differently in Spark."""
 
     def spell(call: SparkCall) -> str:
         if any(t.is_approximate(data_type) or not is_scalar(data_type) for data_type in call.arg_types):
@@ -89,7 +97,7 @@ def _exactly(template: Callable[[list[str]], str]) -> Callable[[SparkCall], str]
     return spell
 
 
-for _sign, _kernel, _by_value, _word in (
+for _symbol, _kernel, _compare, _description in (
     ("=", pc.equal, lambda a, b: a == b, "equal to"),
     ("<>", pc.not_equal, lambda a, b: a != b, "not equal to"),
     ("<", pc.less, lambda a, b: a < b, "less than"),
@@ -98,14 +106,14 @@ for _sign, _kernel, _by_value, _word in (
     (">=", pc.greater_equal, lambda a, b: a >= b, "greater than or equal to"),
 ):
     define(
-        _sign,
-        _C,
+        _symbol,
+        _COMPARISON,
         "any, any",
         t.BOOLEAN,
-        _comparison(_by_value, _kernel),
-        f"Returns TRUE if value1 is {_word} value2. Returns NULL if either is NULL.",
-        syntax=f"value1 {_sign} value2",
-        coerce=_comparable_types if _sign in ("=", "<>") else _ordered_types,
+        _comparison(_compare, _kernel),
+        f"Returns TRUE if value1 is {_description} value2. Returns NULL if either is NULL.",
+        syntax=f"value1 {_symbol} value2",
+        coerce=_equal_types if _symbol in ("=", "<>") else _ordered_types,
         spark=_spell_comparison,
     )
 
@@ -120,7 +128,7 @@ def _is_valid(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _resul
 
 define(
     "IS NULL",
-    _C,
+    _COMPARISON,
     "any",
     t.BOOLEAN,
     _is_null,
@@ -131,7 +139,7 @@ define(
 )
 define(
     "IS NOT NULL",
-    _C,
+    _COMPARISON,
     "any",
     t.BOOLEAN,
     _is_valid,
@@ -143,15 +151,15 @@ define(
 
 
 def _is_not_distinct(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
-    one, other = args
-    both_null = pc.and_(pc.is_null(one), pc.is_null(other))
+    left, right = args
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     equal = _comparison(lambda a, b: a == b, pc.equal)(frame, args, arg_types, t.BOOLEAN)
     return pc.or_(both_null, pc.fill_null(equal, False))
 
 
 define(
     "IS NOT DISTINCT FROM",
-    _C,
+    _COMPARISON,
     "any, any",
     t.BOOLEAN,
     _is_not_distinct,
@@ -159,11 +167,11 @@ define(
     null="never",
     coerce=_comparable_types,
     syntax="value1 IS NOT DISTINCT FROM value2",
-    spark=_exactly(lambda args: f"({args[0]} <=> {args[1]})"),
+    spark=_spell_if_exact(lambda args: f"({args[0]} <=> {args[1]})"),
 )
 define(
     "IS DISTINCT FROM",
-    _C,
+    _COMPARISON,
     "any, any",
     t.BOOLEAN,
     lambda frame, args, arg_types, result_type: pc.invert(_is_not_distinct(frame, args, arg_types, result_type)),
@@ -171,7 +179,7 @@ define(
     null="never",
     coerce=_comparable_types,
     syntax="value1 IS DISTINCT FROM value2",
-    spark=_exactly(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
+    spark=_spell_if_exact(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
 )
 
 
@@ -202,8 +210,8 @@ def _like(value: str, pattern: str, escape: str | None = None) -> bool:
 
 
 def _like_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    constant = len(args) == 2 and isinstance(args[1], pa.Scalar) and args[1].is_valid
-    if constant and "\\" not in scalar_value(args[1]):
+    is_constant = len(args) == 2 and isinstance(args[1], pa.Scalar) and args[1].is_valid
+    if is_constant and "\\" not in scalar_value(args[1]):
         return pc.match_like(args[0], scalar_value(args[1]))
     return by_row(_like)(frame, args, arg_types, result_type)
 
@@ -220,7 +228,7 @@ def _spell_like(call: SparkCall) -> str:
 
 define(
     "LIKE",
-    _C,
+    _COMPARISON,
     ("string, string", "string, string, string"),
     t.BOOLEAN,
     _like_kernel,
@@ -252,7 +260,7 @@ def _similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]
 
 define(
     "SIMILAR TO",
-    _C,
+    _COMPARISON,
     ("string, string", "string, string, string"),
     t.BOOLEAN,
     by_row(lambda value, pattern, escape=None: _similar_pattern(pattern, escape).fullmatch(value) is not None),
@@ -261,10 +269,10 @@ define(
 )
 
 
-_L = "logic"
+_LOGIC = "logic"
 define(
     "AND",
-    _L,
+    _LOGIC,
     "boolean, boolean",
     t.BOOLEAN,
     vectorized(pc.and_kleene),
@@ -274,7 +282,7 @@ define(
 )
 define(
     "OR",
-    _L,
+    _LOGIC,
     "boolean, boolean",
     t.BOOLEAN,
     vectorized(pc.or_kleene),
@@ -284,7 +292,7 @@ define(
 )
 define(
     "NOT",
-    _L,
+    _LOGIC,
     "boolean",
     t.BOOLEAN,
     vectorized(pc.invert),
@@ -292,7 +300,7 @@ define(
     syntax="NOT boolean",
     spark="(NOT {0})",
 )
-for _name, _want, _invert in (
+for _name, _expected, _invert in (
     ("IS TRUE", True, False),
     ("IS NOT TRUE", True, True),
     ("IS FALSE", False, False),
@@ -300,14 +308,19 @@ for _name, _want, _invert in (
 ):
 
     def _is(
-        _frame: Any, args: list[Any], _arg_types: Any, _result_type: Any, want: bool = _want, invert: bool = _invert
+        _frame: Any,
+        args: list[Any],
+        _arg_types: Any,
+        _result_type: Any,
+        expected: bool = _expected,
+        invert: bool = _invert,
     ) -> Any:
-        result = pc.fill_null(args[0] if want else pc.invert(args[0]), False)
+        result = pc.fill_null(args[0] if expected else pc.invert(args[0]), False)
         return pc.invert(result) if invert else result
 
     define(
         _name,
-        _L,
+        _LOGIC,
         "boolean",
         t.BOOLEAN,
         _is,
@@ -318,7 +331,7 @@ for _name, _want, _invert in (
     )
 define(
     "IS UNKNOWN",
-    _L,
+    _LOGIC,
     "boolean",
     t.BOOLEAN,
     _is_null,
@@ -329,7 +342,7 @@ define(
 )
 define(
     "IS NOT UNKNOWN",
-    _L,
+    _LOGIC,
     "boolean",
     t.BOOLEAN,
     _is_valid,
@@ -340,7 +353,7 @@ define(
 )
 
 
-_IF = "conditional"
+_CONDITIONAL = "conditional"
 
 
 def _coalesce(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
@@ -361,7 +374,7 @@ def _spell_coalesce(call: SparkCall) -> str:
 
 define(
     "COALESCE",
-    _IF,
+    _CONDITIONAL,
     "any, any...",
     _coalesce_type,
     _coalesce,
@@ -372,7 +385,7 @@ define(
 )
 define(
     "IFNULL",
-    _IF,
+    _CONDITIONAL,
     "any, any",
     _coalesce_type,
     _coalesce,
@@ -384,53 +397,53 @@ define(
 
 
 def _nullif(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    fallback = by_row(lambda a, b: None if a == b else a, strict=False)
-    return fallback(frame, args, arg_types, result_type)
+    compute = by_row(lambda a, b: None if a == b else a, strict=False)
+    return compute(frame, args, arg_types, result_type)
 
 
 define(
     "NULLIF",
-    _IF,
+    _CONDITIONAL,
     "any, any",
     lambda arg_types: arg_types[0],
     _nullif,
     "Returns NULL if both arguments are equal, else the first argument.",
     null="always",
     coerce=to_common_type,
-    spark=_exactly(lambda args: f"NULLIF({args[0]}, {args[1]})"),
+    spark=_spell_if_exact(lambda args: f"NULLIF({args[0]}, {args[1]})"),
 )
 
 
 def _orderable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     result = to_common_type(arg_types)
-    return result if result is not None and t.is_compared(result[0]) else None
+    return result if result is not None and t.is_comparable(result[0]) else None
 
 
-def _extreme(pick: Callable[..., Any]) -> Any:
-    return by_row(lambda *values: pick(values))
+def _select(select: Callable[..., Any]) -> Any:
+    return by_row(lambda *values: select(values))
 
 
 define(
     "GREATEST",
-    _IF,
+    _CONDITIONAL,
     "any, any...",
     lambda arg_types: arg_types[0],
-    _extreme(max),
+    _select(max),
     "Returns the greatest of the arguments. Returns NULL if one of them is NULL.",
     coerce=_orderable_types,
 )
 define(
     "LEAST",
-    _IF,
+    _CONDITIONAL,
     "any, any...",
     lambda arg_types: arg_types[0],
-    _extreme(min),
+    _select(min),
     "Returns the least of the arguments. Returns NULL if one of them is NULL.",
     coerce=_orderable_types,
 )
 define(
     "IS_ALPHA",
-    _IF,
+    _CONDITIONAL,
     "string",
     t.BOOLEAN,
     by_row(lambda v: v.isalpha()),
@@ -438,7 +451,7 @@ define(
 )
 define(
     "IS_DIGIT",
-    _IF,
+    _CONDITIONAL,
     "string",
     t.BOOLEAN,
     by_row(lambda v: v.isdigit()),
@@ -450,20 +463,23 @@ def _is_decimal(value: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value.strip()) is not None
 
 
-define("IS_DECIMAL", _IF, "string", t.BOOLEAN, by_row(_is_decimal), "Returns TRUE if the string is a number.")
+define("IS_DECIMAL", _CONDITIONAL, "string", t.BOOLEAN, by_row(_is_decimal), "Returns TRUE if the string is a number.")
 
 
 def _in_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    known = [data_type for data_type in arg_types if not isinstance(data_type, t.NullType)]
-    if not known:
+    typed = [data_type for data_type in arg_types if not isinstance(data_type, t.NullType)]
+    if not typed:
         return [t.BOOLEAN for _ in arg_types]
-    pairs = _comparable_types([known[0], common_type(known) or known[-1]])
-    if pairs is None or common_type(known) is None:
-        texts = [data_type for data_type in known if not t.is_text(data_type)]
-        if not texts or common_type(texts) is None:
+    if isinstance(typed[0], t.FloatType) and all(isinstance(data_type, t.NumericType) for data_type in typed):
+        return [t.FLOAT.with_null(data_type.null) for data_type in arg_types]
+    pair = _comparable_types([typed[0], common_type(typed) or typed[-1]])
+    if pair is not None and common_type(typed) is not None:
+        common = pair[0]
+    else:  # strings are cast to the common type of the others
+        common_of_others = common_type([data_type for data_type in typed if not t.is_text(data_type)])
+        if common_of_others is None:
             return None
-        pairs = [common_type(texts)]  # type: ignore[list-item]
-    common = pairs[0]
+        common = common_of_others
     return [common.with_null(data_type.null) for data_type in arg_types]
 
 
@@ -472,9 +488,9 @@ def _in(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t
     if is_nested(arg_types[0]) or not all(isinstance(item, pa.Scalar) for item in items):
         return by_row(_is_in, strict=False)(frame, args, arg_types, result_type)
     valid = [item for item in items if item.is_valid]
-    wanted = pa.array([scalar_value(item) for item in valid], value.type)
+    value_set = pa.array([scalar_value(item) for item in valid], value.type)
     result = (
-        pc.is_in(value, value_set=wanted)
+        pc.is_in(value, value_set=value_set)
         if isinstance(value, pa.Array)
         else pa.scalar(scalar_value(value) in [scalar_value(item) for item in valid])
     )
@@ -494,12 +510,12 @@ def _is_in(value: Any, *items: Any) -> bool | None:
 
 define(
     "IN",
-    _C,
+    _COMPARISON,
     "any, any...",
     t.BOOLEAN,
     _in,
     "Returns TRUE if the value is equal to one of the others. Returns NULL if it is not and one of them is NULL.",
     coerce=_in_types,
     syntax="value IN (value1, ...)",
-    spark=_exactly(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
+    spark=_spell_if_exact(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
 )

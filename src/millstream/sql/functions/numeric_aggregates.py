@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from millstream.sql.columns import rounded
+from millstream.sql.columns import round_decimal
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.spark import SparkAggregate
 from millstream.sql.types import data_types as t
@@ -36,7 +36,7 @@ class Count(Aggregation):
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell COUNT; without arguments it is COUNT(*)."""
         return f"COUNT({call.inside or '*'}){call.tail}"
 
     def create(self) -> Accumulator:
@@ -49,12 +49,12 @@ class Count(Aggregation):
             acc[0] += 1
 
     def retract(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
-        """Uncount the values unless one is NULL."""
+        """Subtract 1 from the count unless a value is NULL."""
         if None not in values:
             acc[0] -= 1
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Add the counts."""
         acc[0] += other[0]
 
     def value(self, acc: Accumulator) -> Any:
@@ -62,8 +62,8 @@ class Count(Aggregation):
         return acc[0]
 
 
-def overflow(value: int, data_type: t.DataType) -> int:
-    """Return an integer after an overflow of its type, as in Java."""
+def wrap_integer(value: int, data_type: t.DataType) -> int:
+    """Wrap an integer to the range of its type, as Java does on overflow."""
     if not isinstance(data_type, t.IntegerType):
         return value
     span = 1 << data_type.bits
@@ -96,7 +96,7 @@ class _Numeric(Aggregation):
             acc[1] -= 1
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Add the sums and counts."""
         acc[0] = _WIDE.add(acc[0], other[0]) if isinstance(acc[0], Decimal) else acc[0] + other[0]
         acc[1] += other[1]
 
@@ -118,7 +118,7 @@ class Sum(_Numeric):
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell SUM with a cast to Flink's result type."""
         if not isinstance(call.call.arg_types[0], t.NumericType):
             return None
         return f"CAST(SUM({call.inside}){call.tail} AS {call.type_name})"
@@ -129,10 +129,10 @@ class Sum(_Numeric):
             return None
         data_type = self.call.type
         if isinstance(data_type, t.DecimalType):
-            return rounded(acc[0], data_type)
+            return round_decimal(acc[0], data_type)
         if isinstance(data_type, t.FloatType):
             return float(np.float32(acc[0]))
-        return overflow(acc[0], data_type)
+        return wrap_integer(acc[0], data_type)
 
 
 @aggregate
@@ -144,7 +144,7 @@ class Sum0(Sum):
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell SUM with 0 instead of NULL."""
         total = super().spark(call)
         return None if total is None else f"COALESCE({total}, CAST(0 AS {call.type_name}))"
 
@@ -171,7 +171,7 @@ class Avg(_Numeric):
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell AVG; the average of exact numbers is a quotient, because Spark's AVG has another result type."""
         total, count = f"SUM({call.inside}){call.tail}", f"COUNT({call.inside}){call.tail}"
         match call.call.arg_types[0]:
             case t.FloatType() | t.DoubleType():
@@ -189,15 +189,17 @@ class Avg(_Numeric):
             return None
         data_type = self.call.type
         if isinstance(data_type, t.DecimalType):
-            return rounded(_WIDE.divide(total, Decimal(count)), data_type)
+            return round_decimal(_WIDE.divide(total, Decimal(count)), data_type)
         if isinstance(data_type, t.IntegerType):
-            return overflow(total // count if total >= 0 else -(-total // count), data_type)
+            return wrap_integer(total // count if total >= 0 else -(-total // count), data_type)
         return float(np.float32(total / count)) if isinstance(data_type, t.FloatType) else total / count
 
 
 class _Variance(Aggregation):
-    sample: ClassVar[bool] = False
-    root: ClassVar[bool] = False
+    """Variances by Welford's algorithm; `of_sample` divides by n - 1, `takes_root` returns the standard deviation."""
+
+    of_sample: ClassVar[bool] = False
+    takes_root: ClassVar[bool] = False
 
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
@@ -231,7 +233,7 @@ class _Variance(Aggregation):
         acc[2] -= delta * (value - acc[1])
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Combine count, mean and sum of squared differences by Chan's formula."""
         count = acc[0] + other[0]
         if not other[0] or not count:
             return
@@ -243,18 +245,18 @@ class _Variance(Aggregation):
     def value(self, acc: Accumulator) -> Any:
         """Return the variance or the standard deviation."""
         count = acc[0]
-        if count == 0 or (self.sample and count == 1):
+        if count == 0 or (self.of_sample and count == 1):
             return None
-        result = acc[2] / (count - 1 if self.sample else count)
-        if self.root:
+        result = acc[2] / (count - 1 if self.of_sample else count)
+        if self.takes_root:
             result = math.sqrt(result) if result > 0 else 0.0
         data_type = self.call.type
         if isinstance(data_type, t.IntegerType):
             return int(result)
-        return rounded(Decimal(result), data_type) if isinstance(data_type, t.DecimalType) else result
+        return round_decimal(Decimal(result), data_type) if isinstance(data_type, t.DecimalType) else result
 
 
-for _name, _sample, _root, _doc in (
+for _name, _of_sample, _takes_root, _doc in (
     ("VAR_POP", False, False, "Returns the population variance of the numbers."),
     ("VAR_SAMP", True, False, "Returns the sample variance of the numbers."),
     ("VARIANCE", True, False, "Returns the sample variance of the numbers."),
@@ -262,7 +264,8 @@ for _name, _sample, _root, _doc in (
     ("STDDEV_SAMP", True, True, "Returns the sample standard deviation of the numbers."),
     ("STDDEV", True, True, "Returns the sample standard deviation of the numbers."),
 ):
-    aggregate(type(_name.title(), (_Variance,), {"name": _name, "doc": _doc, "sample": _sample, "root": _root}))
+    _attributes = {"name": _name, "doc": _doc, "of_sample": _of_sample, "takes_root": _takes_root}
+    aggregate(type(_name.title(), (_Variance,), _attributes))
 
 
 @aggregate
@@ -308,7 +311,7 @@ class Percentile(Aggregation):
         self._change(acc, values, -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Add the values with their counts."""
         for value, count in other[0].items():
             self._change(acc, (value, other[1], count), 1)
 
@@ -323,17 +326,18 @@ class Percentile(Aggregation):
 
 
 def _percentile(ordered: list[tuple[float, int]], fraction: float) -> float:
+    """Interpolate linearly between the two nearest values; `ordered` are values with their counts."""
     total = sum(count for _, count in ordered)
-    place = fraction * (total - 1)
-    low, high = math.floor(place), math.ceil(place)
+    position = fraction * (total - 1)
+    low, high = math.floor(position), math.ceil(position)
 
-    def at(index: int) -> float:
-        seen = 0
+    def value_at(index: int) -> float:
+        cumulative_count = 0
         for value, count in ordered:
-            seen += count
-            if index < seen:
+            cumulative_count += count
+            if index < cumulative_count:
                 return value
         return ordered[-1][0]
 
-    one, other = at(low), at(high)
-    return one if low == high else (high - place) * one + (place - low) * other
+    lower, upper = value_at(low), value_at(high)
+    return lower if low == high else (high - position) * lower + (position - low) * upper

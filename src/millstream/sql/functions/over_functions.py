@@ -36,7 +36,7 @@ def _double(_arg_types: Sequence[t.DataType]) -> t.DataType:
 
 
 def _first_argument(arg_types: Sequence[t.DataType]) -> t.DataType:
-    return t.plain(arg_types[0]).nullable()
+    return t.strip_time_attribute(arg_types[0]).nullable()
 
 
 def _spell_number(call: SparkOverCall) -> str:

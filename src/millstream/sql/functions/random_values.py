@@ -3,7 +3,7 @@
 Promises: without a seed, each call has its own random numbers, and a replay of the epoch has the same. With a constant
 seed, a call returns the sequence of java.util.Random with that seed, one number per row, continued from epoch to epoch
 in each subtask. With a seed from a column, a row has the first number of its seed. Flink does the same.
-Does not know: operators; the frame has the source of random numbers."""
+Does not know: operators; the frame contains the random number generators."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def draw_doubles(frame: Any, seed: Any) -> pa.Array:
     if _is_missing(seed):
         return pa.array(_draws(frame).generator().random(frame.count))
     if isinstance(seed, pa.Scalar):
-        return pa.array(_continue(frame, seed, lambda random: random.doubles(frame.count)))
-    return pa.array([JavaRandom(int(each)).doubles(1)[0] for each in _fill_nulls(seed, 0)], pa.float64())
+        return pa.array(_continue_sequence(frame, seed, lambda random: random.doubles(frame.count)))
+    return pa.array([JavaRandom(int(row_seed)).doubles(1)[0] for row_seed in _fill_nulls(seed, 0)], pa.float64())
 
 
 def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
@@ -46,13 +46,13 @@ def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
         drawn = _draws(frame).generator().integers(0, limits)
     elif not isinstance(seed, pa.Scalar):
         pairs = zip(_fill_nulls(seed, 0), limits, strict=True)
-        drawn = [JavaRandom(int(each)).integers(int(x), 1)[0] for each, x in pairs]
+        drawn = [JavaRandom(int(row_seed)).integers(int(limit), 1)[0] for row_seed, limit in pairs]
     elif isinstance(bound, pa.Scalar):
-        drawn = _continue(
+        drawn = _continue_sequence(
             frame, seed, lambda random: random.integers(int(limits[0]) if len(limits) else 1, len(limits))
         )
     else:
-        drawn = _continue(frame, seed, lambda random: [random.integers(int(x), 1)[0] for x in limits])
+        drawn = _continue_sequence(frame, seed, lambda random: [random.integers(int(limit), 1)[0] for limit in limits])
     nulls = bounds.is_null().to_numpy(zero_copy_only=False)
     return pa.array(np.asarray(drawn, dtype=np.int32), mask=nulls)
 
@@ -64,16 +64,16 @@ def _draws(frame: Any) -> Any:
     return frame.draws
 
 
-def _fill_nulls(column: pa.Array, instead_of_null: int) -> np.ndarray:
-    return pc.fill_null(column, instead_of_null).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+def _fill_nulls(column: pa.Array, replacement: int) -> np.ndarray:
+    return pc.fill_null(column, replacement).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _is_missing(seed: Any) -> bool:
     return seed is None or (isinstance(seed, pa.Scalar) and not seed.is_valid)
 
 
-def _continue(frame: Any, seed: pa.Scalar, draw: Any) -> Any:
-    """Draw from the sequence of a seed, from where this call stopped before."""
+def _continue_sequence(frame: Any, seed: pa.Scalar, draw: Any) -> Any:
+    """Draw from the sequence of a seed, continued from the last batch."""
     draws, name = _draws(frame), f"{frame.site}/{scalar_value(seed)}"
     random = JavaRandom(scalar_value(seed), draws.position(name))
     drawn = draw(random)

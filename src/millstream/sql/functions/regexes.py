@@ -18,7 +18,7 @@ from millstream.sql.functions.dictionary_encoding import compute_on_distinct
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
-_S = "string"
+_STRING = "string"
 
 
 _LITERALS = r"A-Za-z0-9_&=/:;,@%!~ "
@@ -38,13 +38,13 @@ def name_group(regex: str, group: int = 0) -> str | None:
 
     None if the expression may differ between Java, Python and Arrow, or if a match may not contain the group."""
     tokens: list[str] = []
-    at = 0
-    while at < len(regex):
-        token = _TOKEN.match(regex, at)
+    offset = 0
+    while offset < len(regex):
+        token = _TOKEN.match(regex, offset)
         if token is None:
             return None
         tokens.append(token.group())
-        at = token.end()
+        offset = token.end()
     if not tokens:
         return None
     try:
@@ -52,11 +52,12 @@ def name_group(regex: str, group: int = 0) -> str | None:
     except re.error:
         return None
     if group == 0:
-        return f"(?P<found>{''.join(map(_without_capture, tokens))})"
+        return f"(?P<match>{''.join(map(_without_capture, tokens))})"
     return _name_tokens(tokens, group) if 0 < group <= groups else None
 
 
 def _name_tokens(tokens: list[str], group: int) -> str | None:
+    """Name a group that is not nested, repeated or in an alternative; None for other groups."""
     depth = number = 0
     group_index: int | None = None
     for index, token in enumerate(tokens):
@@ -79,7 +80,7 @@ def _name_tokens(tokens: list[str], group: int) -> str | None:
     if group_index is None:
         return None
     return "".join(
-        "(?P<found>" if index == group_index else _without_capture(token) for index, token in enumerate(tokens)
+        "(?P<match>" if index == group_index else _without_capture(token) for index, token in enumerate(tokens)
     )
 
 
@@ -98,7 +99,7 @@ def _closes(tokens: list[str], start: int, end: int) -> bool:
 
 
 @lru_cache(maxsize=512)
-def pattern(text: str) -> re.Pattern[str] | None:
+def compile_pattern(text: str) -> re.Pattern[str] | None:
     """Compile a regular expression; None if it is invalid."""
     try:
         return re.compile(text)
@@ -106,14 +107,14 @@ def pattern(text: str) -> re.Pattern[str] | None:
         return None
 
 
-def _regexp_replace(value: str, regex: str, new: str) -> str | None:
-    compiled = pattern(regex)
-    return None if compiled is None else compiled.sub(lambda _match: new, value)
+def _regexp_replace(value: str, regex: str, replacement: str) -> str | None:
+    compiled = compile_pattern(regex)
+    return None if compiled is None else compiled.sub(lambda _match: replacement, value)
 
 
 define(
     "REGEXP_REPLACE",
-    _S,
+    _STRING,
     "string, string, string",
     t.STRING,
     by_row(_regexp_replace),
@@ -122,7 +123,7 @@ define(
 
 
 def _regexp_extract(value: str, regex: str, group: int = 0) -> str | None:
-    compiled = pattern(regex)
+    compiled = compile_pattern(regex)
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
     match = compiled.search(value)
@@ -130,17 +131,17 @@ def _regexp_extract(value: str, regex: str, group: int = 0) -> str | None:
 
 
 def _regexp_extract_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    plain = not isinstance(args[0], pa.Scalar) and all(isinstance(arg, pa.Scalar) for arg in args[1:])
-    constants = [scalar_value(arg) for arg in args[1:]] if plain else []
-    named = None if not plain or None in constants else name_group(*constants)
-    if named is None:
+    has_constant_regex = not isinstance(args[0], pa.Scalar) and all(isinstance(arg, pa.Scalar) for arg in args[1:])
+    constants = [scalar_value(arg) for arg in args[1:]] if has_constant_regex else []
+    arrow_regex = None if not has_constant_regex or None in constants else name_group(*constants)
+    if arrow_regex is None:
         return by_row(_regexp_extract)(frame, args, arg_types, result_type)
-    return compute_on_distinct(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, named), [0]))
+    return compute_on_distinct(args[0], lambda texts: pc.struct_field(pc.extract_regex(texts, arrow_regex), [0]))
 
 
 define(
     "REGEXP_EXTRACT",
-    _S,
+    _STRING,
     ("string, string", "string, string, int"),
     t.STRING,
     _regexp_extract_kernel,
@@ -151,7 +152,7 @@ define(
 
 
 def _regexp_extract_all(value: str, regex: str, group: int = 1) -> tuple[str | None, ...] | None:
-    compiled = pattern(regex)
+    compiled = compile_pattern(regex)
     if compiled is None or not 0 <= group <= compiled.groups:
         return None
     return tuple(match.group(group) for match in compiled.finditer(value))
@@ -159,7 +160,7 @@ def _regexp_extract_all(value: str, regex: str, group: int = 1) -> tuple[str | N
 
 define(
     "REGEXP_EXTRACT_ALL",
-    _S,
+    _STRING,
     ("string, string", "string, string, int"),
     t.ArrayType(t.STRING),
     by_row(_regexp_extract_all),
@@ -168,36 +169,38 @@ define(
 )
 define(
     "REGEXP",
-    _S,
+    _STRING,
     "string, string",
     t.BOOLEAN,
-    by_row(lambda v, r: bool(r) and (p := pattern(r)) is not None and p.search(v) is not None),
+    by_row(lambda v, r: bool(r) and (p := compile_pattern(r)) is not None and p.search(v) is not None),
     "Returns TRUE if a part of the string matches the regular expression.",
 )
 define(
     "REGEXP_COUNT",
-    _S,
+    _STRING,
     "string, string",
     t.INT,
-    by_row(lambda v, r: None if (p := pattern(r)) is None else sum(1 for _ in p.finditer(v))),
+    by_row(lambda v, r: None if (p := compile_pattern(r)) is None else sum(1 for _ in p.finditer(v))),
     "Returns the number of matches of the regular expression.",
     null="always",
 )
 define(
     "REGEXP_INSTR",
-    _S,
+    _STRING,
     "string, string",
     t.INT,
-    by_row(lambda v, r: None if (p := pattern(r)) is None else 0 if (m := p.search(v)) is None else m.start() + 1),
+    by_row(
+        lambda v, r: None if (p := compile_pattern(r)) is None else 0 if (m := p.search(v)) is None else m.start() + 1
+    ),
     "Returns the position of the first match of the regular expression, counted from 1, or 0 if there is none.",
     null="always",
 )
 define(
     "REGEXP_SUBSTR",
-    _S,
+    _STRING,
     "string, string",
     t.STRING,
-    by_row(lambda v, r: None if (p := pattern(r)) is None or (m := p.search(v)) is None else m.group()),
+    by_row(lambda v, r: None if (p := compile_pattern(r)) is None or (m := p.search(v)) is None else m.group()),
     "Returns the first match of the regular expression, or NULL if there is none.",
     null="always",
 )

@@ -100,11 +100,11 @@ def define(
         tuple(aliases),
         spark,
     )
-    for known_as in (name, *aliases):
-        if known_as in _FUNCTIONS:
-            msg = f"function {known_as} is declared twice"
+    for function_name in (name, *aliases):
+        if function_name in _FUNCTIONS:
+            msg = f"function {function_name} is declared twice"
             raise ValueError(msg)
-        _FUNCTIONS[known_as] = function
+        _FUNCTIONS[function_name] = function
 
 
 def _with_fallback(kernel: Evaluate, fallback: Evaluate) -> Evaluate:
@@ -135,9 +135,9 @@ def known_names() -> Iterable[str]:
     return _FUNCTIONS.keys()
 
 
-def similar(name: str, others: Iterable[str] = ()) -> str | None:
+def suggest_name(name: str, others: Iterable[str] = ()) -> str | None:
     """Return a hint for the name of a function that does not exist."""
-    return nearest(name, [*(known for known in _FUNCTIONS if known.isidentifier()), *others])
+    return nearest(name, [*(known_name for known_name in _FUNCTIONS if known_name.isidentifier()), *others])
 
 
 FAMILIES: dict[str, Callable[[t.DataType], bool]] = {
@@ -199,11 +199,11 @@ def resolve(function: Function, arg_types: list[t.DataType], at: int | None) -> 
     if cast_types is not None and function.coerce is not None:
         cast_types = function.coerce(cast_types)
     if cast_types is None:
-        shown = ", ".join(
+        type_names = ", ".join(
             "a keyword" if isinstance(data_type, t.SymbolType) else data_type.text() for data_type in arg_types
         )
-        message = f"{function.name} cannot be applied to ({shown})"
-        raise SqlValidationError(message, at=at, hint=f"it is used as {usage(function)}")
+        message = f"{function.name} cannot be applied to ({type_names})"
+        raise SqlValidationError(message, at=at, hint=f"it is used as {describe_usage(function)}")
     result = function.result(cast_types)
     match function.null:
         case "never":
@@ -216,7 +216,7 @@ def resolve(function: Function, arg_types: list[t.DataType], at: int | None) -> 
     return cast_types, result
 
 
-def usage(function: Function) -> str:
+def describe_usage(function: Function) -> str:
     """Return how a function is written in SQL."""
     if function.syntax:
         return function.syntax
@@ -255,7 +255,7 @@ def _cast_type(family: str, data_type: t.DataType) -> t.DataType:
     if is_null_literal and family in _NULL_TYPES:
         return _NULL_TYPES[family]
     if family not in _CAST_TO or (family == "string" and not is_null_literal):
-        return t.plain(data_type)
+        return t.strip_time_attribute(data_type)
     return _CAST_TO[family].with_null(data_type.null)
 
 

@@ -18,7 +18,7 @@ from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import common_type
 
-_S = "string"
+_STRING = "string"
 
 
 def _concat_type(arg_types: list[t.DataType]) -> t.DataType:
@@ -71,7 +71,7 @@ def _spell_concat(call: SparkCall) -> str:
 
 define(
     "||",
-    _S,
+    _STRING,
     ("string, string", "bytes, bytes"),
     _concat_type,
     vectorized(_concat),
@@ -81,7 +81,7 @@ define(
 )
 define(
     "CONCAT",
-    _S,
+    _STRING,
     "string...",
     t.STRING,
     vectorized(_concat),
@@ -90,7 +90,7 @@ define(
 )
 define(
     "CONCAT_WS",
-    _S,
+    _STRING,
     "string, string...",
     t.STRING,
     by_row(lambda sep, *parts: None if sep is None else sep.join(p for p in parts if p is not None), strict=False),
@@ -98,7 +98,7 @@ define(
 )
 define(
     "CHAR_LENGTH",
-    _S,
+    _STRING,
     "string",
     t.INT,
     vectorized(lambda v: pc.cast(pc.utf8_length(v), pa.int32())),
@@ -108,7 +108,7 @@ define(
 )
 define(
     "OCTET_LENGTH",
-    _S,
+    _STRING,
     "text or bytes",
     t.INT,
     vectorized(lambda v: pc.cast(pc.binary_length(v), pa.int32())),
@@ -116,7 +116,7 @@ define(
 )
 define(
     "UPPER",
-    _S,
+    _STRING,
     "string",
     _first_type,
     vectorized(pc.utf8_upper),
@@ -125,7 +125,7 @@ define(
 )
 define(
     "LOWER",
-    _S,
+    _STRING,
     "string",
     _first_type,
     vectorized(pc.utf8_lower),
@@ -134,7 +134,7 @@ define(
 )
 define(
     "POSITION",
-    _S,
+    _STRING,
     "string, string",
     t.INT,
     by_row(lambda needle, hay: hay.find(needle) + 1),
@@ -151,7 +151,7 @@ def _trim(side: str, characters: str, value: str) -> str:
 
 define(
     "TRIM",
-    _S,
+    _STRING,
     "symbol, string, string",
     _varchar_of_last,
     by_row(_trim),
@@ -160,7 +160,7 @@ define(
 )
 define(
     "LTRIM",
-    _S,
+    _STRING,
     ("string", "string, string"),
     _varchar_of_first,
     by_row(lambda v, c=" ": v.lstrip(c)),
@@ -168,7 +168,7 @@ define(
 )
 define(
     "RTRIM",
-    _S,
+    _STRING,
     ("string", "string, string"),
     _varchar_of_first,
     by_row(lambda v, c=" ": v.rstrip(c)),
@@ -176,14 +176,19 @@ define(
 )
 define(
     "BTRIM",
-    _S,
+    _STRING,
     ("string", "string, string"),
     t.STRING,
     by_row(lambda v, c=" ": v.strip(c)),
     "Removes the characters of the second argument (spaces if not given) from both ends of the string.",
 )
 define(
-    "REPEAT", _S, "string, int", t.STRING, by_row(lambda v, n: v * max(n, 0)), "Returns the string repeated n times."
+    "REPEAT",
+    _STRING,
+    "string, int",
+    t.STRING,
+    by_row(lambda v, n: v * max(n, 0)),
+    "Returns the string repeated n times.",
 )
 
 
@@ -196,7 +201,7 @@ def _overlay(value: str, new: str, start: int, length: int | None = None) -> str
 
 define(
     "OVERLAY",
-    _S,
+    _STRING,
     ("string, string, int", "string, string, int, int"),
     _overlay_type,
     by_row(_overlay),
@@ -206,7 +211,7 @@ define(
 )
 define(
     "STARTSWITH",
-    _S,
+    _STRING,
     ("string, string", "bytes, bytes"),
     t.BOOLEAN,
     by_row(lambda v, p: v.startswith(p)),
@@ -214,7 +219,7 @@ define(
 )
 define(
     "ENDSWITH",
-    _S,
+    _STRING,
     ("string, string", "bytes, bytes"),
     t.BOOLEAN,
     by_row(lambda v, p: v.endswith(p)),
@@ -236,8 +241,8 @@ def substring(value: Any, start: int, length: int | None = None) -> Any:
 
 
 def _substring_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    constant = all(isinstance(arg, pa.Scalar) and arg.is_valid for arg in args[1:])
-    if constant and t.is_text(arg_types[0]):
+    is_constant = all(isinstance(arg, pa.Scalar) and arg.is_valid for arg in args[1:])
+    if is_constant and t.is_text(arg_types[0]):
         numbers = [scalar_value(arg) for arg in args[1:]]
         if numbers[0] >= 1 and (len(numbers) == 1 or numbers[1] >= 0):
             stop = None if len(numbers) == 1 else numbers[0] - 1 + numbers[1]
@@ -246,7 +251,7 @@ def _substring_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], 
 
 
 def _spell_substring(call: SparkCall) -> str:
-    """Only with constant positions inside the string: beyond it, Spark and Flink differ."""
+    """Spell calls with constant positions that count from the start; Spark and Flink differ for others."""
     numbers = [arg.value for arg in call.args[1:] if isinstance(arg, Lit) and arg.value is not None]
     if len(numbers) + 1 != len(call.args) or numbers[0] < 1 or numbers[-1] < 0:
         raise NoSparkSpelling(call)
@@ -255,7 +260,7 @@ def _spell_substring(call: SparkCall) -> str:
 
 define(
     "SUBSTRING",
-    _S,
+    _STRING,
     ("string, int", "string, int, int", "bytes, int", "bytes, int, int"),
     _substring_type,
     _substring_kernel,
@@ -267,7 +272,7 @@ define(
 )
 define(
     "REPLACE",
-    _S,
+    _STRING,
     "string, string, string",
     t.STRING,
     by_row(lambda v, old, new: v.replace(old, new) if old else v),
@@ -275,7 +280,7 @@ define(
 )
 define(
     "TRANSLATE",
-    _S,
+    _STRING,
     "string, string, string",
     t.STRING,
     by_row(
@@ -286,7 +291,7 @@ define(
 )
 define(
     "INITCAP",
-    _S,
+    _STRING,
     "string",
     _first_type,
     by_row(lambda v: re.sub(r"[^\W_]+", lambda m: m.group()[0].upper() + m.group()[1:].lower(), v)),
@@ -300,15 +305,15 @@ def _pad(left: bool) -> Any:
             return None
         if length <= len(value):
             return value[:length]
-        more = (filler * length)[: length - len(value)]
-        return more + value if left else value + more
+        padding = (filler * length)[: length - len(value)]
+        return padding + value if left else value + padding
 
     return by_row(pad)
 
 
 define(
     "LPAD",
-    _S,
+    _STRING,
     "string, int, string",
     t.STRING,
     _pad(left=True),
@@ -316,7 +321,7 @@ define(
 )
 define(
     "RPAD",
-    _S,
+    _STRING,
     "string, int, string",
     t.STRING,
     _pad(left=False),
@@ -324,7 +329,7 @@ define(
 )
 define(
     "INSTR",
-    _S,
+    _STRING,
     "string, string",
     t.INT,
     by_row(lambda v, n: v.find(n) + 1),
@@ -332,7 +337,7 @@ define(
 )
 define(
     "LEFT",
-    _S,
+    _STRING,
     "string, int",
     _substring_type,
     by_row(lambda v, n: v[: max(n, 0)]),
@@ -341,7 +346,7 @@ define(
 )
 define(
     "RIGHT",
-    _S,
+    _STRING,
     "string, int",
     _substring_type,
     by_row(lambda v, n: v[-n:] if n > 0 else ""),
@@ -350,7 +355,7 @@ define(
 )
 define(
     "LOCATE",
-    _S,
+    _STRING,
     ("string, string", "string, string, int"),
     t.INT,
     by_row(lambda n, v, s=1: v.find(n, max(s - 1, 0)) + 1),
@@ -359,7 +364,7 @@ define(
 )
 define(
     "REVERSE",
-    _S,
+    _STRING,
     "string",
     t.STRING,
     vectorized(pc.utf8_reverse),
@@ -368,7 +373,7 @@ define(
 )
 define(
     "ELT",
-    _S,
+    _STRING,
     "int, string...",
     _elt_type,
     by_row(lambda i, *parts: parts[i - 1] if i is not None and 1 <= i <= len(parts) else None, strict=False),
@@ -388,7 +393,7 @@ def _printf(template: str | None, *values: Any) -> str | None:
 
 define(
     "PRINTF",
-    _S,
+    _STRING,
     ("string", "string, any..."),
     t.STRING,
     by_row(_printf, strict=False),

@@ -19,8 +19,10 @@ from millstream.sql.functions import text
 from millstream.sql.functions.registry import by_row, define, to_common_type
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
+from millstream.times import EPOCH_DAY, MICROSECOND, MILLISECOND
+from millstream.types.nanoseconds import truncate_fraction
 
-_T = "temporal"
+_TEMPORAL = "temporal"
 
 
 def add_months(value: Any, months: int) -> Any:
@@ -31,47 +33,47 @@ def add_months(value: Any, months: int) -> Any:
     return value.replace(year=year, month=month + 1, day=day)
 
 
-def _shift(value: Any, span: Any, sign: int) -> Any:
-    if isinstance(span, int):
-        return add_months(value, sign * span)
+def _shift(value: Any, interval: Any, sign: int) -> Any:
+    """Add an interval, or subtract it if `sign` is -1; an interval is a number of months or a timedelta."""
+    if isinstance(interval, int):
+        return add_months(value, sign * interval)
     if isinstance(value, datetime.time):
-        moved = datetime.datetime.combine(text.EPOCH.date(), value) + sign * span
-        return moved.time()
-    return value + sign * span
+        return (datetime.datetime.combine(EPOCH_DAY, value) + sign * interval).time()
+    return value + sign * interval
 
 
 def _add_interval(sign: int) -> Any:
-    fallback = by_row(lambda value, span: _shift(value, span, sign))
+    fallback = by_row(lambda value, interval: _shift(value, interval, sign))
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if t.is_timestamp(arg_types[0]) and isinstance(arg_types[1], t.DayTimeIntervalType):
             result = (pc.add if sign > 0 else pc.subtract)(args[0], args[1])
             return pc.cast(result, arrow_type(result_type))
         if isinstance(arg_types[0], t.DateType) and t.is_timestamp(result_type):
-            lifted = pc.cast(args[0], arrow_type(result_type))
-            return evaluate(frame, [lifted, args[1]], [result_type, arg_types[1]], result_type)
+            timestamps = pc.cast(args[0], arrow_type(result_type))
+            return evaluate(frame, [timestamps, args[1]], [result_type, arg_types[1]], result_type)
         return fallback(frame, args, arg_types, result_type)
 
     return evaluate
 
 
 def _shift_type(arg_types: list[t.DataType]) -> t.DataType:
-    value, span = arg_types
-    if isinstance(value, t.DateType) and isinstance(span, t.DayTimeIntervalType) and span.resolution != "DAY":
-        return t.TimestampType(3) if "SECOND" in span.resolution else t.TimestampType(0)
+    value, interval = arg_types
+    if isinstance(value, t.DateType) and isinstance(interval, t.DayTimeIntervalType) and interval.resolution != "DAY":
+        return t.TimestampType(3) if "SECOND" in interval.resolution else t.TimestampType(0)
     return value
 
 
 def _spell_shift(sign: int) -> Callable[[SparkCall], str]:
-    """Timestamps and constant intervals of days and less."""
+    """Spell a timestamp plus or minus a constant interval of days or smaller units."""
 
     def spell(call: SparkCall) -> str:
-        base, interval = call.args
-        if not t.is_timestamp(base.type) or not t.is_timestamp(call.type):
+        value, interval = call.args
+        if not t.is_timestamp(value.type) or not t.is_timestamp(call.type):
             raise NoSparkSpelling(call)
         if not isinstance(interval, Lit) or not isinstance(interval.value, datetime.timedelta):
             raise NoSparkSpelling(call)
-        micros = sign * (interval.value // datetime.timedelta(microseconds=1))
+        micros = sign * (interval.value // MICROSECOND)
         return f"TIMESTAMPADD(MICROSECOND, {micros}, {call.text(0)})"
 
     return spell
@@ -79,7 +81,7 @@ def _spell_shift(sign: int) -> Callable[[SparkCall], str]:
 
 define(
     "TEMPORAL +",
-    _T,
+    _TEMPORAL,
     "temporal, interval",
     _shift_type,
     _add_interval(1),
@@ -89,7 +91,7 @@ define(
 )
 define(
     "TEMPORAL -",
-    _T,
+    _TEMPORAL,
     "temporal, interval",
     _shift_type,
     _add_interval(-1),
@@ -99,7 +101,7 @@ define(
 )
 
 
-def _interval_sum(sign: int) -> Any:
+def _add_intervals(sign: int) -> Any:
     return lambda _frame, args, _arg_types, result_type: pc.cast(
         (pc.add if sign > 0 else pc.subtract)(*args), arrow_type(result_type)
     )
@@ -107,39 +109,39 @@ def _interval_sum(sign: int) -> Any:
 
 define(
     "INTERVAL +",
-    _T,
+    _TEMPORAL,
     "interval, interval",
     lambda arg_types: arg_types[0],
-    _interval_sum(1),
+    _add_intervals(1),
     "Returns the sum of the intervals.",
     coerce=to_common_type,
     syntax="interval + interval",
 )
 define(
     "INTERVAL -",
-    _T,
+    _TEMPORAL,
     "interval, interval",
     lambda arg_types: arg_types[0],
-    _interval_sum(-1),
+    _add_intervals(-1),
     "Returns the difference of the intervals.",
     coerce=to_common_type,
     syntax="interval - interval",
 )
 define(
     "INTERVAL *",
-    _T,
+    _TEMPORAL,
     "interval, number",
     lambda arg_types: arg_types[0],
-    by_row(lambda span, n: span * int(n) if isinstance(span, int) else span * float(n)),
+    by_row(lambda interval, n: interval * int(n) if isinstance(interval, int) else interval * float(n)),
     "Returns the interval multiplied by the number.",
     syntax="interval * number",
 )
 define(
     "INTERVAL /",
-    _T,
+    _TEMPORAL,
     "interval, number",
     lambda arg_types: arg_types[0],
-    by_row(lambda span, n: int(span / n) if isinstance(span, int) else span / float(n)),
+    by_row(lambda interval, n: int(interval / n) if isinstance(interval, int) else interval / float(n)),
     "Returns the interval divided by the number.",
     syntax="interval / number",
 )
@@ -149,10 +151,10 @@ def _timestampadd(frame: Any, args: list[Any], arg_types: list[t.DataType], resu
     def add(unit: str, count: int, value: Any) -> Any:
         if unit in ("YEAR", "QUARTER", "MONTH"):
             return add_months(value, count * {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit])
-        span = datetime.timedelta(milliseconds=count * _MILLIS[unit]) if unit in _MILLIS else datetime.timedelta(0)
+        interval = datetime.timedelta(milliseconds=count * _MILLIS[unit]) if unit in _MILLIS else datetime.timedelta(0)
         if isinstance(value, datetime.datetime) or not t.is_timestamp(result_type):
-            return value + span
-        return datetime.datetime.combine(value, datetime.time()) + span
+            return value + interval
+        return datetime.datetime.combine(value, datetime.time()) + interval
 
     return by_row(add)(frame, args, arg_types, result_type)
 
@@ -176,7 +178,7 @@ def timestampadd_type(unit: str, data_type: t.DataType) -> t.DataType:
 
 define(
     "TIMESTAMPADD",
-    _T,
+    _TEMPORAL,
     "symbol, bigint, temporal",
     lambda arg_types: arg_types[2],
     _timestampadd,
@@ -186,32 +188,33 @@ define(
 
 
 def _timestampdiff(unit: str, start: Any, end: Any) -> int:
-    one, other = as_moment(start), as_moment(end)
+    first, last = as_timestamp(start), as_timestamp(end)
     if unit in ("YEAR", "QUARTER", "MONTH"):
-        months = (other.year - one.year) * 12 + other.month - one.month
-        if months > 0 and add_months(one, months) > other:
+        months = (last.year - first.year) * 12 + last.month - first.month
+        if months > 0 and add_months(first, months) > last:
             months -= 1
-        elif months < 0 and add_months(one, months) < other:
+        elif months < 0 and add_months(first, months) < last:
             months += 1
         size = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}[unit]
         return months // size if months >= 0 else -(-months // size)
-    micros = (other - one) // datetime.timedelta(microseconds=1)
-    size = _MILLIS.get(unit, 1) * 1000
-    return micros // size if micros >= 0 else -(-micros // size)
+    # the digits below milliseconds do not count, as in Flink
+    millis = (truncate_fraction(last, 3) - truncate_fraction(first, 3)) // MILLISECOND
+    size = _MILLIS.get(unit, 1)
+    return millis // size if millis >= 0 else -(-millis // size)
 
 
-def as_moment(value: Any) -> datetime.datetime:
+def as_timestamp(value: Any) -> datetime.datetime:
     """Convert a date, time or timestamp to a timestamp in UTC: midnight of a date, 1970-01-01 for a time."""
     if isinstance(value, datetime.datetime):
         return value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(text.UTC).replace(tzinfo=None)
     if isinstance(value, datetime.time):
-        return datetime.datetime.combine(text.EPOCH.date(), value)
+        return datetime.datetime.combine(EPOCH_DAY, value)
     return datetime.datetime.combine(value, datetime.time())
 
 
 define(
     "TIMESTAMPDIFF",
-    _T,
+    _TEMPORAL,
     "symbol, temporal, temporal",
     t.INT,
     by_row(_timestampdiff),
@@ -220,19 +223,19 @@ define(
 )
 
 
-def _overlaps(one: Any, other: Any) -> bool:
-    def ends(pair: Any) -> tuple[Any, Any]:
-        start, end = pair
+def _overlaps(left: Any, right: Any) -> bool:
+    def order_bounds(period: Any) -> tuple[Any, Any]:
+        start, end = period
         end = _shift(start, end, 1) if isinstance(end, datetime.timedelta | int) else end
         return (start, end) if start <= end else (end, start)
 
-    (a, b), (c, d) = ends(one), ends(other)
-    return bool(a <= d and c <= b)
+    (left_start, left_end), (right_start, right_end) = order_bounds(left), order_bounds(right)
+    return bool(left_start <= right_end and right_start <= left_end)
 
 
 define(
     "OVERLAPS",
-    _T,
+    _TEMPORAL,
     "row, row",
     t.BOOLEAN,
     by_row(_overlaps),

@@ -18,7 +18,7 @@ from millstream.sql.functions.registry import define
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
 
-_T = "temporal"
+_TEMPORAL = "temporal"
 _UNITS = {
     "YEAR": "year",
     "QUARTER": "quarter",
@@ -43,7 +43,7 @@ def _to_local(datum: Any, data_type: t.DataType, zone: str) -> Any:
     return pc.local_timestamp(pc.cast(datum, pa.timestamp(datum.type.unit, zone)))
 
 
-_PARTS: dict[str, Callable[[Any], Any]] = {
+_EXTRACTORS: dict[str, Callable[[Any], Any]] = {
     "YEAR": pc.year,
     "QUARTER": pc.quarter,
     "MONTH": pc.month,
@@ -58,15 +58,18 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
     "SECOND": pc.second,
     "MILLISECOND": pc.millisecond,
     "MICROSECOND": lambda v: pc.add(pc.multiply(pc.millisecond(v), 1000), pc.microsecond(v)),
+    "NANOSECOND": lambda v: pc.add(
+        pc.multiply(pc.add(pc.multiply(pc.millisecond(v), 1000), pc.microsecond(v)), 1000), pc.nanosecond(v)
+    ),
     "DECADE": lambda v: pc.divide(pc.year(v), 10),
     "CENTURY": lambda v: pc.divide(pc.add(pc.year(v), 99), 100),
     "MILLENNIUM": lambda v: pc.divide(pc.add(pc.year(v), 999), 1000),
 }
 
 
-def _part(unit: str, datum: Any, data_type: t.DataType, zone: str) -> Any:
+def _extract_unit(unit: str, datum: Any, data_type: t.DataType, zone: str) -> Any:
     if isinstance(data_type, t.DayTimeIntervalType):
-        return _interval_part(unit, datum)
+        return _extract_interval_unit(unit, datum)
     if isinstance(data_type, t.YearMonthIntervalType):
         return (
             pc.divide(pc.cast(datum, pa.int64()), 12)
@@ -74,24 +77,30 @@ def _part(unit: str, datum: Any, data_type: t.DataType, zone: str) -> Any:
             else pc.subtract(datum, pc.multiply(pc.divide(datum, 12), 12))
         )
     if unit == "EPOCH":
-        whole = pc.cast(pc.cast(datum, pa.timestamp("s"), safe=False), pa.int64())
-        return whole
+        return pc.cast(pc.cast(datum, pa.timestamp("s"), safe=False), pa.int64())
     local = _to_local(datum, data_type, zone)
-    if isinstance(data_type, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"):
+    if isinstance(data_type, t.DateType) and unit in (
+        "HOUR",
+        "MINUTE",
+        "SECOND",
+        "MILLISECOND",
+        "MICROSECOND",
+        "NANOSECOND",
+    ):
         return pc.multiply(pc.cast(pc.year(local), pa.int64()), 0)
-    return _PARTS[unit](local)
+    return _EXTRACTORS[unit](local)
 
 
-def _interval_part(unit: str, datum: Any) -> Any:
+def _extract_interval_unit(unit: str, datum: Any) -> Any:
     millis = pc.cast(pc.cast(datum, pa.duration("ms")), pa.int64())
     sizes = {"DAY": (86_400_000, None), "HOUR": (3_600_000, 24), "MINUTE": (60_000, 60), "SECOND": (1000, 60)}
-    size, span = sizes.get(unit, (1, 1000))
-    whole = pc.divide(millis, size)
-    return whole if span is None else pc.subtract(whole, pc.multiply(pc.divide(whole, span), span))
+    size, modulus = sizes.get(unit, (1, 1000))
+    total = pc.divide(millis, size)
+    return total if modulus is None else pc.subtract(total, pc.multiply(pc.divide(total, modulus), modulus))
 
 
 def _extract(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
-    return pc.cast(_part(args[0], args[1], arg_types[1], frame.zone), pa.int64())
+    return pc.cast(_extract_unit(args[0], args[1], arg_types[1], frame.zone), pa.int64())
 
 
 _SPARK_DATE_UNITS = ("YEAR", "QUARTER", "MONTH", "DAY")
@@ -108,7 +117,7 @@ def _spell_extract(call: SparkCall) -> str:
 
 define(
     "EXTRACT",
-    _T,
+    _TEMPORAL,
     ("symbol, temporal", "symbol, interval"),
     t.BIGINT,
     _extract,
@@ -129,18 +138,18 @@ for _name, _unit, _doc in (
     ("SECOND", "SECOND", "Returns the second."),
 ):
 
-    def _named(frame: Any, args: list[Any], arg_types: Any, _result_type: Any, unit: str = _unit) -> Any:
-        return pc.cast(_part(unit, args[0], arg_types[0], frame.zone), pa.int64())
+    def _extract_named_unit(frame: Any, args: list[Any], arg_types: Any, _result_type: Any, unit: str = _unit) -> Any:
+        return pc.cast(_extract_unit(unit, args[0], arg_types[0], frame.zone), pa.int64())
 
-    define(_name, _T, "temporal", t.BIGINT, _named, _doc)
+    define(_name, _TEMPORAL, "temporal", t.BIGINT, _extract_named_unit, _doc)
 
 
 def _floor_or_ceil(up: bool) -> Any:
-    numbers = arithmetic.floor_or_ceil(up=up)
+    evaluate_numbers = arithmetic.floor_or_ceil(up=up)
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if len(args) == 1:
-            return numbers(frame, args, arg_types, result_type)
+            return evaluate_numbers(frame, args, arg_types, result_type)
         datum, source = args[0], arg_types[0]
         unit = _UNITS[args[1]]
         if isinstance(source, t.DateType) and unit in ("hour", "minute", "second", "millisecond", "day"):

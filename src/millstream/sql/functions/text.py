@@ -1,7 +1,7 @@
 """Formatting and parsing of values as text, as in Java and Flink.
 
 Promises: the results of CAST(x AS STRING) for every type, and what CAST of a string accepts.
-Does not know: columns."""
+Does not know: columns, and patterns of dates and times."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from millstream.sql.types import data_types as t
-from millstream.sql.types.java_numbers import double_text
 from millstream.sql.types.variants import Variant
+from millstream.times import MILLISECOND
 from millstream.types.bitmap import Bitmap
+from millstream.types.java_numbers import format_double
+from millstream.types.nanoseconds import add_nanosecond
 
 UTC = datetime.UTC
-EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001 - times without a zone
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2})(?::?(\d{2}))?")
 
 
-def zone(name: str) -> datetime.tzinfo:
+def find_time_zone(name: str) -> datetime.tzinfo:
     """Return a time zone by its name or offset."""
     match = _OFFSET.fullmatch(name)
     if match:
@@ -37,50 +38,57 @@ def zone(name: str) -> datetime.tzinfo:
         raise ValueError(msg) from None
 
 
-def fraction(microseconds: int, precision: int, nanoseconds: int = 0) -> str:
+def format_fraction(microseconds: int, precision: int, nanoseconds: int = 0) -> str:
     """Format the fractional second."""
     if precision <= 0:
         return ""
     return "." + f"{microseconds * 1000 + nanoseconds:09d}"[:precision]
 
 
-def timestamp_text(value: datetime.datetime, precision: int) -> str:
+def format_timestamp(value: datetime.datetime, precision: int) -> str:
     """Format a timestamp as 2020-01-01 12:00:00.000."""
     base = f"{value.year:04d}-{value.month:02d}-{value.day:02d} {value.hour:02d}:{value.minute:02d}:{value.second:02d}"
-    return base + fraction(value.microsecond, precision, getattr(value, "nanosecond", 0))
+    return base + format_fraction(value.microsecond, precision, getattr(value, "nanosecond", 0))
 
 
-def time_text(value: datetime.time, precision: int) -> str:
+def format_time(value: datetime.time, precision: int) -> str:
     """Format a time."""
-    return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}" + fraction(value.microsecond, min(precision, 3))
+    fraction = format_fraction(value.microsecond, min(precision, 3))
+    # trailing zeros are left out, but one digit is written if the type has digits
+    shortened = f"{fraction[:2]}{fraction[2:].rstrip('0')}"
+    return f"{value.hour:02d}:{value.minute:02d}:{value.second:02d}{shortened}"
 
 
-def months_text(months: int) -> str:
+def format_months(months: int) -> str:
     """Format an interval of months as +1-02."""
     sign = "-" if months < 0 else "+"
     return f"{sign}{abs(months) // 12}-{abs(months) % 12:02d}"
 
 
-def duration_text(value: datetime.timedelta) -> str:
+def format_duration(value: datetime.timedelta) -> str:
     """Format an interval of days and seconds as +1 02:03:04.000."""
-    total = value // datetime.timedelta(milliseconds=1)
+    total = value // MILLISECOND
     sign = "-" if total < 0 else "+"
     total = abs(total)
-    days, rest = divmod(total, 86_400_000)
-    hours, rest = divmod(rest, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    return f"{sign}{days} {hours:02d}:{minutes:02d}:{rest // 1000:02d}.{rest % 1000:03d}"
+    days, remainder = divmod(total, 86_400_000)
+    hours, remainder = divmod(remainder, 3_600_000)
+    minutes, remainder = divmod(remainder, 60_000)
+    return f"{sign}{days} {hours:02d}:{minutes:02d}:{remainder // 1000:02d}.{remainder % 1000:03d}"
 
 
-def to_text(value: Any, data_type: t.DataType, session_zone: str = "UTC") -> str:
-    """Format an internal value as CAST(x AS STRING) does."""
+def to_text(value: Any, data_type: t.DataType, session_zone: str = "UTC", *, hex_bytes: bool = False) -> str:
+    """Format an internal value as CAST(x AS STRING) does; with `hex_bytes`, bytes are `x'0aff'`, as in a tableau."""
+
+    def nested_text(inner: Any, inner_type: t.DataType) -> str:
+        return "NULL" if inner is None else to_text(inner, inner_type, session_zone, hex_bytes=hex_bytes)
+
     match data_type:
         case t.CharType() | t.VarCharType():
             return str(value)
         case t.BooleanType():
             return "TRUE" if value else "FALSE"
         case t.BinaryType() | t.VarBinaryType():
-            return bytes(value).decode("utf-8", "replace")
+            return f"x'{bytes(value).hex()}'" if hex_bytes else bytes(value).decode("utf-8", "replace")
         case t.BitmapType():
             return str(Bitmap.from_bytes(value))
         case t.VariantType():
@@ -88,41 +96,35 @@ def to_text(value: Any, data_type: t.DataType, session_zone: str = "UTC") -> str
         case t.DecimalType():
             return f"{value:f}"
         case t.FloatType():
-            return double_text(value, single=True)
+            return format_double(value, single=True)
         case t.DoubleType():
-            return double_text(value)
+            return format_double(value)
         case t.DateType():
             return f"{value.year:04d}-{value.month:02d}-{value.day:02d}"
         case t.TimeType():
-            return time_text(value, data_type.precision)
+            return format_time(value, data_type.precision)
         case t.TimestampType():
-            return timestamp_text(value, data_type.precision)
+            return format_timestamp(value, data_type.precision)
         case t.LocalZonedTimestampType():
-            return timestamp_text(value.astimezone(zone(session_zone)), data_type.precision)
+            return format_timestamp(value.astimezone(find_time_zone(session_zone)), data_type.precision)
         case t.YearMonthIntervalType():
-            return months_text(value)
+            return format_months(value)
         case t.DayTimeIntervalType():
-            return duration_text(value)
+            return format_duration(value)
         case t.ArrayType():
-            return f"[{', '.join(_inner(v, data_type.element, session_zone) for v in value)}]"
+            return f"[{', '.join(nested_text(v, data_type.element) for v in value)}]"
         case t.MultisetType():
-            pairs = (f"{_inner(k, data_type.element, session_zone)}={n}" for k, n in value)
+            pairs = (f"{nested_text(k, data_type.element)}={n}" for k, n in value)
             return "{" + ", ".join(pairs) + "}"
         case t.MapType():
-            pairs = (
-                f"{_inner(k, data_type.key, session_zone)}={_inner(v, data_type.value, session_zone)}" for k, v in value
-            )
+            pairs = (f"{nested_text(k, data_type.key)}={nested_text(v, data_type.value)}" for k, v in value)
             return "{" + ", ".join(pairs) + "}"
         case t.RowType():
-            fields = (_inner(v, f, session_zone) for v, f in zip(value, data_type.types, strict=True))
+            fields = (nested_text(v, f) for v, f in zip(value, data_type.types, strict=True))
             if isinstance(data_type, t.StructuredType):
-                fields = (f"{name}={each}" for name, each in zip(data_type.names, fields, strict=True))
+                fields = (f"{name}={field}" for name, field in zip(data_type.names, fields, strict=True))
             return f"({', '.join(fields)})"
     return str(value)
-
-
-def _inner(value: Any, data_type: t.DataType, session_zone: str) -> str:
-    return "NULL" if value is None else to_text(value, data_type, session_zone)
 
 
 _DATE = re.compile(r"(\d{1,6})-(\d{1,2})-(\d{1,2})")
@@ -155,21 +157,22 @@ def parse_time(text: str) -> datetime.time:
 def parse_timestamp(text: str) -> datetime.datetime:
     """Parse a timestamp such as 2020-01-31 12:30:00.123, with T or a space; a date is its midnight."""
     body = text.strip()
-    day, separator, rest = body.partition("T" if "T" in body else " ")
-    match = _DATE.fullmatch(day)
-    if match is None:
+    date_part, separator, time_part = body.partition("T" if "T" in body else " ")
+    date_match = _DATE.fullmatch(date_part)
+    if date_match is None:
         msg = f"'{text}' is not a timestamp"
         raise ValueError(msg)
-    year, month, dom = map(int, match.groups())
+    year, month, day = map(int, date_match.groups())
     if not separator:
-        return datetime.datetime(year, month, dom)  # noqa: DTZ001
-    result = _TIME.fullmatch(rest.strip().removesuffix("Z"))
-    if result is None:
+        return datetime.datetime(year, month, day)  # noqa: DTZ001
+    time_match = _TIME.fullmatch(time_part.strip().removesuffix("Z"))
+    if time_match is None:
         msg = f"'{text}' is not a timestamp"
         raise ValueError(msg)
-    hour, minute, second, digits = result.groups()
-    micros = int(((digits or "") + "000000")[:6])
-    return datetime.datetime(year, month, dom, int(hour), int(minute or 0), int(second or 0), micros)  # noqa: DTZ001
+    hour, minute, second, digits = time_match.groups()
+    micros, nanosecond = divmod(int(f"{digits or '0':0<9}"), 1000)
+    timestamp = datetime.datetime(year, month, day, int(hour), int(minute or 0), int(second or 0), micros)  # noqa: DTZ001
+    return add_nanosecond(timestamp, nanosecond)
 
 
 def parse_boolean(text: str) -> bool:
@@ -200,9 +203,9 @@ def parse_integer(text: str, bits: int) -> int:
 def parse_double(text: str) -> float:
     """Parse a floating-point number."""
     body = text.strip()
-    named = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(body)
-    if named is not None:
-        return named
+    special = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}.get(body)
+    if special is not None:
+        return special
     if _SCIENTIFIC.fullmatch(body) is None:
         msg = f"For input string: '{text}'"
         raise ValueError(msg)

@@ -1,15 +1,17 @@
-"""User-defined functions, as plans contain them.
+"""User-defined functions in plans: how they are opened, called and closed.
 
 Promises: general functions are called once per row, asynchronous functions for many rows concurrently, pandas functions
-once per batch with Series, Arrow functions with arrays. Results are checked against the declared type. A function is
-opened before its first row and closed after its last, once per subtask, however many expressions use it.
+once per batch with Series and DataFrames, Arrow functions with arrays. Results are checked against the declared type. A
+function is opened before its first row and closed after its last, once per subtask, however many expressions use it.
 Does not know: how functions are declared; the Table API does that."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +21,12 @@ from millstream.functions.async_io import AsyncFunction
 from millstream.runtime.concurrent_calls import ConcurrentCalls
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.rowwise import failure
-from millstream.sql.columns import SqlTypeInfo, arrow_type
+from millstream.sql.arrow_exchange import export_column
+from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.functions.function_context import AsyncOptions, FunctionContext
 from millstream.sql.types import data_types as t
 from millstream.types.arrow_types import TypeMismatch
+from millstream.types.copies import copy_value
 
 SCALAR, TABLE, AGGREGATE, TABLE_AGGREGATE = "scalar", "table", "aggregate", "table aggregate"
 
@@ -44,9 +48,29 @@ class _Usage:
         self.calls: ConcurrentCalls | None = None
 
 
+def describe_mismatch(user: UserFunction, count: int) -> str | None:
+    """Return how many arguments the Python function takes, if it cannot be called with `count`; else None."""
+    function, accumulators = user.function, 0
+    if hasattr(function, "accumulate"):
+        function, accumulators = function.accumulate, 1
+    else:
+        function = getattr(function, "eval", function)
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some builtins have no signature
+        return None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][accumulators:]
+    least = sum(parameter.default is parameter.empty for parameter in positional)
+    if least <= count and (count <= len(positional) or any(p.kind is p.VAR_POSITIONAL for p in parameters)):
+        return None
+    number = str(least) if least == len(positional) else f"{least} to {len(positional)}"
+    names = ", ".join(parameter.name for parameter in positional)
+    return f"{number} argument{'' if number == '1' else 's'}" + (f" ({names})" if names else "")
+
+
 @dataclass(frozen=True)
 class UserFunction:
-    """A function with its types. `input_types` is None if it takes any arguments."""
+    """A user-defined function with its types; `kind` is Flink's function kind, `input_types` None for any arguments."""
 
     name: str
     kind: str
@@ -57,7 +81,6 @@ class UserFunction:
     arrow: bool = False
     deterministic: bool = True
     accumulator_type: t.DataType | None = None
-    takes_row: bool = False
     asynchronous: bool = False
     usage: _Usage = field(default_factory=_Usage, compare=False, repr=False)
 
@@ -72,11 +95,11 @@ class UserFunction:
         if self.usage.users > 1:
             return
         if self.asynchronous:
-            self.usage.calls = self._concurrent(options, context.metrics.count)
-        opener = getattr(self.function, "open", None)
-        if opener is not None:
+            self.usage.calls = self._create_calls(options, context.metrics.count)
+        open_function = getattr(self.function, "open", None)
+        if open_function is not None:
             try:
-                opener(FunctionContext.of(context))
+                open_function(FunctionContext.of(context))
             except (Exception, SystemExit) as problem:
                 raise failure(self.name, problem) from problem
 
@@ -87,17 +110,17 @@ class UserFunction:
         self.usage.users -= 1
         if self.usage.users:
             return
-        closer = getattr(self.function, "close", None)
+        close_function = getattr(self.function, "close", None)
         try:
-            if closer is not None:
-                closer()
+            if close_function is not None:
+                close_function()
         except (Exception, SystemExit) as problem:
             raise failure(self.name, problem) from problem
         finally:
             self.dispose()
 
     def dispose(self) -> None:
-        """Release resources; state is not touched."""
+        """Release the calls in flight without calling `close` of the function."""
         if self.usage.calls is not None:
             self.usage.calls.close()
             self.usage.calls = None
@@ -112,11 +135,13 @@ class UserFunction:
         if self.asynchronous:
             return self.to_column(self._call_for_columns(columns, count), data_type)
         evaluate = self._evaluate
+        nested = isinstance(data_type, t.ArrayType | t.MapType | t.MultisetType | t.RowType | t.RawType)
         result: list[Any] = []
         values: tuple[Any, ...] = ()
         try:
             for values in zip(*columns, strict=True) if columns else [()] * count:
-                result.append(evaluate(*values))
+                value = evaluate(*values)
+                result.append(copy_value(value) if nested else value)  # the function may change it in the next call
         except (Exception, SystemExit) as problem:
             raise failure(self.name, problem, record=values) from problem
         return self.to_column(result, data_type)
@@ -128,7 +153,7 @@ class UserFunction:
         """Call an asynchronous function for rows of arguments, with several calls in flight; return the results."""
         calls = self.usage.calls
         if calls is None:  # a constant expression, which is evaluated before a job runs
-            calls = self._concurrent(AsyncOptions(), lambda _name: None)
+            calls = self._create_calls(AsyncOptions(), lambda _name: None)
         try:
             _, results = calls.run(rows, None)
         finally:
@@ -136,19 +161,32 @@ class UserFunction:
                 calls.close()
         return [result for (result,) in results]
 
-    def _concurrent(self, options: AsyncOptions, count: Callable[[str], None]) -> ConcurrentCalls:
+    def _create_calls(self, options: AsyncOptions, count: Callable[[str], None]) -> ConcurrentCalls:
         return ConcurrentCalls(
             self.name,
-            _OneRow(self._evaluate),
+            _RowFunction(self._evaluate),
             capacity=options.capacity,
             timeout=options.timeout / 1000,
             retry=options.retry(),
             count=count,
         )
 
-    def call_arrays(self, arrays: Sequence[pa.Array], count: int, data_type: t.DataType) -> pa.Array:
-        """Call the function with columns, as Series or Arrow arrays; return a column of results."""
-        args = list(arrays) if self.arrow else [array.to_pandas() for array in arrays]
+    def call_vectorized(
+        self, arguments: Sequence[tuple[Any, t.DataType | None]], count: int, data_type: t.DataType, zone: str
+    ) -> pa.Array:
+        """Call the function with columns; return a column of results.
+
+        Args:
+            arguments: Columns with their types; a value with the type None is a constant, and is passed as it is.
+            count: The number of rows.
+            data_type: The type of the result.
+            zone: The time zone of the session.
+
+        """
+        from millstream.sql.pandas_columns import from_result, to_argument  # pandas is loaded if it is needed
+
+        convert = export_column if self.arrow else partial(to_argument, zone=zone)
+        args = [value if arg_type is None else convert(value, arg_type) for value, arg_type in arguments]
         try:
             result = self._evaluate(*args)
         except (Exception, SystemExit) as problem:
@@ -157,13 +195,9 @@ class UserFunction:
             raise WrongResult(self.name, f"it got columns and returned {result!r}, which is not a column")
         if len(result) != count:
             raise WrongResult(self.name, f"it got {count} rows and returned {len(result)}")
-        if isinstance(result, pa.ChunkedArray):
-            result = result.combine_chunks()
         try:
-            if isinstance(result, pa.Array):
-                return result.cast(arrow_type(data_type))
-            return pa.array(result, arrow_type(data_type), from_pandas=True)
-        except pa.ArrowException as problem:
+            return from_result(result, data_type, zone)
+        except (pa.ArrowException, TypeError, ValueError) as problem:
             raise WrongResult(self.name, f"its result does not fit {data_type}: {problem}") from None
 
     def to_column(self, values: list[Any], data_type: t.DataType) -> pa.Array:
@@ -174,7 +208,7 @@ class UserFunction:
             raise WrongResult(self.name, str(problem)) from None
 
 
-class _OneRow(AsyncFunction[Any, Any]):
+class _RowFunction(AsyncFunction[Any, Any]):
     """Adapts an asynchronous function of several arguments to a function of one row."""
 
     def __init__(self, evaluate: Callable[..., Any]) -> None:
@@ -188,18 +222,18 @@ class _OneRow(AsyncFunction[Any, Any]):
 
 def functions_in(value: object) -> list[UserFunction]:
     """Return the user-defined functions in the spec of an operator, each once."""
-    result: dict[int, UserFunction] = {}
-    for each in _functions(value):
-        result.setdefault(id(each.usage), each)
-    return list(result.values())
+    functions: dict[int, UserFunction] = {}
+    for function in _find_functions(value):
+        functions.setdefault(id(function.usage), function)
+    return list(functions.values())
 
 
-def _functions(value: object) -> Iterator[UserFunction]:
+def _find_functions(value: object) -> Iterator[UserFunction]:
     if isinstance(value, UserFunction):
         yield value
     elif isinstance(value, tuple | list):
-        for each in value:
-            yield from _functions(each)
+        for element in value:
+            yield from _find_functions(element)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type | t.DataType):
-        for each in dataclasses.fields(value):
-            yield from _functions(getattr(value, each.name))
+        for dataclass_field in dataclasses.fields(value):
+            yield from _find_functions(getattr(value, dataclass_field.name))

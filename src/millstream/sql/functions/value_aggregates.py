@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
-from millstream.sql.functions.json_writing import json_text, plain_json
+from millstream.sql.functions.json_writing import json_converter, json_text
 from millstream.sql.functions.spark import SparkAggregate, is_scalar
 from millstream.sql.types import data_types as t
 
 
 class _Extreme(Aggregation):
-    pick: ClassVar[Callable[..., Any]]
+    """MIN or MAX; `select` is the Python function min or max."""
+
+    select: ClassVar[Callable[..., Any]]
 
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
@@ -27,11 +29,11 @@ class _Extreme(Aggregation):
             or isinstance(arg_types[0], t.ArrayType | t.RowType | t.RawType)
         ):
             return None
-        return t.plain(arg_types[0]).nullable()
+        return t.strip_time_attribute(arg_types[0]).nullable()
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell MIN or MAX of types that Spark orders as Flink does."""
         if not is_scalar(call.call.arg_types[0]):
             return None
         return f"{cls.name}({call.inside}){call.tail}"
@@ -49,7 +51,7 @@ class _Extreme(Aggregation):
             acc[0][value] = acc[0].get(value, 0) + 1
             self._drop_if_zero(acc, value)
         else:
-            acc[0] = value if acc[0] is None else type(self).pick(acc[0], value)
+            acc[0] = value if acc[0] is None else type(self).select(acc[0], value)
 
     @staticmethod
     def _drop_if_zero(acc: Accumulator, value: Any) -> None:
@@ -76,8 +78,8 @@ class _Extreme(Aggregation):
         """Return the least or greatest value."""
         if not self.retracts:
             return acc[0]
-        known = [value for value, count in acc[0].items() if count > 0]
-        return type(self).pick(known) if known else None
+        values = [value for value, count in acc[0].items() if count > 0]
+        return type(self).select(values) if values else None
 
 
 @aggregate
@@ -86,7 +88,7 @@ class Min(_Extreme):
 
     name = "MIN"
     doc = "Returns the least value."
-    pick = min
+    select = min
 
 
 @aggregate
@@ -95,7 +97,7 @@ class Max(_Extreme):
 
     name = "MAX"
     doc = "Returns the greatest value."
-    pick = max
+    select = max
 
 
 class _Ordered(Aggregation):
@@ -163,7 +165,7 @@ class ArrayAgg(_Ordered):
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
         """Return an array of the type of the argument."""
-        return t.ArrayType(t.plain(arg_types[0])) if len(arg_types) == 1 else None
+        return t.ArrayType(t.strip_time_attribute(arg_types[0])) if len(arg_types) == 1 else None
 
     def value(self, acc: Accumulator) -> Any:
         """Return the array."""
@@ -171,12 +173,14 @@ class ArrayAgg(_Ordered):
 
 
 class _FirstOrLast(_Ordered):
-    last: ClassVar[bool] = False
+    """FIRST_VALUE, or LAST_VALUE if `is_last`."""
+
+    is_last: ClassVar[bool] = False
 
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
         """Return the type of the argument."""
-        return t.plain(arg_types[0]).nullable() if len(arg_types) == 1 else None
+        return t.strip_time_attribute(arg_types[0]).nullable() if len(arg_types) == 1 else None
 
     def add(self, acc: Accumulator, values: tuple[Any, ...]) -> None:
         """Add a value; if values are not retracted, only the result is kept."""
@@ -184,7 +188,7 @@ class _FirstOrLast(_Ordered):
             return
         if self.retracts:
             acc[0].append(values[0])
-        elif self.last or not acc[0]:
+        elif self.is_last or not acc[0]:
             acc[0] = [values[0]]
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
@@ -194,7 +198,7 @@ class _FirstOrLast(_Ordered):
 
     def value(self, acc: Accumulator) -> Any:
         """Return the first or last value."""
-        return (acc[0][-1] if self.last else acc[0][0]) if acc[0] else None
+        return (acc[0][-1] if self.is_last else acc[0][0]) if acc[0] else None
 
 
 @aggregate
@@ -211,7 +215,7 @@ class LastValue(_FirstOrLast):
 
     name = "LAST_VALUE"
     doc = "Returns the last value that is not NULL."
-    last = True
+    is_last = True
 
 
 @aggregate
@@ -225,11 +229,11 @@ class SingleValue(_Ordered):
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
         """Return the type of the argument."""
-        return t.plain(arg_types[0]).nullable()
+        return t.strip_time_attribute(arg_types[0]).nullable()
 
     @classmethod
     def spark(cls, call: SparkAggregate) -> str | None:
-        """As `Aggregation.spark` promises."""
+        """Spell the only value; more than one row raises an error."""
         if call.call.distinct or call.tail:
             return None
         failure = f"CAST(raise_error('a scalar subquery returned more than one row') AS {call.type_name})"
@@ -253,7 +257,7 @@ class Collect(Aggregation):
     @classmethod
     def result_type(cls, arg_types: Sequence[t.DataType]) -> t.DataType | None:
         """Return a multiset of the type of the argument."""
-        return t.MultisetType(t.plain(arg_types[0]), null=False) if len(arg_types) == 1 else None
+        return t.MultisetType(t.strip_time_attribute(arg_types[0]), null=False) if len(arg_types) == 1 else None
 
     def create(self) -> Accumulator:
         """Return an accumulator without values."""
@@ -277,7 +281,7 @@ class Collect(Aggregation):
         self._change(acc, values[0], -1)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
-        """Merge."""
+        """Add the counts of the other accumulator."""
         for value, count in other[0].items():
             self._change(acc, value, count)
 
@@ -307,9 +311,9 @@ class JsonObjectAgg(_Ordered):
 
     def value(self, acc: Accumulator) -> Any:
         """Return the JSON object."""
-        make = plain_json(self.call.arg_types[1], "UTC")
-        pairs = {key: None if value is None else make(value) for key, value in acc[0]}
-        return json.dumps(dict(sorted(pairs.items())), separators=(",", ":"), ensure_ascii=False)
+        convert = json_converter(self.call.arg_types[1], "UTC")
+        members = {key: None if value is None else convert(value) for key, value in acc[0]}
+        return json.dumps(dict(sorted(members.items())), separators=(",", ":"), ensure_ascii=False)
 
 
 @aggregate
@@ -330,5 +334,5 @@ class JsonArrayAgg(_Ordered):
 
     def value(self, acc: Accumulator) -> Any:
         """Return the array."""
-        make = plain_json(self.call.arg_types[0], "UTC")
-        return json_text([None if value is None else make(value) for value in acc[0]])
+        convert = json_converter(self.call.arg_types[0], "UTC")
+        return json_text([None if value is None else convert(value) for value in acc[0]])

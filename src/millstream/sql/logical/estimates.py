@@ -1,7 +1,7 @@
-"""How many rows a plan may make: EXPLAIN ESTIMATED_COST.
+"""Estimates of row counts and costs, for EXPLAIN ESTIMATED_COST.
 
-Promises: a number for every plan, from the number of rows of its tables where that is known and from usual shares
-where it is not; an estimate decides nothing.
+Promises: every plan has an estimate. It is based on the row counts of the tables where they are known, and on usual
+selectivities where they are not. No planning decision depends on it.
 Does not know: data."""
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.expressions.nodes import Apply, Expression
 from millstream.sql.logical import nodes as l
 
-UNKNOWN = 1e8  # rows of a table nobody has counted, as in Flink
-_EQUAL, _COMPARED, _OTHER = 0.15, 0.5, 0.25
-_GROUPS, _FIRST = 0.2, 0.2
+UNKNOWN = 1e8  # row count of a table without statistics, as in Flink
+_EQUAL, _COMPARED, _OTHER = 0.15, 0.5, 0.25  # selectivities of conditions
+_GROUPS, _FIRST = 0.2, 0.2  # output rows for each input row of an aggregate and of a Top-N
 
 
-def rows(plan: l.Plan) -> float:
-    """The rows a plan makes."""
-    inputs = [rows(each) for each in plan.inputs()]
+def estimate_rows(plan: l.Plan) -> float:
+    """Estimate the number of rows of a plan."""
+    inputs = [estimate_rows(input_plan) for input_plan in plan.inputs()]
     match plan:
         case l.Scan(table=TableDefinition() as table):
-            known = table.options.get("number-of-rows", "")
-            return float(known) if known.isdecimal() else UNKNOWN
+            declared = table.options.get("number-of-rows", "")
+            return float(declared) if declared.isdecimal() else UNKNOWN
         case l.Scan():
             return UNKNOWN
         case l.Values():
             return float(len(plan.rows))
         case l.Filter(condition=condition):
-            return max(1.0, inputs[0] * _share(condition))
-        case l.Join(kind=kind, condition=condition):
-            return _joined(kind, inputs[0], inputs[1], crossed=condition is None)
+            return max(1.0, inputs[0] * _selectivity(condition))
+        case l.Join(kind=join_type, condition=condition):
+            return _join_rows(join_type, inputs[0], inputs[1], is_cross=condition is None)
         case l.Aggregate(keys=keys):
             return max(1.0, inputs[0] * _GROUPS) if keys else 1.0
         case l.Expand(sets=sets):
@@ -47,33 +47,34 @@ def rows(plan: l.Plan) -> float:
     return inputs[0] if inputs else 1.0
 
 
-def cost(plan: l.Plan) -> float:
-    """The rows that all steps of a plan make together."""
-    return rows(plan) + sum(cost(each) for each in plan.inputs())
+def estimate_cost(plan: l.Plan) -> float:
+    """Sum the estimated rows of all nodes of a plan."""
+    return estimate_rows(plan) + sum(estimate_cost(input_plan) for input_plan in plan.inputs())
 
 
-def text(plan: l.Plan) -> str:
-    """What EXPLAIN shows behind a step."""
-    return f": rowcount = {_scientific(rows(plan))}, cumulative cost = {{{_scientific(cost(plan))} rows}}"
+def estimate_text(plan: l.Plan) -> str:
+    """Format the estimates of a node for EXPLAIN."""
+    rows, cost = _scientific(estimate_rows(plan)), _scientific(estimate_cost(plan))
+    return f": rowcount = {rows}, cumulative cost = {{{cost} rows}}"
 
 
-def _joined(kind: str, left: float, right: float, *, crossed: bool) -> float:
-    if kind in ("semi", "anti"):
+def _join_rows(join_type: str, left: float, right: float, *, is_cross: bool) -> float:
+    if join_type in ("semi", "anti"):
         return max(1.0, left * _COMPARED)
-    if crossed:
+    if is_cross:
         return left * right
-    least = {"left": left, "right": right, "full": left + right}.get(kind, 1.0)
+    least = {"left": left, "right": right, "full": left + right}.get(join_type, 1.0)
     return max(left, right, least)
 
 
-def _share(condition: Expression) -> float:
+def _selectivity(condition: Expression) -> float:
     if not isinstance(condition, Apply):
         return _OTHER
     match condition.function:
         case "AND":
-            return math.prod(_share(each) for each in condition.args)
+            return math.prod(_selectivity(operand) for operand in condition.args)
         case "OR":
-            return min(1.0, sum(_share(each) for each in condition.args))
+            return min(1.0, sum(_selectivity(operand) for operand in condition.args))
         case "=":
             return _EQUAL
         case "<" | ">" | "<=" | ">=":
@@ -82,7 +83,7 @@ def _share(condition: Expression) -> float:
 
 
 def _scientific(number: float) -> str:
-    """A number as Flink writes it: 1.0E8."""
+    """Format a number as Flink does: 1.0E8."""
     if number < 1e7:
         return f"{number:.1f}"
     mantissa, exponent = f"{number:.3e}".split("e")

@@ -1,8 +1,8 @@
 """Logical plans: what a query computes.
 
-Promises: frozen nodes with a row type whose field names are unique; expressions refer to columns of the input by
-position.
-Does not know: how anything is computed, or in which order rows come."""
+Promises: nodes are frozen; each has a row type with unique field names; expressions refer to columns of the input by
+column index.
+Does not know: how anything is computed, or the order of rows."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from millstream.sql.types import data_types as t
 
 @dataclass(frozen=True)
 class Plan:
-    """A table that can be computed."""
+    """A relational operator with its output schema."""
 
     schema: t.RowType
 
     def inputs(self) -> tuple[Plan, ...]:
-        """What it is computed from."""
+        """Return the plans that this one reads."""
         return ()
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
-        """The same from other inputs."""
+        """Return the same node with other inputs."""
         return self
 
     def refs(self) -> tuple[Ref, ...]:
-        """A reference to each column."""
-        return tuple(Ref(kind, i) for i, kind in enumerate(self.schema.types))
+        """Return a reference to each column."""
+        return tuple(Ref(data_type, i) for i, data_type in enumerate(self.schema.types))
 
 
 @dataclass(frozen=True)
 class Scan(Plan):
-    """A table of a catalog, or any other origin of rows. `wanted` are the columns and fields that are read, all for
-    None; the others may be NULL."""
+    """A table of a catalog, or another source of rows.
+
+    `wanted` are the columns and fields that are read, None for all; other columns may be NULL."""
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
@@ -54,35 +55,35 @@ class Values(Plan):
 
 
 @dataclass(frozen=True)
-class _Single(Plan):
+class _SingleInput(Plan):
     input: Plan
 
     def inputs(self) -> tuple[Plan, ...]:
-        """The one input."""
+        """Return the input."""
         return (self.input,)
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
-        """As Plan promises."""
+        """Return the same node with another input."""
         return replace(self, input=inputs[0])
 
 
 @dataclass(frozen=True)
-class Project(_Single):
-    """Columns computed from columns."""
+class Project(_SingleInput):
+    """Expressions over the columns of the input."""
 
     exprs: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
-class Filter(_Single):
+class Filter(_SingleInput):
     """The rows for which a condition is true."""
 
     condition: Expression
 
 
 @dataclass(frozen=True)
-class WatermarkAssigner(_Single):
-    """Event time begins here: the watermark follows an expression of each row."""
+class WatermarkAssigner(_SingleInput):
+    """Assigns watermarks and makes `column` a rowtime attribute; `expr` computes the watermark of a row."""
 
     column: int
     expr: Expression
@@ -91,7 +92,7 @@ class WatermarkAssigner(_Single):
 
 @dataclass(frozen=True)
 class Join(Plan):
-    """Rows of both sides side by side. Kinds: inner, left, right, full, semi, anti."""
+    """A join of two inputs. `kind` is the join type: inner, left, right, full, semi or anti."""
 
     left: Plan
     right: Plan
@@ -101,20 +102,20 @@ class Join(Plan):
     ttl: tuple[int | None, int | None] = (None, None)
 
     def inputs(self) -> tuple[Plan, ...]:
-        """Both sides."""
+        """Return both sides."""
         return (self.left, self.right)
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
-        """As Plan promises."""
+        """Return the same join of other sides."""
         return replace(self, left=inputs[0], right=inputs[1])
 
 
 @dataclass(frozen=True)
 class TemporalJoin(Plan):
-    """Each row of the left with the version of the right that was valid at its time.
+    """Each row of the left side with the version of the right side that was valid at its time.
 
-    `time` is the left's time attribute; keys pair columns of the left with primary key columns of the right. `hint`
-    are the options of a LOOKUP hint."""
+    `time` is the left side's time attribute. The keys pair columns of the left side with primary key columns of the
+    right side. `hint` holds the options of a LOOKUP hint."""
 
     left: Plan
     right: Plan
@@ -126,17 +127,17 @@ class TemporalJoin(Plan):
     hint: tuple[tuple[str, str], ...] = ()
 
     def inputs(self) -> tuple[Plan, ...]:
-        """Both sides."""
+        """Return both sides."""
         return (self.left, self.right)
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
-        """As Plan promises."""
+        """Return the same join of other sides."""
         return replace(self, left=inputs[0], right=inputs[1])
 
 
 @dataclass(frozen=True)
-class Correlate(_Single):
-    """Each row with the rows that a table function makes of it: UNNEST, or a user's function."""
+class Correlate(_SingleInput):
+    """Each row with the rows that a table function returns for it: UNNEST, or a user-defined table function."""
 
     function: Any = field(compare=False)
     args: tuple[Expression, ...] = ()
@@ -144,17 +145,20 @@ class Correlate(_Single):
 
 
 @dataclass(frozen=True)
-class Aggregate(_Single):
-    """One row for each group."""
+class Aggregate(_SingleInput):
+    """One row for each group: the keys, then the results of the calls.
+
+    With a `count_window`, one row for each window of a number of rows: (size, slide)."""
 
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
     ttl: int | None = None
+    count_window: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
-class Expand(_Single):
-    """Each row once for each grouping set, with the other keys NULL and the number of the set behind it."""
+class Expand(_SingleInput):
+    """Each row once for each grouping set, with the index of the set appended; keys outside of the set are NULL."""
 
     keys: tuple[int, ...]
     sets: tuple[tuple[int, ...], ...]
@@ -162,7 +166,9 @@ class Expand(_Single):
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """How moments are put into windows; sizes are in milliseconds."""
+    """How timestamps are assigned to windows; sizes are in milliseconds.
+
+    `kind` is the window function: TUMBLE, HOP, CUMULATE or SESSION."""
 
     kind: str
     time: int
@@ -174,15 +180,15 @@ class WindowSpec:
 
 
 @dataclass(frozen=True)
-class WindowTable(_Single):
-    """Each row once for each window it is in, with window_start, window_end and window_time behind it."""
+class WindowTable(_SingleInput):
+    """Each row once for each of its windows; window_start, window_end and window_time are appended."""
 
     window: WindowSpec
 
 
 @dataclass(frozen=True)
 class OverCall:
-    """A function over a frame of rows: bounds are offsets (None for unbounded), in rows or milliseconds."""
+    """A function over a frame of rows. Bounds are offsets in rows or milliseconds, None for unbounded."""
 
     call: AggregateCall
     partition: tuple[int, ...]
@@ -193,7 +199,7 @@ class OverCall:
 
 
 @dataclass(frozen=True)
-class Over(_Single):
+class Over(_SingleInput):
     """The columns of the input, then one for each call."""
 
     calls: tuple[OverCall, ...]
@@ -201,24 +207,24 @@ class Over(_Single):
 
 @dataclass(frozen=True)
 class SetOperation(Plan):
-    """UNION ALL of many; INTERSECT and EXCEPT of two."""
+    """UNION ALL of any number of inputs; INTERSECT or EXCEPT of two."""
 
     operator: str
     all: bool
     parts: tuple[Plan, ...]
 
     def inputs(self) -> tuple[Plan, ...]:
-        """The parts."""
+        """Return the parts."""
         return self.parts
 
     def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
-        """As Plan promises."""
+        """Return the same operation on other parts."""
         return replace(self, parts=inputs)
 
 
 @dataclass(frozen=True)
-class Sort(_Single):
-    """Rows in order, some of them only: (column, ascending, nulls first)."""
+class Sort(_SingleInput):
+    """Rows in order, cut by OFFSET and LIMIT. Each entry of `order` is (column index, ascending, nulls first)."""
 
     order: tuple[tuple[int, bool, bool], ...]
     limit: int | None = None
@@ -226,8 +232,8 @@ class Sort(_Single):
 
 
 @dataclass(frozen=True)
-class Rank(_Single):
-    """The rows of each partition that come first, with their rank behind them where it is wanted."""
+class Rank(_SingleInput):
+    """Top-N: rows with a rank between `first` and `last` in their partition; the rank is appended if `with_rank`."""
 
     function: str
     partition: tuple[int, ...]
@@ -238,29 +244,29 @@ class Rank(_Single):
 
 
 @dataclass(frozen=True)
-class Match(_Single):
+class Match(_SingleInput):
     """MATCH_RECOGNIZE."""
 
     description: Any = field(compare=False)
 
 
-CHANGES = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")  # by the number of the kind of change
+ROW_KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")  # indexed by the number of the row kind
 
 
 @dataclass(frozen=True)
-class ToChangelog(_Single):
-    """Each change of the input as a row that is inserted, with the code of its kind in front of it.
+class ToChangelog(_SingleInput):
+    """Each change of the input as an inserted row, with the code of its row kind in the first column.
 
-    `codes` are kinds of change with their codes; a change of another kind is left out. `partition` are columns whose
-    changes stay together, and come before the code."""
+    `codes` maps row kinds to codes; changes of other row kinds are dropped. `partition` are the columns of PARTITION
+    BY."""
 
     codes: tuple[tuple[int, str], ...]
     partition: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
-class FromChangelog(_Single):
-    """Each row as the change that its column `op` tells by one of `codes`; `op` itself is left out."""
+class FromChangelog(_SingleInput):
+    """Each row as a change. The column `op` holds the code of the row kind; it is not part of the output."""
 
     op: int
     codes: tuple[tuple[str, int], ...]
@@ -268,52 +274,62 @@ class FromChangelog(_Single):
 
 
 @dataclass(frozen=True)
-class Sink(_Single):
-    """Rows go into a table. `conflict` is what ON CONFLICT DO says about rows that claim one primary key."""
+class Sink(_SingleInput):
+    """Writes the rows into a table. `conflict` is the action of ON CONFLICT DO, for rows with equal primary keys.
+
+    `row_level` is set for UPDATE and DELETE: the rows are all rows that the table shall have (`overwrite`), or changes
+    of the row kind `row_kind`."""
 
     table: Any = field(compare=False)
     name: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     overwrite: bool = False
     conflict: str | None = None
+    row_level: bool = False
+    row_kind: int = 0
 
 
 def project(plan: Plan, exprs: Sequence[Expression], names: Sequence[str]) -> Plan:
-    """Columns computed from a plan; nothing when they are the plan's own."""
-    schema = t.row_of(unique(names), [each.type for each in exprs], null=False)
+    """Project a plan to expressions; return the plan itself if they are its own columns."""
+    schema = t.row_of(unique_names(names), [expr.type for expr in exprs], null=False)
     if tuple(exprs) == plan.refs() and schema.names == plan.schema.names:
         return plan
     return Project(schema, plan, tuple(exprs))
 
 
-def unique(names: Sequence[str]) -> list[str]:
-    """The names, with numbers behind those that are taken, as Flink numbers them."""
-    made: list[str] = []
-    taken: set[str] = set()
+def empty_rows(names: Sequence[str], types: Sequence[t.DataType]) -> Plan:
+    """Return a plan without rows."""
+    return Values(t.row_of(names, types, null=False), ())
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Make names unique by appending numbers to repeated ones, as Flink does."""
+    numbered: list[str] = []
+    used: set[str] = set()
     for name in names:
         candidate, number = name, 0
-        while candidate in taken:
+        while candidate in used:
             candidate, number = f"{name}{number}", number + 1
-        taken.add(candidate)
-        made.append(candidate)
-    return made
+        used.add(candidate)
+        numbered.append(candidate)
+    return numbered
 
 
-def joined_schema(left: t.RowType, right: t.RowType, kind: str) -> t.RowType:
-    """The row type of a join."""
-    if kind in ("semi", "anti"):
+def joined_schema(left: t.RowType, right: t.RowType, join_type: str) -> t.RowType:
+    """Return the row type of a join."""
+    if join_type in ("semi", "anti"):
         return left
-    lefts = [k.nullable() if kind in ("right", "full") else k for k in left.types]
-    rights = [k.nullable() if kind in ("left", "full") else k for k in right.types]
-    return t.row_of(unique([*left.names, *right.names]), [*lefts, *rights], null=False)
+    lefts = [data_type.nullable() if join_type in ("right", "full") else data_type for data_type in left.types]
+    rights = [data_type.nullable() if join_type in ("left", "full") else data_type for data_type in right.types]
+    return t.row_of(unique_names([*left.names, *right.names]), [*lefts, *rights], null=False)
 
 
-def renamed(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:
-    """The plan with other names for its columns."""
+def rename_columns(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:
+    """Rename the first columns of a plan."""
     if not columns:
         return plan
     if len(columns) > len(plan.schema):
-        message = f"{len(columns)} names for {len(plan.schema)} columns"
+        message = f"there are {len(columns)} names for {len(plan.schema)} columns"
         raise SqlValidationError(message, at=at)
     names = [*columns, *plan.schema.names[len(columns) :]]
     return project(plan, plan.refs(), names)
@@ -321,7 +337,7 @@ def renamed(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:
 
 @dataclass(frozen=True)
 class Unnest:
-    """UNNEST of an array, a map or a multiset."""
+    """UNNEST of an array, a map or a multiset; `ordinality` for WITH ORDINALITY."""
 
     ordinality: bool = False
     name: str = "UNNEST"

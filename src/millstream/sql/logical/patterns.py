@@ -1,4 +1,4 @@
-"""A bound MATCH_RECOGNIZE: its pattern, and the values that its expressions need.
+"""A bound MATCH_RECOGNIZE: its pattern, and the values that its expressions read.
 
 Promises: frozen values, which compiled plans store.
 Does not know: automata, operators."""
@@ -13,7 +13,10 @@ from millstream.sql.expressions.nodes import AggregateCall, Expression
 
 @dataclass(frozen=True)
 class PatternRef:
-    """A value that an expression of a pattern needs: of a row, or an aggregate over rows of a variable (None: all)."""
+    """A value that an expression of a pattern reads.
+
+    It is a value of one row, or an aggregate over the rows of a variable. The variable None means all rows of the
+    match."""
 
     variable: str | None
     first: bool = False
@@ -25,7 +28,7 @@ class PatternRef:
 
 @dataclass(frozen=True)
 class MatchDescription:
-    """A bound MATCH_RECOGNIZE."""
+    """The clauses of a MATCH_RECOGNIZE. Each step is (variable, minimum, maximum, greedy)."""
 
     steps: tuple[tuple[str, int, int | None, bool], ...]
     define: tuple[tuple[str, Expression, tuple[PatternRef, ...]], ...]

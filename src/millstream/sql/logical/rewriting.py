@@ -1,6 +1,6 @@
-"""A rewrite applied to every node, inputs first.
+"""Bottom-up traversal of logical plans for rewrite rules.
 
-Promises: a node is rebuilt only when an input changed; a plan that is used twice stays one plan.
+Promises: a node is rebuilt only if an input changed; a plan that several nodes read stays one shared plan.
 Does not know: rewrites."""
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from collections.abc import Callable
 from millstream.sql.logical.nodes import Plan
 
 
-def everywhere(plan: Plan, rewrite: Callable[[Plan], Plan], done: dict[int, tuple[Plan, Plan]] | None = None) -> Plan:
-    """The plan with `rewrite` applied from the bottom up."""
+def rewrite_bottom_up(
+    plan: Plan, rewrite: Callable[[Plan], Plan], done: dict[int, tuple[Plan, Plan]] | None = None
+) -> Plan:
+    """Apply `rewrite` to every node of a plan, inputs first."""
     done = {} if done is None else done
-    known = done.get(id(plan))
-    if known is not None:
-        return known[1]
+    earlier = done.get(id(plan))
+    if earlier is not None:
+        return earlier[1]
     inputs = plan.inputs()
-    made = tuple(everywhere(each, rewrite, done) for each in inputs)
-    same = all(one is other for one, other in zip(made, inputs, strict=True))
-    result = rewrite(plan if same else plan.with_inputs(made))
+    rewritten_inputs = tuple(rewrite_bottom_up(input_plan, rewrite, done) for input_plan in inputs)
+    is_unchanged = all(after is before for after, before in zip(rewritten_inputs, inputs, strict=True))
+    result = rewrite(plan if is_unchanged else plan.with_inputs(rewritten_inputs))
     done[id(plan)] = (plan, result)
     return result

@@ -1,6 +1,6 @@
-"""Which columns of a plan are starts, ends and times of windows.
+"""Which columns of a plan are window_start, window_end and window_time of a window.
 
-Promises: they are followed through projections, filters, joins, ranks and aggregates by windows.
+Promises: these columns are followed through projections, filters, joins, ranks and aggregates by windows.
 Does not know: how windows are computed."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from millstream.sql.types import data_types as t
 
 
 def window_edges(plan: l.Plan) -> dict[int, tuple[str, l.WindowSpec, bool]]:
-    """The columns of a plan that are starts, ends or times of windows."""
+    """Return the columns of a plan that hold the start, end or time of a window, by column index."""
     match plan:
         case l.WindowTable(input=inner, window=window):
             width = len(inner.schema)
@@ -30,10 +30,10 @@ def window_edges(plan: l.Plan) -> dict[int, tuple[str, l.WindowSpec, bool]]:
             if not {"start", "end"} <= parts:
                 return {}
             return {i: below[k] for i, k in enumerate(keys) if k in below}
-        case l.Join(left=left, right=right, kind=kind):
-            found = dict(window_edges(left))
-            if kind not in ("semi", "anti"):
+        case l.Join(left=left, right=right, kind=join_type):
+            edges = dict(window_edges(left))
+            if join_type not in ("semi", "anti"):
                 width = len(left.schema)
-                found.update({i + width: part for i, part in window_edges(right).items()})
-            return found
+                edges.update({i + width: part for i, part in window_edges(right).items()})
+            return edges
     return {}

@@ -1,6 +1,6 @@
 """Projection and filter on whole columns.
 
-Promises: a row keeps its kind of change; a row that the condition does not let through is gone.
+Promises: a row keeps its row kind; rows for which the condition is not true are dropped.
 Does not know: keys, state."""
 
 from __future__ import annotations
@@ -15,19 +15,25 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.evaluation.repeated import repeated
-from millstream.sql.expressions.fields import FieldRef
-from millstream.sql.expressions.nodes import Expression, Ref
+from millstream.sql.expressions.nodes import Expression, FieldRef, Ref
 from millstream.sql.expressions.stable_text import expression_text, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.late_rows import LateRows, Picked, Plain, Some, columns_of, kinds_in
+from millstream.sql.operators.lazy_rows import (
+    LazyRows,
+    MaterializedRows,
+    SelectedColumns,
+    SelectedRows,
+    batch_columns,
+    batch_row_kinds,
+)
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
 class CalcSpec(SqlOperatorSpec):
-    """A condition, then columns; either may be missing."""
+    """A condition, then a projection; each can be missing."""
 
     input: t.RowType
     output: t.RowType
@@ -63,12 +69,12 @@ class CalcSpec(SqlOperatorSpec):
         return indexes
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return CalcOperator(context, self)
 
 
 class CalcOperator(TableOperator):
-    """Stateless."""
+    """Evaluates the condition and the projection on columns."""
 
     def __init__(self, context: OperatorContext, spec: CalcSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
@@ -77,46 +83,52 @@ class CalcOperator(TableOperator):
         self._width = len(spec.input)
         self._condition = None if condition is None else Condition(condition, shared)
         self._projection = None if spec.exprs is None else Projection(exprs, shared)
-        picked = [each.index for each in exprs if isinstance(each, Ref)]
-        self._picked = picked if exprs and len(picked) == len(exprs) else None
-        self._only_reads = all(map(_reads, exprs))
+        column_indexes = [expr.index for expr in exprs if isinstance(expr, Ref)]
+        self._column_indexes = column_indexes if exprs and len(column_indexes) == len(exprs) else None
+        self._only_columns = all(map(_is_column, exprs))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Compute."""
-        columns, kinds = columns_of(batch, self._width), kinds_in(batch, self._width)
+        """Filter and project the rows."""
+        columns, row_kinds = batch_columns(batch, self._width), batch_row_kinds(batch, self._width)
         frame = self.frame_over(columns, len(batch))
         try:
             if self._condition is not None:
                 holds = self._condition.holds(frame)
                 if not holds.all():
-                    self._some(frame, columns, kinds, np.flatnonzero(holds))
+                    self._project_selected(frame, columns, row_kinds, np.flatnonzero(holds))
                     return
             if self._projection is None:
-                self.emit_late(columns, kinds)
-            elif self._picked is not None:
-                self.emit_late(Picked(columns, self._picked), kinds)
+                self.emit_lazy(columns, row_kinds)
+            elif self._column_indexes is not None:
+                self.emit_lazy(SelectedColumns(columns, self._column_indexes), row_kinds)
             else:
-                self.emit_late(Plain(self._projection.columns(frame), len(batch)), kinds)
+                self.emit_lazy(MaterializedRows(self._projection.columns(frame), len(batch)), row_kinds)
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
 
-    def _some(self, frame: Frame, columns: LateRows, kinds: pa.Array | None, places: np.ndarray) -> None:
-        """Go on with some of the rows; columns that nobody reads are left alone."""
-        if not len(places):
+    def _project_selected(
+        self, frame: Frame, columns: LazyRows, row_kinds: pa.Array | None, selected: np.ndarray
+    ) -> None:
+        """Project the rows that the condition selected, without gathering columns that are not read."""
+        if not len(selected):
             return
-        rows = pa.array(places)
-        kinds = None if kinds is None else kinds.take(rows)
+        row_indexes = pa.array(selected)
+        row_kinds = None if row_kinds is None else row_kinds.take(row_indexes)
         if self._projection is None:
-            self.emit_late(Some(columns, places), kinds)
-        elif self._picked is not None:
-            self.emit_late(Some(Picked(columns, self._picked), places), kinds)
-        elif self._only_reads and isinstance(columns, Plain):
-            self.emit_late(Some(Plain(self._projection.columns(frame), frame.count), places), kinds)
+            self.emit_lazy(SelectedRows(columns, selected), row_kinds)
+        elif self._column_indexes is not None:
+            self.emit_lazy(SelectedRows(SelectedColumns(columns, self._column_indexes), selected), row_kinds)
+        elif self._only_columns and isinstance(columns, MaterializedRows):
+            self.emit_lazy(
+                SelectedRows(MaterializedRows(self._projection.columns(frame), frame.count), selected), row_kinds
+            )
         else:
-            gathered = None if isinstance(columns, Plain) else Some(columns, places)
-            self.emit_late(Plain(self._projection.columns(frame.some(rows, gathered)), len(places)), kinds)
+            gathered = None if isinstance(columns, MaterializedRows) else SelectedRows(columns, selected)
+            self.emit_lazy(
+                MaterializedRows(self._projection.columns(frame.some(row_indexes, gathered)), len(selected)), row_kinds
+            )
 
 
-def _reads(expression: Expression) -> bool:
-    """Whether it is a column, or a field of one, and nothing has to be computed."""
-    return isinstance(expression, Ref) or (isinstance(expression, FieldRef) and _reads(expression.operand))
+def _is_column(expression: Expression) -> bool:
+    """Return whether an expression is a column, or a field of one, so that nothing is computed."""
+    return isinstance(expression, Ref) or (isinstance(expression, FieldRef) and _is_column(expression.operand))

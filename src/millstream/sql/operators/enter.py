@@ -1,7 +1,7 @@
-"""Records of any type become rows of a table.
+"""Conversion of records to rows of a table.
 
-Promises: values are checked against the columns' types; a row keeps its kind of change. Columns that hold the same in
-both types are taken over as they are.
+Promises: values are checked against the types of the columns; a row keeps its row kind. Columns whose types agree are
+passed on without a look at their values.
 Does not know: where records come from."""
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from millstream.sql.types import data_types as t
 
 @dataclass(frozen=True)
 class EnterSpec(SqlOperatorSpec):
-    """`wrapped` records are the only column; `timed` adds the record's timestamp as a last column. Where records have
-    not all columns and fields of a table, `shown` is all of it."""
+    """How records become rows.
+
+    With `wrapped`, a record is the only column; with `timed`, the record's timestamp is the last column. If records
+    have
+    only some of the table's columns and fields, `shown` is the complete row type."""
 
     schema: t.RowType
     wrapped: bool = False
@@ -36,27 +39,27 @@ class EnterSpec(SqlOperatorSpec):
         return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return EnterOperator(context, self)
 
 
-class Entrance:
-    """Makes rows of records, batch by batch."""
+class RecordConverter:
+    """Converts batches of records to arrays of rows."""
 
     def __init__(self, spec: EnterSpec) -> None:
         self._spec = spec
         width = len(spec.schema) - (1 if spec.timed else 0)
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
-        self._kind = row_type_info(self._inner)
+        self._type_info = row_type_info(self._inner)
         self._shown = self._inner if spec.shown is None else spec.shown
         self._read = _columns_reader(self._inner, self._shown)
 
     def array(self, batch: Batch) -> pa.Array:
-        """The rows as columns."""
+        """Return the rows of a batch as a struct array."""
         array = self._columns(batch)
         if array is None:
             rows = batch.rows()
-            array = self._kind.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
+            array = self._type_info.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
             if self._shown is not self._inner:
                 width = len(self._inner)
                 columns = self._read([array.field(i) for i in range(width)], len(array))
@@ -64,16 +67,20 @@ class Entrance:
         if self._spec.timed:
             width = len(self._inner)
             times = np.array(batch.times(), dtype=np.int64)
-            moments = (
+            timestamps = (
                 pa.array(times, mask=times == NO_TIMESTAMP).cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
             )
             columns = [array.field(i) for i in range(width)]
-            array = struct_of([*columns, moments], array.field(width), self._spec.schema, len(array))
+            array = struct_of([*columns, timestamps], array.field(width), self._spec.schema, len(array))
         return array
 
     def _columns(self, batch: Batch) -> pa.Array | None:
-        """The rows of a columnar batch; None where its columns are not those of the table."""
-        if self._spec.wrapped or not batch.columnar or getattr(batch.kind, "field_names", None) != self._inner.names:
+        """Return the rows of a columnar batch; None if its columns are not those of the table."""
+        if (
+            self._spec.wrapped
+            or not batch.columnar
+            or getattr(batch.record_type, "field_names", None) != self._inner.names
+        ):
             return None
         array, count = batch.array(), len(self._inner)
         if array.null_count or array.type.num_fields != count + 1:
@@ -83,74 +90,73 @@ class Entrance:
 
 
 class EnterOperator(Operator):
-    """Stateless."""
+    """Converts records to rows."""
 
     def __init__(self, context: OperatorContext, spec: EnterSpec) -> None:
         super().__init__(context)
-        self._entrance = Entrance(spec)
+        self._entrance = RecordConverter(spec)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Convert."""
+        """Emit the records as rows."""
         self.out.emit(Batch(self.context.output_type, array=self._entrance.array(batch)))
 
 
-def taken_over(arrays: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> list[pa.Array] | None:
-    """Columns of records as columns of a table, without a look at their values; None where that cannot be."""
-    found = [_reader(kind, kind)(array) for array, kind in zip(arrays, kinds, strict=False)]
-    return None if len(found) != len(kinds) or any(each is None for each in found) else found
+def narrow_row_type(row: t.RowType, wanted: FieldSelection) -> t.RowType:
+    """Return a row type with the wanted fields, and the wanted fields of its rows."""
+    data_types = []
+    for index, part in wanted:
+        data_type = row.types[index]
+        data_types.append(
+            narrow_row_type(data_type, part) if part is not None and isinstance(data_type, t.RowType) else data_type
+        )
+    return t.row_of([row.names[index] for index, _ in wanted], data_types, null=row.null)
 
 
-def narrowed(row: t.RowType, wanted: FieldSelection) -> t.RowType:
-    """The row type with some of its fields only, and some of theirs."""
-    kinds = []
-    for place, part in wanted:
-        kind = row.types[place]
-        kinds.append(narrowed(kind, part) if part is not None and isinstance(kind, t.RowType) else kind)
-    return t.row_of([row.names[place] for place, _ in wanted], kinds, null=row.null)
+def _columns_reader(source: t.RowType, target: t.RowType) -> Callable[[Sequence[pa.Array], int], list[pa.Array] | None]:
+    """Return a function that maps columns of one row type to those of another by name, without reading values.
 
-
-def _columns_reader(have: t.RowType, want: t.RowType) -> Callable[[Sequence[pa.Array], int], list[pa.Array] | None]:
-    """How columns of one row type become those of another, by name and without a look at their values; NULL where there
-    are none. The answer is None where that cannot be."""
-    places = {name: place for place, name in enumerate(have.names)}
+    Missing columns are NULL. The function returns None if values would have to be converted."""
+    source_indexes = {name: index for index, name in enumerate(source.names)}
     plan: list[tuple[int | None, Any]] = []
-    for name, kind in zip(want.names, want.types, strict=True):
-        place = places.get(name)
-        plan.append((None, _nulls(arrow_type(kind))) if place is None else (place, _reader(have.types[place], kind)))
+    for name, data_type in zip(target.names, target.types, strict=True):
+        index = source_indexes.get(name)
+        plan.append(
+            (None, _nulls(arrow_type(data_type))) if index is None else (index, _reader(source.types[index], data_type))
+        )
 
     def read(arrays: Sequence[pa.Array], count: int) -> list[pa.Array] | None:
-        made = [how(count) if place is None else how(arrays[place]) for place, how in plan]
-        return None if any(each is None for each in made) else made
+        columns = [convert(count) if index is None else convert(arrays[index]) for index, convert in plan]
+        return None if any(column is None for column in columns) else columns
 
     return read
 
 
-def _nulls(kind: pa.DataType) -> Callable[[int], pa.Array]:
-    """Makes columns of NULL, all of them parts of one."""
-    longest = pa.nulls(0, kind)
+def _nulls(data_type: pa.DataType) -> Callable[[int], pa.Array]:
+    """Return a function that creates columns of NULL, as slices of one array."""
+    longest = pa.nulls(0, data_type)
 
     def some(count: int) -> pa.Array:
         nonlocal longest
         if len(longest) < count:
-            longest = pa.nulls(count, kind)
+            longest = pa.nulls(count, data_type)
         return longest.slice(0, count)
 
     return some
 
 
-def _reader(have: t.DataType, want: t.DataType) -> Callable[[pa.Array], pa.Array | None]:
-    wanted = arrow_type(want)
-    if not isinstance(have, t.RowType) or not isinstance(want, t.RowType):
-        return lambda array: array if array.type == wanted else None
-    children, count, fields = _columns_reader(have, want), len(have), list(wanted)
+def _reader(source: t.DataType, target: t.DataType) -> Callable[[pa.Array], pa.Array | None]:
+    target_type = arrow_type(target)
+    if not isinstance(source, t.RowType) or not isinstance(target, t.RowType):
+        return lambda array: array if array.type == target_type else None
+    children, count, fields = _columns_reader(source, target), len(source), list(target_type)
 
     def read(array: pa.Array) -> pa.Array | None:
-        if array.type == wanted:
+        if array.type == target_type:
             return array
         if not pa.types.is_struct(array.type):
             return None
-        made = children([array.field(i) for i in range(count)], len(array))
+        columns = children([array.field(i) for i in range(count)], len(array))
         mask = array.is_null() if array.null_count else None
-        return None if made is None else pa.StructArray.from_arrays(made, fields=fields, mask=mask)
+        return None if columns is None else pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
 
     return read

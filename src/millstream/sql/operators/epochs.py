@@ -1,7 +1,7 @@
-"""Operators whose rows wait until the epoch is over, so that they are taken together.
+"""Operators that buffer the rows of an epoch and process them together.
 
-Promises: all rows that came before a watermark, or before the end of the epoch, are taken as one array, and what that
-changes is told before the watermark; an attempt that failed leaves nothing waiting.
+Promises: all rows that came before a watermark, or before the end of the epoch, are processed as one array, and the
+resulting changes are emitted before the watermark; rows of a failed attempt are discarded.
 Does not know: what any operator does with the rows."""
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from millstream.sql.types import data_types as t
 
 
 class EpochOperator(TableOperator):
-    """Rows wait for the end of the epoch, or for a watermark."""
+    """Buffers rows until the end of the epoch or a watermark."""
 
     def __init__(self, context: OperatorContext, output: t.RowType, zone: str = "UTC") -> None:
         super().__init__(context, output, zone)
-        self._waiting: list[pa.Array] = []
+        self._buffer: list[pa.Array] = []
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting."""
+        """Discard rows of a failed attempt."""
         super().begin_epoch()
-        self._waiting = []
+        self._buffer = []
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather."""
-        self._waiting.append(batch.array())
+        """Add the rows to the buffer."""
+        self._buffer.append(batch.array())
 
     def on_watermark(self, watermark: int) -> None:
-        """What changed comes before the watermark."""
-        self._take_waiting()
+        """Process the buffer, so that changes are emitted before the watermark."""
+        self._process_buffer()
         super().on_watermark(watermark)
 
     def end_epoch(self) -> None:
-        """Nothing stays."""
-        self._take_waiting()
+        """Process the buffer."""
+        self._process_buffer()
 
-    def _take_waiting(self) -> None:
-        if self._waiting:
-            array = pa.concat_arrays(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
-            self._waiting = []
-            self._take(array)
+    def _process_buffer(self) -> None:
+        if self._buffer:
+            array = pa.concat_arrays(self._buffer) if len(self._buffer) > 1 else self._buffer[0]
+            self._buffer = []
+            self._process(array)
             self.flush()
 
     @abstractmethod
-    def _take(self, array: pa.Array) -> None:
-        """Take rows that waited into state, and put or emit what changed."""
+    def _process(self, array: pa.Array) -> None:
+        """Update state with the buffered rows, and put or emit the changes."""

@@ -1,6 +1,6 @@
-"""Rows made of rows: grouping sets, UNNEST and table functions.
+"""Operators that emit several rows for a row: grouping sets, UNNEST and table functions.
 
-Promises: a made row has the kind of change of the row it was made of, and follows the order of making.
+Promises: an output row has the row kind of its input row; the order of the input rows is kept.
 Does not know: state."""
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from millstream.sql.operators.spec import (
     StateTraits,
 )
 from millstream.sql.types import data_types as t
+from millstream.types.copies import copy_value
 
 
 @dataclass(frozen=True)
@@ -48,38 +49,38 @@ class ExpandSpec(SqlOperatorSpec):
         return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ExpandOperator(context, self)
 
 
 class ExpandOperator(TableOperator):
-    """Stateless."""
+    """Copies rows for grouping sets."""
 
     def __init__(self, context: OperatorContext, spec: ExpandSpec) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Make the copies; those of one row stand together."""
+        """Emit a copy of each row for each grouping set; the copies of a row follow one another."""
         spec, array = self._spec, batch.array()
         count, width, sets = len(array), len(spec.input), len(spec.sets)
         rows = np.repeat(np.arange(count), sets)
-        number = np.tile(np.arange(sets), count)
+        set_index = np.tile(np.arange(sets), count)
         columns = []
         for i in range(width):
-            taken = array.field(i).take(pa.array(rows))
+            column = array.field(i).take(pa.array(rows))
             if i in spec.keys:
-                kept = np.array([i in chosen for chosen in spec.sets])[number]
-                taken = taken.take(pa.array(np.arange(len(rows)), mask=~kept))
-            columns.append(taken)
-        columns.append(pa.array(number.astype(np.int64)))
-        kinds = array.field(width).take(pa.array(rows))
-        self.emit_array(struct_of(columns, kinds, self.output, len(rows)))
+                kept = np.array([i in grouping_set for grouping_set in spec.sets])[set_index]
+                column = column.take(pa.array(np.arange(len(rows)), mask=~kept))
+            columns.append(column)
+        columns.append(pa.array(set_index.astype(np.int64)))
+        row_kinds = array.field(width).take(pa.array(rows))
+        self.emit_array(struct_of(columns, row_kinds, self.output, len(rows)))
 
 
 @dataclass(frozen=True)
 class CorrelateSpec(RowPassingSpec):
-    """Each row with the rows a function makes of it; with `outer`, with NULLs where it makes none."""
+    """Each row with the rows that a table function returns for it; with `outer`, with NULLs if there are none."""
 
     input: t.RowType
     output: t.RowType
@@ -102,23 +103,23 @@ class CorrelateSpec(RowPassingSpec):
         return [*columns, *(shorten(f"{call}.{i}") for i in range(len(plan.output) - len(columns)))]
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return CorrelateOperator(context, self)
 
 
 class CorrelateOperator(TableOperator):
-    """Stateless."""
+    """Calls the table function for each row."""
 
     def __init__(self, context: OperatorContext, spec: CorrelateSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
         self._spec = spec
         self._projection = Projection(spec.args)
-        self._made = spec.output.types[len(spec.input) :]
-        self._shows = [external(arg.type) for arg in spec.args]
-        self._converters = [optional(converter(kind)) for kind in self._made]
+        self._result_types = spec.output.types[len(spec.input) :]
+        self._to_external = [external(arg.type) for arg in spec.args]
+        self._converters = [optional(converter(data_type)) for data_type in self._result_types]
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Make rows."""
+        """Call the function for each row, and emit the results with the row."""
         spec, array = self._spec, batch.array()
         width = len(spec.input)
         try:
@@ -126,83 +127,90 @@ class CorrelateOperator(TableOperator):
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
         columns = [internal_values(a, arg.type) for a, arg in zip(arrays, spec.args, strict=True)]
-        places: list[int] = []
+        row_indexes: list[int] = []
         rows: list[tuple[Any, ...]] = []
-        given = list(zip(*columns, strict=True)) if columns else [()] * len(array)
-        for place, made in enumerate(self._rows_of_all(given)):
-            if not made and spec.outer:
-                rows.append((None,) * len(self._made))
-                places.append(place)
-            rows.extend(made)
-            places.extend([place] * len(made))
+        arguments = list(zip(*columns, strict=True)) if columns else [()] * len(array)
+        for row_index, results in enumerate(self._call_all(arguments)):
+            if not results and spec.outer:
+                rows.append((None,) * len(self._result_types))
+                row_indexes.append(row_index)
+            rows.extend(results)
+            row_indexes.extend([row_index] * len(results))
         if not rows:
             return
-        chosen = pa.array(places, pa.int64())
-        left = [array.field(i).take(chosen) for i in range(width)]
+        indexes = pa.array(row_indexes, pa.int64())
+        left = [array.field(i).take(indexes) for i in range(width)]
         right = [
-            pa.array(values, arrow_type(kind)) for values, kind in zip(zip(*rows, strict=True), self._made, strict=True)
+            pa.array(values, arrow_type(data_type))
+            for values, data_type in zip(zip(*rows, strict=True), self._result_types, strict=True)
         ]
-        self.emit_array(struct_of([*left, *right], array.field(width).take(chosen), self.output, len(rows)))
+        self.emit_array(struct_of([*left, *right], array.field(width).take(indexes), self.output, len(rows)))
 
-    def _rows_of_all(self, given: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    def _call_all(self, arguments: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
         function = self._spec.function
         if isinstance(function, Unnest):
-            yield from (self._unnested(values[0], function) for values in given)
+            yield from (self._unnest(values[0], function) for values in arguments)
             return
-        shown = [self._argued(values) for values in given]
+        external_arguments = [self._to_arguments(values) for values in arguments]
         if function.asynchronous:
-            yield from (self._rows_of(function, _listed(results)) for results in function.call_concurrently(shown))
+            yield from (
+                self._convert_results(function, _to_list(results))
+                for results in function.call_concurrently(external_arguments)
+            )
             return
         evaluate = function.function.eval if hasattr(function.function, "eval") else function.function
-        for values in shown:
+        for values in external_arguments:
             try:
-                listed = _listed(evaluate(*values))
+                results = _to_list(evaluate(*values))
             except (Exception, SystemExit) as problem:
                 raise failure(function.name, problem, record=values) from problem
-            yield self._rows_of(function, listed)
+            yield self._convert_results(function, results)
 
-    def _argued(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(v if s is None or v is None else s(v) for v, s in zip(values, self._shows, strict=True))
+    def _to_arguments(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(v if s is None or v is None else s(v) for v, s in zip(values, self._to_external, strict=True))
 
-    def _unnested(self, value: Any, function: Unnest) -> list[tuple[Any, ...]]:
+    def _unnest(self, value: Any, function: Unnest) -> list[tuple[Any, ...]]:
         if value is None:
             return []
-        kind = self._spec.args[0].type
-        made: list[tuple[Any, ...]]
-        match kind:
+        data_type = self._spec.args[0].type
+        rows: list[tuple[Any, ...]]
+        match data_type:
             case t.MapType():
-                made = list(value)
+                rows = list(value)
             case t.MultisetType(element=element):
-                flat = [each for each, count in value for _ in range(count)]
-                made = _as_rows(flat, element)
+                flat = [element_value for element_value, count in value for _ in range(count)]
+                rows = _as_rows(flat, element)
             case t.ArrayType(element=element):
-                made = _as_rows(list(value), element)
+                rows = _as_rows(list(value), element)
             case _:
-                raise AssertionError(kind)
+                raise AssertionError(data_type)
         if function.ordinality:
-            made = [(*row, place) for place, row in enumerate(made, 1)]
-        return made
+            rows = [(*row, ordinality) for ordinality, row in enumerate(rows, 1)]
+        return rows
 
-    def _rows_of(self, function: UserFunction, results: list[Any]) -> list[tuple[Any, ...]]:
-        made: list[tuple[Any, ...]] = []
+    def _convert_results(self, function: UserFunction, results: list[Any]) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
         for result in results:
             row = tuple(result) if isinstance(result, tuple | list) or hasattr(result, "_values") else (result,)
             if len(row) != len(self._converters):
                 raise WrongResult(
-                    function.name, f"it made {row!r}, which has {len(row)} columns, not {len(self._converters)}"
+                    function.name, f"it returned {row!r}, which has {len(row)} columns, not {len(self._converters)}"
                 )
             try:
-                made.append(tuple(convert(v) for convert, v in zip(self._converters, row, strict=True)))
+                rows.append(tuple(convert(v) for convert, v in zip(self._converters, row, strict=True)))
             except (TypeError, ValueError):
-                raise WrongResult(function.name, f"it made {row!r}, which does not fit its type") from None
-        return made
+                raise WrongResult(
+                    function.name, f"it returned {row!r}, which does not match its declared result type"
+                ) from None
+        return rows
 
 
-def _listed(results: Any) -> list[Any]:
-    """What a table function gave: many rows, one, or none."""
+def _to_list(results: Any) -> list[Any]:
+    """Return the results of a table function as a list: it may return many rows, one or None."""
     if results is None:
         return []
-    return list(results) if hasattr(results, "__iter__") and not isinstance(results, str | tuple) else [results]
+    many = hasattr(results, "__iter__") and not isinstance(results, str | tuple)
+    return list(map(copy_value, results)) if many else [results]  # a generator may change a row after it yielded it
 
 
 def _as_rows(values: list[Any], element: t.DataType) -> list[tuple[Any, ...]]:

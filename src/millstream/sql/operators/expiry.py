@@ -1,11 +1,12 @@
-"""State that nothing touches is forgotten: table.exec.state.ttl and the hint STATE_TTL.
+"""State time to live: table.exec.state.ttl and the hint STATE_TTL.
 
-Promises: a key counts as forgotten once the time to live has passed since it was last written, in processing time, to
-the millisecond; what it had is freed at most an eighth of that time later, while epochs run.
-Does not know: what operators keep; they ask whether a key is alive, and are told which are not.
+Promises: a key is expired when the time to live has passed since it was last written, in processing time, to the
+millisecond. Its state is deleted at most an eighth of that time later, while epochs run.
+Does not know: what operators keep. They ask whether a key is alive, and delete the state of the keys that expired.
 
-When keys were written is kept in steps of an eighth of the time to live: a key costs one more write in each step in
-which it is written, and freeing looks at the keys of the oldest steps only."""
+The time of the last write is kept in steps of an eighth of the time to live: a key costs one more write in each step
+in
+which it is written, and a clean-up reads the keys of the oldest steps only."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _STEPS = 8
 
 @dataclass
 class ExpirySteps(MemoryPart):
-    """The steps that have keys, in order, by the name of the state. A state that is not here is looked up."""
+    """The steps that have keys, in order, by the name of the state. A missing state is read from its table."""
 
     part_name: ClassVar[str] = "expiry"
 
@@ -31,18 +32,18 @@ class ExpirySteps(MemoryPart):
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
-        """Copy every list."""
+        """Copy the fields, with their lists."""
         return cls({name: list(steps) for name, steps in fields.get("steps", {}).items()})
 
     @classmethod
     def take_unversioned(cls, memory: dict[str, Any]) -> Self:
-        """Release 0.1 had a key for each state."""
+        """Read the memory of release 0.1, which had a key for each state."""
         keys = [key for key in memory if key.endswith("/steps")]
         return cls({key.removesuffix("/steps"): list(memory.pop(key)) for key in keys})
 
 
 class Expiry:
-    """The keys of one kind of state, and when they were written. `ttl` is in milliseconds."""
+    """The keys of one state, and when they were last written. `ttl` is in milliseconds."""
 
     def __init__(self, context: OperatorContext, name: str, ttl: int) -> None:
         self._context, self._ttl, self._name = context, ttl, name
@@ -50,20 +51,20 @@ class Expiry:
         self._times = context.state.table(f"{name}/written", Types.LONG())
         self._steps = context.state.table(f"{name}/steps", Types.BOOLEAN())
 
-    def _open(self) -> list[int]:
-        """The steps that have keys, in order; found in state by subtasks of another parallelism."""
+    def _steps_with_keys(self) -> list[int]:
+        """Return the steps that have keys, in order; after a change of parallelism they are read from state."""
         steps = self._context.memory.part(ExpirySteps).steps
         if self._name not in steps:
             steps[self._name] = sorted(self._steps.namespaces())
         return steps[self._name]
 
-    def alive(self, key: Any) -> bool:
-        """Whether the key was written within the time to live."""
+    def is_alive(self, key: Any) -> bool:
+        """Return whether the key was written within the time to live."""
         written = self._times.get(None, key)
         return written is not ABSENT and self._context.now - written < self._ttl
 
     def touch(self, key: Any) -> None:
-        """The key is written now."""
+        """Record that the key is written now."""
         now = self._context.now
         before = self._times.get(None, key)
         if before == now:
@@ -71,28 +72,28 @@ class Expiry:
         self._times.put(None, key, now)
         step = now // self._grain
         if before is ABSENT or before // self._grain != step:
-            opened = self._open()
-            if step not in opened:
-                opened.append(step)
-                opened.sort()
+            steps = self._steps_with_keys()
+            if step not in steps:
+                steps.append(step)
+                steps.sort()
             self._steps.put(step, key, True)
 
-    def forget(self, key: Any) -> None:
-        """The key has nothing any more."""
+    def remove(self, key: Any) -> None:
+        """Remove a key whose state was deleted."""
         self._times.delete(None, key)
 
-    def expired(self) -> Iterator[Any]:
-        """The keys to free; each is told once."""
-        opened = self._open()
-        while opened and (opened[0] + 1) * self._grain - 1 + self._ttl <= self._context.now:
-            step = opened.pop(0)
+    def take_expired(self) -> Iterator[Any]:
+        """Remove the expired keys, and iterate over them, so that the operator deletes their state."""
+        steps = self._steps_with_keys()
+        while steps and (steps[0] + 1) * self._grain - 1 + self._ttl <= self._context.now:
+            step = steps.pop(0)
             for key, _ in list(self._steps.scan(step)):
-                if not self.alive(key):
+                if not self.is_alive(key):
                     self._times.delete(None, key)
                     yield key
             self._steps.clear_namespace(step)
 
 
 def expiry_of(context: OperatorContext, name: str, ttl: int | None) -> Expiry | None:
-    """The expiry of a state, None where it is kept for ever."""
+    """Return the expiry of a state, None if the state has no time to live."""
     return None if ttl is None else Expiry(context, name, ttl)

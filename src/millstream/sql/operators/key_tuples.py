@@ -1,11 +1,11 @@
-"""Hashes of keys of several columns, for whole columns at once.
+"""Vectorized hashes of keys of several columns.
 
-Promises: the hash of a row is `stable_hash` of the tuple of its values, or there is none for any of them: for types
-whose values are not written as whole numbers or texts are, and for keys that are long.
+Promises: the hash of a row is `stable_hash` of the tuple of its values. There is no hash for any row (None) if a column
+is of another type than string, integer, date or timestamp, or if keys are long.
 Does not know: key groups, state.
 
-The bytes that `key_bytes` gives a tuple are put together column by column: of each value the length of its form, a tag
-and the value."""
+The bytes of a tuple, as `key_bytes` encodes it, are assembled column by column: for each value its encoded length, a
+tag and the value."""
 
 from __future__ import annotations
 
@@ -16,108 +16,108 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.operators.number_tuples import number_tuple_hashes
-from millstream.sql.operators.row_runs import dense_codes
+from millstream.sql.operators.row_runs import dense_key_codes
 from millstream.state.key_groups import stable_hash
 from millstream.state.xxh3 import LONGEST, ShortStrings
 from millstream.types.arrow_types import python_values
 
 _TUPLE = b"("
 _NULL = pa.scalar((1).to_bytes(4, "little") + b"0", pa.binary())
-_BEFORE_1970 = 719_163  # days of the calendar
-_MANY = 32  # keys that are worth hashing as columns
-_TELLING_OF_RUNS = 64  # rows that say for how long keys are alike
-_TELLING = 1024  # rows that say how often keys come again
-_WORTH = 4  # rows of one key, one behind the other, that are worth finding
-_WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # from these on, a byte more is needed
+_BEFORE_1970 = 719_163  # days from 0001-01-01 to 1970-01-01, plus one: date.toordinal of the epoch
+_MIN_ROWS = 32  # with fewer rows, hashing row by row is faster
+_RUN_SAMPLE = 64  # sample size for detecting runs of equal keys
+_REPEAT_SAMPLE = 1024  # sample size for detecting repeated keys
+_MIN_RUN_LENGTH = 4  # average length of runs from which they are used
+_WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # numbers from here on need one more byte
 
 
 def tuple_hashes(columns: Sequence[pa.Array]) -> np.ndarray | None:
-    """The hash of each row of columns of equal length; None where they must be hashed one by one."""
-    plain = all(pa.types.is_signed_integer(each.type) and not each.null_count for each in columns)
-    if plain and len(columns[0]) >= _MANY:
-        found = number_tuple_hashes([column.cast(pa.int64()).to_numpy() for column in columns])
-        if found is not None:
-            return found
-    return once_each(columns, _hashes) if all(_has_form(column.type) for column in columns) else None
+    """Return the hash of each row; None if the rows must be hashed one by one."""
+    only_integers = all(pa.types.is_signed_integer(column.type) and not column.null_count for column in columns)
+    if only_integers and len(columns[0]) >= _MIN_ROWS:
+        hashes = number_tuple_hashes([column.cast(pa.int64()).to_numpy() for column in columns])
+        if hashes is not None:
+            return hashes
+    return compute_per_key(columns, _hashes) if all(_is_supported(column.type) for column in columns) else None
 
 
-def once_each(
+def compute_per_key(
     columns: Sequence[pa.Array], compute: Callable[[Sequence[pa.Array]], np.ndarray | None]
 ) -> np.ndarray | None:
-    """What is computed of each row's key: of each key once where keys come again and again."""
-    found = _in_runs(columns) or _again(columns)
-    if found is None:
+    """Compute a value for the key of each row; for each distinct key once if keys repeat."""
+    repeated = _find_runs(columns) or _find_repeats(columns)
+    if repeated is None:
         return compute(columns)
-    rows, which = found
-    made = compute([column.take(pa.array(rows)) for column in columns])
-    return None if made is None else made[which]
+    rows, key_indexes = repeated
+    values = compute([column.take(pa.array(rows)) for column in columns])
+    return None if values is None else values[key_indexes]
 
 
-Repeated = tuple[np.ndarray, np.ndarray]  # rows that have all keys, and which of them has the key of each row
+Repeated = tuple[np.ndarray, np.ndarray]  # a row of each distinct key, and for each row the index of its key
 
 
-def _in_runs(columns: Sequence[pa.Array]) -> Repeated | None:
-    """Rows whose keys are alike for long, as those are that come out of windows."""
+def _find_runs(columns: Sequence[pa.Array]) -> Repeated | None:
+    """Find runs of equal keys, which are usual after windows; None if runs are short."""
     count = len(columns[0])
-    seen: list[np.ndarray] = []
-    for some in (_TELLING_OF_RUNS, count):
-        seen = [pc.run_end_encode(column.slice(0, some)).run_ends.to_numpy() for column in columns]
-        if sum(map(len, seen)) * _WORTH > some:
+    run_ends: list[np.ndarray] = []
+    for sample in (_RUN_SAMPLE, count):
+        run_ends = [pc.run_end_encode(column.slice(0, sample)).run_ends.to_numpy() for column in columns]
+        if sum(map(len, run_ends)) * _MIN_RUN_LENGTH > sample:
             return None
-    ends = np.unique(np.concatenate(seen))
+    ends = np.unique(np.concatenate(run_ends))
     return ends - 1, np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
 
-def _again(columns: Sequence[pa.Array]) -> Repeated | None:
-    """Rows whose keys come again anywhere."""
+def _find_repeats(columns: Sequence[pa.Array]) -> Repeated | None:
+    """Find repeated keys anywhere; None if most keys are distinct."""
     count = len(columns[0])
-    for some in (_TELLING, count):
-        codes, most = dense_codes([column.slice(0, some) for column in columns], min(some, count))
-        if 2 * most > some:
+    for sample in (_REPEAT_SAMPLE, count):
+        codes, key_count = dense_key_codes([column.slice(0, sample) for column in columns], min(sample, count))
+        if 2 * key_count > sample:
             return None
-    rows = np.empty(most, dtype=np.int64)
+    rows = np.empty(key_count, dtype=np.int64)
     rows[codes] = np.arange(count)
     return rows, codes
 
 
-def _one_by_one(columns: Sequence[pa.Array]) -> np.ndarray:
+def _hash_rows(columns: Sequence[pa.Array]) -> np.ndarray:
     keys = zip(*map(python_values, columns), strict=True)
     return np.array([stable_hash(key) for key in keys], dtype=np.uint64)
 
 
 def _hashes(columns: Sequence[pa.Array]) -> np.ndarray | None:
-    if len(columns[0]) < _MANY:
-        return _one_by_one(columns)
+    if len(columns[0]) < _MIN_ROWS:
+        return _hash_rows(columns)
     forms = []
     for column in columns:
-        form = _forms(column)
+        form = _encode(column)
         forms.append(pc.if_else(pc.is_null(column), _NULL, form) if column.null_count else form)
     strings = ShortStrings(pc.binary_join_element_wise(*forms, pa.scalar(b"", pa.binary())), _TUPLE)
     return strings.hashes() if strings.lengths.max(initial=0) <= LONGEST else None
 
 
-def _has_form(kind: pa.DataType) -> bool:
-    if pa.types.is_timestamp(kind):
-        return kind.unit in ("ms", "us") and kind.tz in (None, "UTC")
-    return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind))
+def _is_supported(data_type: pa.DataType) -> bool:
+    if pa.types.is_timestamp(data_type):
+        return data_type.unit in ("ms", "us") and data_type.tz in (None, "UTC")
+    return bool(pa.types.is_string(data_type) or pa.types.is_integer(data_type) or pa.types.is_date32(data_type))
 
 
-def _forms(column: pa.Array) -> pa.Array:
-    """The form of each value and before it its length; any for NULL."""
-    kind = column.type
-    if pa.types.is_string(kind):
-        return _of_texts(column)
-    if pa.types.is_integer(kind):
-        return _of_numbers(column.cast(pa.int64()), b"i")
-    if pa.types.is_date32(kind):
+def _encode(column: pa.Array) -> pa.Array:
+    """Encode each value with its length; NULL is encoded as any value."""
+    data_type = column.type
+    if pa.types.is_string(data_type):
+        return _encode_strings(column)
+    if pa.types.is_integer(data_type):
+        return _encode_numbers(column.cast(pa.int64()), b"i")
+    if pa.types.is_date32(data_type):
         days = column.cast(pa.int32()).cast(pa.int64())
-        return _of_numbers(pc.add(days, _BEFORE_1970), b"Di")
-    moments = column.cast(pa.int64())
-    tag = b"di" if kind.tz is None else b"ui"
-    return _of_numbers(moments if kind.unit == "us" else pc.multiply(moments, 1000), tag)
+        return _encode_numbers(pc.add(days, _BEFORE_1970), b"Di")
+    micros = column.cast(pa.int64())
+    tag = b"di" if data_type.tz is None else b"ui"
+    return _encode_numbers(micros if data_type.unit == "us" else pc.multiply(micros, 1000), tag)
 
 
-def _of_numbers(column: pa.Array, tag: bytes) -> pa.Array:
+def _encode_numbers(column: pa.Array, tag: bytes) -> pa.Array:
     numbers = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
     sizes = 1 + np.searchsorted(_WIDER, np.abs(numbers).view(np.uint64), "right")
     head = 4 + len(tag)
@@ -126,16 +126,16 @@ def _of_numbers(column: pa.Array, tag: bytes) -> pa.Array:
     data = np.zeros(int(offsets[-1]), dtype=np.uint8)
     starts = offsets[:-1]
     data[starts] = sizes + len(tag)
-    for place, sign in enumerate(tag, 4):
-        data[starts + place] = sign
-    for place in range(int(sizes.max(initial=0))):
-        rows = np.flatnonzero(sizes > place)
-        # the one number that needs nine bytes is negative: its last byte is like the eighth of any that is
-        data[starts[rows] + head + place] = (numbers[rows] >> min(8 * place, 63)).astype(np.uint8)
+    for byte_index, character in enumerate(tag, 4):
+        data[starts + byte_index] = character
+    for byte_index in range(int(sizes.max(initial=0))):
+        rows = np.flatnonzero(sizes > byte_index)
+        # the only number that needs nine bytes is negative; its ninth byte is the sign extension of the eighth
+        data[starts[rows] + head + byte_index] = (numbers[rows] >> min(8 * byte_index, 63)).astype(np.uint8)
     return _binary(offsets, data)
 
 
-def _of_texts(column: pa.Array) -> pa.Array:
+def _encode_strings(column: pa.Array) -> pa.Array:
     lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
     heads = np.zeros((len(column), 5), dtype=np.uint8)
     heads[:, :4] = (lengths + 1).astype("<u4").view(np.uint8).reshape(-1, 4)

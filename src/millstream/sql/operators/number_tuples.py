@@ -1,11 +1,11 @@
-"""Hashes of keys of several whole numbers, for whole columns at once.
+"""Vectorized hashes of keys that are tuples of integers.
 
-Promises: the hash of a row is `stable_hash` of the tuple of its numbers, or there is none for any of them: for keys of
-more than 32 bytes, and for the one number that needs nine.
-Does not know: NULL, other types; `key_tuples` does.
+Promises: the hash of a row is `stable_hash` of the tuple of its numbers. There is no hash for any row (None) if a key
+has more than 32 bytes, or if a number is the one that needs nine bytes.
+Does not know: NULL and other types; see `key_tuples`.
 
-Rows whose numbers have as many bytes each have one layout: of the number's form the length, a tag and the bytes. So the
-words that the hash reads are put together from the numbers by shifting, and no bytes are written."""
+Rows whose numbers have the same byte lengths have the same layout: for each number its length, a tag and its bytes. So
+the words that the hash reads are computed from the numbers by shifts, and the bytes are not written."""
 
 from __future__ import annotations
 
@@ -17,63 +17,63 @@ import numpy.typing as npt
 from millstream.state.xxh3 import hashes_of_words
 
 _SHORTEST, _LONGEST = 9, 32
-_WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # from these on, a byte more is needed
+_WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # numbers from here on need one more byte
 
 _U64 = npt.NDArray[np.uint64]
 
 
 def number_tuple_hashes(columns: Sequence[npt.NDArray[np.int64]]) -> _U64 | None:
-    """The hash of each row; None where they must be hashed otherwise."""
+    """Return the hash of each row; None if the rows must be hashed in another way."""
     classes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         classes = classes * 10 + _sizes(column)
-    found = np.empty(len(classes), dtype=np.uint64)
-    for number in np.flatnonzero(np.bincount(classes)).tolist():
-        layout = _Layout([int(digit) for digit in str(number)])
+    hashes = np.empty(len(classes), dtype=np.uint64)
+    for class_number in np.flatnonzero(np.bincount(classes)).tolist():
+        layout = _Layout([int(digit) for digit in str(class_number)])
         if not layout.fits:
             return None
-        rows = np.flatnonzero(classes == number)
+        rows = np.flatnonzero(classes == class_number)
         values = columns if len(rows) == len(classes) else [column[rows] for column in columns]
-        found[rows] = layout.hashes([value.view(np.uint64) for value in values])
-    return found
+        hashes[rows] = layout.hashes([value.view(np.uint64) for value in values])
+    return hashes
 
 
 def _sizes(column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many bytes each number needs."""
-    far = np.abs(column).view(np.uint64)
-    fewest, most = (int(np.searchsorted(_WIDER, end, "right")) for end in (far.min(), far.max()))
-    sizes = np.full(len(far), 1 + fewest, dtype=np.int64)
+    """Return the number of bytes that each number needs."""
+    magnitudes = np.abs(column).view(np.uint64)
+    fewest, most = (int(np.searchsorted(_WIDER, end, "right")) for end in (magnitudes.min(), magnitudes.max()))
+    sizes = np.full(len(magnitudes), 1 + fewest, dtype=np.int64)
     for wider in _WIDER[fewest:most]:
-        sizes += far >= wider
+        sizes += magnitudes >= wider
     return sizes
 
 
 class _Layout:
-    """Where the numbers of a tuple are when they have so many bytes each."""
+    """The positions of the numbers in an encoded tuple, given their byte lengths."""
 
     def __init__(self, sizes: list[int]) -> None:
         self._sizes = sizes
-        self._places: list[int] = []
+        self._positions: list[int] = []
         frame = b"("
         for size in sizes:
             frame += (size + 1).to_bytes(4, "little") + b"i"
-            self._places.append(len(frame))
+            self._positions.append(len(frame))
             frame += bytes(size)
         self._frame = frame
         self.fits = _SHORTEST <= len(frame) <= _LONGEST and max(sizes) <= 8
 
     def hashes(self, numbers: Sequence[_U64]) -> _U64:
-        """The hashes of tuples of such numbers."""
-        bits = zip(numbers, self._sizes, strict=True)
-        cut = [value if size == 8 else value & np.uint64((1 << 8 * size) - 1) for value, size in bits]
-        return hashes_of_words(lambda at: self._word(cut, at), len(self._frame))
+        """Return the hashes of tuples of such numbers."""
+        sized_numbers = zip(numbers, self._sizes, strict=True)
+        masked = [value if size == 8 else value & np.uint64((1 << 8 * size) - 1) for value, size in sized_numbers]
+        return hashes_of_words(lambda at: self._word(masked, at), len(self._frame))
 
     def _word(self, numbers: Sequence[_U64], at: int) -> _U64:
-        """The eight bytes from position `at` on."""
+        """Return the eight bytes from position `at` on."""
         word = np.full(len(numbers[0]), int.from_bytes(self._frame[at : at + 8], "little"), dtype=np.uint64)
-        for value, place, size in zip(numbers, self._places, self._sizes, strict=True):
-            if at <= place < at + 8:
-                word |= value << np.uint64(8 * (place - at))
-            elif place < at < place + size:
-                word |= value >> np.uint64(8 * (at - place))
+        for value, position, size in zip(numbers, self._positions, self._sizes, strict=True):
+            if at <= position < at + 8:
+                word |= value << np.uint64(8 * (position - at))
+            elif position < at < position + size:
+                word |= value >> np.uint64(8 * (at - position))
         return word

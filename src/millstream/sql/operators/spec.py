@@ -121,8 +121,8 @@ def keys_first(keys: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return {key: (index,) for index, key in enumerate(keys)}
 
 
-def yes(condition: bool) -> str:
-    """Return a condition as the text of a trait; traits without text are left out."""
+def trait_text(condition: bool) -> str:
+    """Return "yes" if the condition holds, as the text of a trait; traits with an empty text are left out."""
     return "yes" if condition else ""
 
 

@@ -1,8 +1,9 @@
-"""Event time of a table: the watermark follows an expression over its rows.
+"""Watermarks of a table, computed by an expression over its rows.
 
-Promises: one watermark at the end of what an epoch brought; the input's own watermarks are passed over, but for the
-last one, which ends the input.
-Does not know: what the watermark is for."""
+Promises: one watermark at the end of each epoch's rows; watermarks of the input are dropped, except for the last
+one,
+which ends the input.
+Does not know: what the watermark is used for."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ from millstream.sql.types import data_types as t
 
 @dataclass(frozen=True)
 class WatermarkSpec(RowPassingSpec):
-    """The expression of the watermark, and after which silence the input counts as idle."""
+    """The expression of the watermark, and the time without input after which the subtask is idle."""
 
     schema: t.RowType
     expr: Expression
@@ -40,7 +41,7 @@ class WatermarkSpec(RowPassingSpec):
         return StateTraits(free={"watermark": expression_text(self.expr, plan.inputs[0])})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return WatermarkOperator(context, self)
 
 
@@ -71,37 +72,37 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
 
     @property
     def idle_timeout(self) -> int | None:
-        """The table's own."""
+        """Return the idle timeout of the table."""
         return self._spec.idle_timeout
 
     def current_watermark(self) -> int | None:
-        """The greatest so far; None while there is nothing to read."""
+        """Return the greatest watermark so far; None if there is nothing to read."""
         memory = self.context.memory.part(WatermarkMemory)
-        return None if memory.without_input and not self.seen else memory.greatest
+        return None if memory.without_input and not self.has_records else memory.greatest
 
     def on_idle(self) -> None:
-        """A source of tables is idle where it has no splits, and only there."""
+        """Record that there is nothing to read: a table source is idle if and only if it has no splits."""
         self.context.memory.part(WatermarkMemory).without_input = True
 
     def on_active(self) -> None:
-        """There is something to read."""
+        """Record that there is something to read."""
         self.context.memory.part(WatermarkMemory).without_input = False
 
     def on_watermark(self, watermark: int) -> None:
-        """As EventTimeOperator promises; a source that is not idle any more says so by its watermark."""
+        """Handle a watermark of the input, which also means that the source is not idle any more."""
         self.context.memory.part(WatermarkMemory).without_input = False
         super().on_watermark(watermark)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Look at the rows and pass them on."""
+        """Update the greatest watermark, and pass the rows on."""
         try:
-            (marks,) = self._projection.columns(self.frame_of(batch, len(self.output)))
+            (watermarks,) = self._projection.columns(self.frame_of(batch, len(self.output)))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
-        found = pc.max(pc.cast(marks, pa.timestamp("ms", marks.type.tz), safe=False))
-        if found.is_valid:
-            mark = scalar_value(pc.cast(found, pa.int64()))
+        greatest = pc.max(pc.cast(watermarks, pa.timestamp("ms", watermarks.type.tz), safe=False))
+        if greatest.is_valid:
+            watermark = scalar_value(pc.cast(greatest, pa.int64()))
             memory = self.context.memory.part(WatermarkMemory)
-            memory.greatest = max(memory.greatest, mark)
-        self.seen = True
+            memory.greatest = max(memory.greatest, watermark)
+        self.has_records = True
         self.out.emit(batch)

@@ -1,7 +1,8 @@
-"""What stands between a changelog and the ends of a query: sources that tell upserts, sinks that take some changes.
+"""Changelogs at the ends of a query: sources that emit upserts only, and sinks that accept some changes only.
 
-Promises: Flink's rules. A source without -U is completed by its primary key; a sink with a primary key is told the
-changes of that key, by a materializer where the query's own keys are others; constraints are enforced before.
+Promises: Flink's rules. A source without -U is normalized by its primary key. A sink with a primary key gets the
+changes
+of that key, through a materializer if the query has another upsert key. Constraints are checked before.
 Does not know: connectors."""
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Ref
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.changelog.changelog_normalize import ChangelogNormalizeSpec
+from millstream.sql.operators.changelog.conflicts import ConflictSpec
 from millstream.sql.operators.changelog.constraints import ConstraintSpec
 from millstream.sql.operators.changelog.upsert_materializer import UpsertMaterializeSpec, UpsertsSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.operators.spec import SqlOperatorSpec
+from millstream.sql.physical.nodes import FORWARD, Operation, ScanOrigin, by_hash
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql_options import (
@@ -33,60 +36,67 @@ Options = Callable[[str], str | None]
 
 
 def read_choice(options: Options, option: Option[Any], context: TableContext) -> str:
-    """Read an option of the session that is one of some words, in upper case."""
-    words = option.choices or ("TRUE", "FALSE")
-    word = (options(option.key) or str(option.default)).upper()
-    if word not in words:
-        message = f"option '{option.key}' must be {' or '.join(words)}, not '{word}'"
+    """Read an option of the session that has fixed choices, in upper case."""
+    choices = option.choices or ("TRUE", "FALSE")
+    choice = (options(option.key) or str(option.default)).upper()
+    if choice not in choices:
+        message = f"option '{option.key}' must be {' or '.join(choices)}, not '{choice}'"
         raise context.fail(message)
-    return word
+    return choice
 
 
-def completed(scan: Operation, context: TableContext, options: Options, ttl: int | None) -> Operation:
-    """The rows of a table with the keys it promises, and with all changes told where its source tells upserts only."""
+def normalize_source(scan: Operation, context: TableContext, options: Options, ttl: int | None) -> Operation:
+    """Return a scan with the upsert key of its table, normalized if its source emits upserts or duplicates."""
     names = context.definition.primary_key
     key = tuple(scan.schema.names.index(name) for name in names)
-    duplicates = scan.mode is ChangelogMode.RETRACT and read_choice(options, SOURCE_CDC_DUPLICATES, context) == "TRUE"
-    if scan.mode is ChangelogMode.UPSERT or duplicates:
+    has_duplicates = (
+        scan.mode is ChangelogMode.RETRACT and read_choice(options, SOURCE_CDC_DUPLICATES, context) == "TRUE"
+    )
+    if scan.mode is ChangelogMode.UPSERT or has_duplicates:
         if not key:
-            what = "may tell a change twice" if duplicates else "does not tell what a row was before an update"
-            message = f"its source {what}, so it needs a primary key"
+            problem = "may emit a change twice" if has_duplicates else "emits updates without UPDATE_BEFORE rows"
+            message = f"its source {problem}, so it needs a primary key"
             raise context.fail(message, "declare PRIMARY KEY (...) NOT ENFORCED")
-        spec = ChangelogNormalizeSpec(scan.schema, key, ttl)
-        detail = f"key=[{', '.join(names)}]"
-        return Operation(
-            "ChangelogNormalize", detail, scan.schema, (scan,), (by_hash(key),), spec, mode=ChangelogMode.RETRACT,
-            upsert_keys=frozenset((key,)),
-        )  # fmt: skip
+        return normalize_upserts(scan, key, ttl)
     return replace(scan, upsert_keys=frozenset((key,))) if key else scan
 
 
-def narrowed(child: Operation, used: set[int]) -> tuple[Operation, dict[int, int]]:
-    """The rows with the columns that are used, if they are remembered to be completed, and where each column is now.
+def normalize_upserts(scan: Operation, key: tuple[int, ...], ttl: int | None) -> Operation:
+    """Add an operator that converts upserts by key to a changelog with UPDATE_BEFORE rows."""
+    spec = ChangelogNormalizeSpec(scan.schema, key, ttl)
+    detail = f"key=[{', '.join(scan.schema.names[i] for i in key)}]"
+    return Operation(
+        "ChangelogNormalize", detail, scan.schema, (scan,), (by_hash(key),), spec, mode=ChangelogMode.RETRACT,
+        upsert_keys=frozenset((key,)),
+    )  # fmt: skip
+
+
+def narrow_normalization(child: Operation, used: set[int]) -> tuple[Operation, dict[int, int]]:
+    """Remove columns that are not used from a normalization, and return the new index of each column.
 
     A change of other columns is then no change, as in Flink, which reads the columns it needs."""
-    everything = {place: place for place in range(len(child.schema))}
-    if not isinstance(child.spec, ChangelogNormalizeSpec) or used >= everything.keys():
-        return child, everything
+    identity = {index: index for index in range(len(child.schema))}
+    if not isinstance(child.spec, ChangelogNormalizeSpec) or used >= identity.keys():
+        return child, identity
     kept = sorted(used | set(child.spec.keys))
-    places = {old: new for new, old in enumerate(kept)}
+    mapping = {old: new for new, old in enumerate(kept)}
     (scan,) = child.inputs
     names = [child.schema.names[i] for i in kept]
     schema = t.row_of(names, [child.schema.types[i] for i in kept], null=False)
     refs = tuple(Ref(child.schema.types[i], i) for i in kept)
-    shown = f"select=[{', '.join(names)}]"
+    detail = f"select=[{', '.join(names)}]"
     columns = Operation(
-        "Calc", shown, schema, (scan,), (FORWARD,), CalcSpec(scan.schema, schema, None, refs), mode=scan.mode
+        "Calc", detail, schema, (scan,), (FORWARD,), CalcSpec(scan.schema, schema, None, refs), mode=scan.mode
     )
-    key = tuple(places[i] for i in child.spec.keys)
+    key = tuple(mapping[i] for i in child.spec.keys)
     spec = replace(child.spec, schema=schema, keys=key)
-    made = replace(
+    narrow = replace(
         child, schema=schema, inputs=(columns,), distributions=(by_hash(key),), spec=spec, upsert_keys=frozenset((key,))
     )
-    return made, places
+    return narrow, mapping
 
 
-def consumed(
+def plan_sink_input(
     plan: Callable[[bool], Operation],
     accepts: ChangelogMode,
     context: TableContext,
@@ -94,50 +104,89 @@ def consumed(
     ttl: int | None,
     conflict: str | None = None,
 ) -> Operation:
-    """What a sink is told of a query. `plan` makes the query's rows, with -U rows or without; `conflict` is what the
-    statement says about rows that claim one primary key."""
-    if conflict not in (None, "DEDUPLICATE"):
-        message = f"ON CONFLICT DO {conflict} is not supported"
-        raise context.fail(message, "ON CONFLICT DO DEDUPLICATE keeps the last row of each primary key")
-    child = _constrained(plan(True), context, options)
+    """Plan the input of a sink.
+
+    `plan` returns the rows of the query, with or without -U rows; `conflict` is the action of ON CONFLICT DO."""
+    conflict = None if context.batch else conflict  # batch jobs have no changes, only final rows
+    child = _check_constraints(plan(True), context, options)
+    is_upsert_sink = accepts is ChangelogMode.UPSERT or not (accepts.insert_only or child.mode.insert_only)
+    if conflict is not None and not is_upsert_sink:
+        message = "ON CONFLICT is allowed for upsert sinks only, and the sink of this table gets inserts only"
+        raise context.fail(message, "leave out ON CONFLICT")
     if accepts.insert_only:
         _refuse_updates(child, context)
         return child
     key = tuple(child.schema.names.index(name) for name in context.definition.primary_key)
-    how = read_choice(options, SINK_UPSERT_MATERIALIZE, context)
+    materialize = read_choice(options, SINK_UPSERT_MATERIALIZE, context)
     if not child.mode.insert_only and accepts is ChangelogMode.UPSERT and not key:
-        message = "it takes updates by key, but the table has no primary key"
+        message = "its connector writes updates by key, but the table has no primary key"
         raise context.fail(message, "declare PRIMARY KEY (...) NOT ENFORCED")
-    others = not child.mode.insert_only and not any(set(each) <= set(key) for each in child.upsert_keys)
-    if key and (how == "FORCE" or (how == "AUTO" and others)):
-        if how == "AUTO" and conflict is None and read_choice(options, SINK_REQUIRE_ON_CONFLICT, context) == "TRUE":
-            raise _ambiguous(child, context)
-        return _materialized(child, key, ttl)
+    detects_conflicts = conflict in ("ERROR", "NOTHING")
+    if detects_conflicts:
+        _check_watermarks(child, context, conflict)
+    has_updates = detects_conflicts or not child.mode.insert_only
+    differs = has_updates and not any(set(upsert_key) <= set(key) for upsert_key in child.upsert_keys)
+    if key and (materialize == "FORCE" or (materialize == "AUTO" and differs)):
+        if (
+            materialize == "AUTO"
+            and conflict is None
+            and read_choice(options, SINK_REQUIRE_ON_CONFLICT, context) == "TRUE"
+        ):
+            raise _conflict_error(child, context)
+        return _materialize_upserts(child, key, ttl, conflict)
     if accepts is not ChangelogMode.UPSERT or child.mode.insert_only:
         return child
-    if any(set(each) == set(key) for each in child.upsert_keys):
-        child = _constrained(plan(False), context, options)
+    if any(set(upsert_key) == set(key) for upsert_key in child.upsert_keys):
+        child = _check_constraints(plan(False), context, options)
     if child.mode is ChangelogMode.UPSERT:
         return child
+    return convert_to_upserts(child, key)
+
+
+def convert_to_upserts(child: Operation, key: tuple[int, ...]) -> Operation:
+    """Add an operator that converts a changelog to upserts and deletes by key."""
     return Operation(
-        "Upserts", f"key=[{', '.join(context.definition.primary_key)}]", child.schema, (child,), (FORWARD,),
+        "Upserts", f"key=[{', '.join(child.schema.names[i] for i in key)}]", child.schema, (child,), (FORWARD,),
         UpsertsSpec(child.schema, key), mode=ChangelogMode.UPSERT, upsert_keys=child.upsert_keys,
     )  # fmt: skip
 
 
-def _ambiguous(child: Operation, context: TableContext) -> SqlValidationError:
-    keys = [" and ".join(child.schema.names[i] for i in each) for each in sorted(child.upsert_keys)]
-    own = f"the query's rows are told apart by {' or by '.join(keys)}" if keys else "the query's rows have no key"
-    message = f"its primary key is {' and '.join(context.definition.primary_key)}, but {own}"
+def _conflict_error(child: Operation, context: TableContext) -> SqlValidationError:
+    keys = [" and ".join(child.schema.names[i] for i in upsert_key) for upsert_key in sorted(child.upsert_keys)]
+    problem = f"the query's rows are identified by {' or by '.join(keys)}" if keys else "the query's rows have no key"
+    message = f"its primary key is {' and '.join(context.definition.primary_key)}, but {problem}"
     option = SINK_REQUIRE_ON_CONFLICT.key
-    hint = f"several may claim one primary key: add ON CONFLICT DO DEDUPLICATE, or set '{option}' = 'false'"
+    hint = (
+        "several rows may have the same primary key: add ON CONFLICT DO DEDUPLICATE (the last row), DO NOTHING (the "
+        f"first row) or DO ERROR, or set '{option}' = 'false'"
+    )
     return context.fail(message, hint)
 
 
-def _materialized(child: Operation, key: tuple[int, ...], ttl: int | None) -> Operation:
-    own = min(child.upsert_keys, key=lambda each: (len(each), each), default=None)
-    spec = UpsertMaterializeSpec(child.schema, key, own or None, ttl)
+def _check_watermarks(child: Operation, context: TableContext, conflict: str | None) -> None:
+    """Refuse sources without watermarks: rows wait for the watermark before conflicts are resolved."""
+    tables = sorted(_tables_without_watermark(child))
+    if tables:
+        message = f"ON CONFLICT DO {conflict} needs watermarks, and these tables have none: {', '.join(tables)}"
+        raise context.fail(message, "declare WATERMARK FOR column AS expression in these tables")
+
+
+def _tables_without_watermark(operation: Operation) -> set[str]:
+    if isinstance(operation.origin, ScanOrigin):
+        has_watermark = operation.origin.table.watermark is not None
+        return set() if has_watermark else {".".join(operation.origin.name)}
+    return {name for child in operation.inputs for name in _tables_without_watermark(child)}
+
+
+def _materialize_upserts(
+    child: Operation, key: tuple[int, ...], ttl: int | None, conflict: str | None = None
+) -> Operation:
+    upsert_key = min(child.upsert_keys, key=lambda columns: (len(columns), columns), default=None)
     detail = f"pk=[{', '.join(child.schema.names[i] for i in key)}]"
+    spec: SqlOperatorSpec = UpsertMaterializeSpec(child.schema, key, upsert_key or None, ttl)
+    if conflict in ("ERROR", "NOTHING"):
+        detail = f"{detail}, conflictStrategy=[{conflict}]"
+        spec = ConflictSpec(child.schema, key, upsert_key or None, conflict == "NOTHING", ttl)
     return Operation(
         "SinkMaterializer", detail, child.schema, (child,), (by_hash(key),), spec, mode=ChangelogMode.UPSERT,
         upsert_keys=frozenset((key,)),
@@ -148,29 +197,31 @@ def _refuse_updates(child: Operation, context: TableContext) -> None:
     if child.mode.insert_only:
         return
     cause = child
-    while found := [each for each in cause.inputs if not each.mode.insert_only]:
-        cause = found[0]
-    shown = f"{cause.name}({cause.detail})" if cause.detail else cause.name
-    message = f"it takes inserts only, but the query corrects rows it has told ({child.mode.value}): {shown}"
-    hint = "use a sink with a primary key that takes updates, or a query that only appends"
+    while updating := [input_operation for input_operation in cause.inputs if not input_operation.mode.insert_only]:
+        cause = updating[0]
+    text = f"{cause.name}({cause.detail})" if cause.detail else cause.name
+    message = f"it accepts inserts only, but the query emits updates ({child.mode.value}): {text}"
+    hint = "use a sink that accepts updates and declare its primary key, or a query without updates"
     raise context.fail(message, hint)
 
 
-def _constrained(child: Operation, context: TableContext, options: Options) -> Operation:
-    """The rows, checked where the query can break what the table promises."""
-    columns = {each.name: each for each in context.definition.columns}
+def _check_constraints(child: Operation, context: TableContext, options: Options) -> Operation:
+    """Add checks if the query can violate constraints of the table."""
+    columns = {column.name: column for column in context.definition.columns}
     keys = context.definition.primary_key
-    kinds: list[t.DataType] = [
+    target_types: list[t.DataType] = [
         columns[name].type.not_null() if name in keys else columns[name].type for name in child.schema.names
     ]
     required = tuple(
-        i for i, (want, have) in enumerate(zip(kinds, child.schema.types, strict=True)) if have.null and not want.null
+        i
+        for i, (target_type, source_type) in enumerate(zip(target_types, child.schema.types, strict=True))
+        if source_type.null and not target_type.null
     )
     lengths = read_choice(options, SINK_LENGTH_ENFORCER, context)
     if not required and lengths == "IGNORE":
         return child
     drop = read_choice(options, SINK_NOT_NULL_ENFORCER, context) == "DROP"
-    target = t.row_of(child.schema.names, kinds, null=False)
+    target = t.row_of(child.schema.names, target_types, null=False)
     spec = ConstraintSpec(child.schema, target, ".".join(context.name), required, drop, lengths)
     detail = f"NotNullEnforcer(fields=[{', '.join(child.schema.names[i] for i in required)}])"
     return Operation(

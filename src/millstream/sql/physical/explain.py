@@ -1,6 +1,7 @@
 """EXPLAIN: plans as text.
 
-Promises: three trees in Flink's order: as written, optimised, physical; with details where they are asked for.
+Promises: three trees in Flink's order: the plan as written, the optimized plan, the physical plan; with the
+requested details.
 Does not know: environments."""
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.physical.nodes import Operation, Origin, walk
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.physical.planning.placement import Placements
-from millstream.sql.physical.planning.texts import described, window_text
+from millstream.sql.physical.planning.texts import describe_expression, window_text
 from millstream.sql.types import data_types as t
 
-_KEEPS_ALL = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
+_UNBOUNDED_STATE = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
 
 
-def explained(
+def explain_plans(
     plans: Sequence[l.Plan],
     optimised: Sequence[l.Plan],
     operations: Sequence[Operation],
@@ -26,29 +27,29 @@ def explained(
     settings: Settings | None = None,
     graph: Callable[[], str] | None = None,
 ) -> str:
-    """The text of EXPLAIN; `graph` makes the JSON of the program, where it is asked for."""
+    """Return the text of EXPLAIN; `graph` returns the JSON of the program, for JSON_EXECUTION_PLAN."""
     parts = ["== Abstract Syntax Tree =="]
     parts += [_tree(plan) for plan in plans]
     parts.append("== Optimized Logical Plan ==")
     parts += [_tree(plan, costs="ESTIMATED_COST" in details) for plan in optimised]
-    parts.append(explained_operations(operations, details, settings, graph))
+    parts.append(explain_operations(operations, details, settings, graph))
     return "\n".join(parts)
 
 
-def explained_operations(
+def explain_operations(
     operations: Sequence[Operation],
     details: set[str],
     settings: Settings | None = None,
     graph: Callable[[], str] | None = None,
 ) -> str:
-    """The physical part of EXPLAIN."""
+    """Return the part of EXPLAIN about physical plans."""
     parts = ["== Optimized Execution Plan =="]
-    placements = None if settings is not None and settings.batch else Placements()  # a batch sorts in its exchanges
+    placements = None if settings is not None and settings.batch else Placements()  # batch jobs sort in every exchange
     parts += [_operations(each, "CHANGELOG_MODE" in details, placements) for each in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")
-        found = advice(operations, settings or Settings())
-        parts += [f"advice[{number}]: {text}" for number, text in enumerate(found, 1)] or ["no advice"]
+        advices = advice(operations, settings or Settings())
+        parts += [f"advice[{number}]: {text}" for number, text in enumerate(advices, 1)] or ["no advice"]
         parts.append("")
     if "JSON_EXECUTION_PLAN" in details and graph is not None:
         parts += ["== Physical Execution Plan ==", graph(), ""]
@@ -56,52 +57,54 @@ def explained_operations(
 
 
 def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
-    """What may be done better."""
-    named = {each.name for operation in operations for each in walk(operation)}
-    growing = sorted(named & _KEEPS_ALL)
-    made: list[str] = [] if settings.batch else warnings(operations)
-    if growing and settings.ttl is None and not settings.batch:
-        made.append(
-            f"the state of {', '.join(growing)} grows with its keys: set 'table.exec.state.ttl' if old ones may go"
+    """Return advice on a plan, for PLAN_ADVICE."""
+    names = {node.name for operation in operations for node in walk(operation)}
+    stateful = sorted(names & _UNBOUNDED_STATE)
+    messages: list[str] = [] if settings.batch else warnings(operations)
+    if stateful and settings.ttl is None and not settings.batch:
+        messages.append(
+            f"the state of {', '.join(stateful)} grows with its keys: set 'table.exec.state.ttl' if old ones may go"
         )
-    if "GroupAggregate" in named and not (settings.mini_batch or settings.batch):
-        made.append("GroupAggregate tells every change: 'table.exec.mini-batch.enabled' = 'true' tells one an epoch")
-    return made
+    if "GroupAggregate" in names and not (settings.mini_batch or settings.batch):
+        messages.append(
+            "GroupAggregate tells every change: 'table.exec.mini-batch.enabled' = 'true' tells one an epoch"
+        )
+    return messages
 
 
 def warnings(operations: Sequence[Operation]) -> list[str]:
-    """What is allowed on a stream, and rarely meant: joins that pair every row with every other."""
+    """Return warnings about plans that are allowed on a stream but rarely intended: joins without an equality."""
     joins = {
-        id(each): each
+        id(node): node
         for operation in operations
-        for each in walk(operation)
-        if each.name == "Join" and all(where.kind == "single" for where in each.distributions)
+        for node in walk(operation)
+        if node.name == "Join" and all(distribution.kind == "single" for distribution in node.distributions)
     }
-    made = []
-    for each in joins.values():
-        if not any(() in side.upsert_keys or _constant(side) for side in each.inputs):
-            one, other = map(_tables, each.inputs)
-            made.append(
-                f"the join of {one} with {other} has no equality: every row is kept for ever and paired with every row "
-                "of the other side, in one subtask"
+    messages = []
+    for node in joins.values():
+        if not any(() in side.upsert_keys or _is_constant(side) for side in node.inputs):
+            left, right = map(_tables, node.inputs)
+            messages.append(
+                f"the join of {left} with {right} has no equality: every row is kept for ever and paired with every "
+                "row of the other side, in one subtask"
             )
-    return made
+    return messages
 
 
 def _tables(operation: Operation) -> str:
-    """The tables whose rows come out of an operation; its columns where none has a name."""
-    names = [each.origin.name[-1] for each in walk(operation) if isinstance(each.origin, Origin)]
+    """Return the names of the tables that an operation reads; the columns if no table has a name."""
+    names = [node.origin.name[-1] for node in walk(operation) if isinstance(node.origin, Origin)]
     return " and ".join(dict.fromkeys(names)) or f"({', '.join(operation.schema.names)})"
 
 
-def _constant(operation: Operation) -> bool:
-    """Whether rows are made of constants alone: they do not grow."""
-    return all(isinstance(each.source, l.Values) for each in walk(operation) if not each.inputs)
+def _is_constant(operation: Operation) -> bool:
+    """Return whether rows are computed from constants only, so that their number is bounded."""
+    return all(isinstance(node.source, l.Values) for node in walk(operation) if not node.inputs)
 
 
 def _tree(plan: l.Plan, depth: int = 0, *, costs: bool = False) -> str:
-    lines = [f"{_indent(depth)}{_logical(plan)}{estimates.text(plan) if costs else ''}"]
-    lines += [_tree(each, depth + 1, costs=costs) for each in plan.inputs()]
+    lines = [f"{_indent(depth)}{_logical(plan)}{estimates.estimate_text(plan) if costs else ''}"]
+    lines += [_tree(input_plan, depth + 1, costs=costs) for input_plan in plan.inputs()]
     return "\n".join(lines) + ("\n" if depth == 0 else "")
 
 
@@ -115,15 +118,16 @@ def _logical(plan: l.Plan) -> str:
         case l.Scan(name=path):
             return f"LogicalTableScan(table=[[{', '.join(path)}]])"
         case l.Project(input=inner, exprs=exprs):
-            shown = ", ".join(
-                f"{n}=[{described(e, inner.schema)}]" for e, n in zip(exprs, plan.schema.names, strict=True)
+            text = ", ".join(
+                f"{name_of_column}=[{describe_expression(e, inner.schema)}]"
+                for e, name_of_column in zip(exprs, plan.schema.names, strict=True)
             )
-            return f"{name}({shown})"
+            return f"{name}({text})"
         case l.Filter(input=inner, condition=condition):
-            return f"{name}(condition=[{described(condition, inner.schema)}])"
-        case l.Join(kind=kind, condition=condition):
-            shown = "true" if condition is None else described(condition, _both(plan))
-            return f"{name}(condition=[{shown}], joinType=[{kind}])"
+            return f"{name}(condition=[{describe_expression(condition, inner.schema)}])"
+        case l.Join(kind=join_type, condition=condition):
+            text = "true" if condition is None else describe_expression(condition, _both(plan))
+            return f"{name}(condition=[{text}], joinType=[{join_type}])"
         case l.Aggregate(input=inner, keys=keys):
             return f"{name}(group=[{{{', '.join(inner.schema.names[i] for i in keys)}}}])"
         case l.WindowTable(input=inner, window=window):
@@ -134,9 +138,9 @@ def _logical(plan: l.Plan) -> str:
         case l.Rank(first=first, last=last):
             return f"{name}(range=[{first}..{last}])"
         case l.ToChangelog(codes=codes):
-            return f"{name}(op_mapping=[{', '.join(f'{l.CHANGES[kind]}={code}' for kind, code in codes)}])"
+            return f"{name}(op_mapping=[{', '.join(f'{l.ROW_KINDS[join_type]}={code}' for join_type, code in codes)}])"
         case l.FromChangelog(codes=codes):
-            return f"{name}(op_mapping=[{', '.join(f'{code}={l.CHANGES[kind]}' for code, kind in codes)}])"
+            return f"{name}(op_mapping=[{', '.join(f'{code}={l.ROW_KINDS[join_type]}' for code, join_type in codes)}])"
         case l.Sink(name=path):
             return f"LogicalSink(table=[{'.'.join(path)}], fields=[{', '.join(plan.schema.names)}])"
     return name
@@ -147,16 +151,16 @@ def _both(join: l.Join) -> t.RowType:
 
 
 def _operations(operation: Operation, modes: bool, placements: Placements | None, depth: int = 0) -> str:
-    inside = operation.detail
+    text = operation.detail
     if modes:
-        inside += f"{', ' if inside else ''}changelogMode=[{operation.mode.value}]"
-    lines = [f"{_indent(depth)}{operation.name}({inside})"]
-    for side, (each, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True)):
-        if where.kind == "forward" or (placements is not None and placements.in_place(operation, side)):
-            lines.append(_operations(each, modes, placements, depth + 1))
+        text += f"{', ' if text else ''}changelogMode=[{operation.mode.value}]"
+    lines = [f"{_indent(depth)}{operation.name}({text})"]
+    for side, (input_operation, distribution) in enumerate(zip(operation.inputs, operation.distributions, strict=True)):
+        if distribution.kind == "forward" or (placements is not None and placements.in_place(operation, side)):
+            lines.append(_operations(input_operation, modes, placements, depth + 1))
         else:
-            keys = ", ".join(each.schema.names[i] for i in where.keys)
-            how = f"hash[{keys}]" if where.kind == "hash" else "single"
-            lines.append(f"{_indent(depth + 1)}Exchange(distribution=[{how}])")
-            lines.append(_operations(each, modes, placements, depth + 2))
+            keys = ", ".join(input_operation.schema.names[i] for i in distribution.keys)
+            distribution_text = f"hash[{keys}]" if distribution.kind == "hash" else "single"
+            lines.append(f"{_indent(depth + 1)}Exchange(distribution=[{distribution_text}])")
+            lines.append(_operations(input_operation, modes, placements, depth + 2))
     return "\n".join(lines) + ("\n" if depth == 0 else "")

@@ -1,6 +1,6 @@
-"""Physical plans: operators with the changelog they make, how their input is dealt out, and their upsert keys.
+"""Physical plans: operators with their changelog modes, the distribution of their inputs, and their upsert keys.
 
-Promises: a frozen tree whose nodes say everything that translation and EXPLAIN need.
+Promises: a frozen tree whose nodes have everything that translation and EXPLAIN need.
 Does not know: programs, jobs."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.sql.types.changelog_mode import ChangelogMode
 
 @dataclass(frozen=True)
 class Distribution:
-    """How rows are dealt out to subtasks: forward, to one, or by the hash of key columns."""
+    """How rows are distributed to subtasks: forward, to a single one, or by the hash of key columns."""
 
     kind: str = "forward"
     keys: tuple[int, ...] = ()
@@ -26,13 +26,13 @@ FORWARD, SINGLE = Distribution(), Distribution("single")
 
 
 def by_hash(keys: tuple[int, ...]) -> Distribution:
-    """By the hash of columns; to one subtask where there are none."""
+    """Distribute by the hash of columns; to a single subtask if there are none."""
     return Distribution("hash", keys) if keys else SINGLE
 
 
 @dataclass(frozen=True)
 class Origin:
-    """How the part of an operation was made that is no plain value: the table it reads, writes or looks up."""
+    """The table that an operation reads, writes or looks up; from it, sources and sinks are created again."""
 
     name: tuple[str, ...]
     table: Any = field(compare=False)
@@ -41,14 +41,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class ScanOrigin(Origin):
-    """A table is read, these columns and fields of it; None for all."""
+    """A table that is read; `wanted` are the columns and fields that are read, None for all."""
 
     wanted: Any = None
 
 
 @dataclass(frozen=True)
 class LookupOrigin(Origin):
-    """A table is looked up by columns; `kept` are the places of those that are read, None for all."""
+    """A table that is looked up by columns; `kept` are the indexes of the columns that are read, None for all."""
 
     columns: tuple[str, ...] = ()
     kept: tuple[int, ...] | None = None
@@ -56,7 +56,7 @@ class LookupOrigin(Origin):
 
 @dataclass(frozen=True)
 class PatternOrigin:
-    """A pattern is matched: its description, and the session's time zone."""
+    """The description of a pattern, and the session's time zone."""
 
     description: Any
     zone: str
@@ -64,7 +64,7 @@ class PatternOrigin:
 
 @dataclass(frozen=True)
 class Identity:
-    """Who an operator is, whatever stands around it: state is found by the uid."""
+    """The identity of an operator, independent of the operators around it: state is found by the uid."""
 
     uid: str
     traits: OperatorTraits
@@ -72,9 +72,10 @@ class Identity:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """One operator of a physical plan. `spec` is its operator, `source` or `sink` its end of the world.
+    """One operator of a physical plan: `spec` describes it; a `source` or `sink` connects it to a table.
 
-    `origin` says how what is not a plain value in it was made; `identity` is who it is, where a stored plan says so."""
+    From `origin`, sources and sinks of stored plans are created again; `identity` is set for operators of a stored
+    plan."""
 
     name: str
     detail: str
@@ -93,7 +94,7 @@ class Operation:
 
 
 def walk(operation: Operation) -> Iterator[Operation]:
-    """The operation and all before it."""
+    """Iterate over an operation and all operations before it."""
     yield operation
-    for each in operation.inputs:
-        yield from walk(each)
+    for input_operation in operation.inputs:
+        yield from walk(input_operation)

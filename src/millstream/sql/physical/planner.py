@@ -1,7 +1,7 @@
-"""Logical plans become physical ones.
+"""Physical planning: creates physical plans from logical ones.
 
-Promises: each operator is told whether its input can take rows back, and makes -U only where someone needs it; what a
-stream cannot do is refused with a reason.
+Promises: each operator knows whether its input can retract rows, and emits -U only if a consumer needs it; what is not
+possible on a stream is refused with a reason.
 Does not know: programs; translation adds operators to them."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 class PhysicalPlanner:
-    """Plans one or more queries together; what they share is planned once."""
+    """Plans one or more queries together; subplans that they share are planned once."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class PhysicalPlanner:
         self._done: dict[tuple[int, bool, bool], tuple[l.Plan, Operation]] = {}
 
     def plan(self, node: l.Plan, *, before: bool = True) -> Operation:
-        """The physical plan of a logical one. `before` says whether -U rows are needed."""
-        place = (id(node), before, self.versions)
-        known = self._done.get(place)
-        if known is None:
-            known = self._done[place] = (node, self._lower(node) or self._plan(node, before))
-        return known[1]
+        """Create the physical plan of a logical one. `before` is whether -U rows are needed."""
+        key = (id(node), before, self.versions)
+        planned = self._done.get(key)
+        if planned is None:
+            planned = self._done[key] = (node, self._lower(node) or self._plan(node, before))
+        return planned[1]
 
     def _plan(self, node: l.Plan, before: bool) -> Operation:
         match node:

@@ -1,8 +1,8 @@
-"""Physical plans become transformations of a program.
+"""Translation of physical plans to transformations of a program.
 
-Promises: each operation is added once, however often it is read; rows of one key stay in order from end to end; an
-operator has the uid that its plan gives it.
-Does not know: plans' making, jobs."""
+Promises: each operation is added once, even if several others read it; rows of one key stay in order from source to
+sink; an operator has the uid of its plan.
+Does not know: planning, jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from millstream.sql.columns import external, row_type_info
 from millstream.sql.evaluation.evaluate import constant
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.base import keys_by
-from millstream.sql.physical.identity.identity import Identities, identities
+from millstream.sql.physical.identity.identity import Identities, assign_identities
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.physical.planning.placement import Placements
 
@@ -39,95 +39,104 @@ class Translation:
         self._placements = Placements()
 
     def add_all(self, operations: Sequence[Operation]) -> list[tuple[Input, ...]]:
-        """The inputs that read the rows of some operations and of those before them, each with a uid of its own."""
-        taken = [each.uid for each in self._program.transformations.values() if each.uid is not None]
-        self._identities.update(identities(operations, taken))
-        return [self._add(each) for each in operations]
+        """Add operations and those before them, each with a uid of its own, and return the inputs that read their
+        rows."""
+        taken = [
+            transformation.uid
+            for transformation in self._program.transformations.values()
+            if transformation.uid is not None
+        ]
+        self._identities.update(assign_identities(operations, taken))
+        return [self._add(operation) for operation in operations]
 
     def _add(self, operation: Operation) -> tuple[Input, ...]:
-        known = self._done.get(id(operation))
-        if known is None:
-            known = self._done[id(operation)] = (operation, self._added(operation))
-        return known[1]
+        translated = self._done.get(id(operation))
+        if translated is None:
+            translated = self._done[id(operation)] = (operation, self._added(operation))
+        return translated[1]
 
     def _added(self, operation: Operation) -> tuple[Input, ...]:
         if operation.stream is not None:
             inputs: tuple[Input, ...] = operation.stream(self._program)
             return inputs
-        kind = row_type_info(operation.schema)
-        who = self._identities[id(operation)]
-        more: dict[str, Any] = {"uid": who.uid, "traits": who.traits}
+        type_info = row_type_info(operation.schema)
+        identity = self._identities[id(operation)]
+        attributes: dict[str, Any] = {"uid": identity.uid, "traits": identity.traits}
         if operation.source is not None:
             source = self._values(operation.source) if isinstance(operation.source, l.Values) else operation.source
             spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
             name = _named(f"Source: {operation.name}", operation.detail)
             if operation.spec is None:
-                made = self._program.add(name, spec, kind, source=source, parallelism=operation.parallelism, **more)
-                return (Input(made),)
+                transformation = self._program.add(
+                    name, spec, type_info, source=source, parallelism=operation.parallelism, **attributes
+                )
+                return (Input(transformation),)
             number = self._program.add(
-                name, spec, source.type_info(), source=source, parallelism=operation.parallelism, **more
+                name, spec, source.type_info(), source=source, parallelism=operation.parallelism, **attributes
             )
-            more = {"uid": f"{who.uid}/rows", "traits": OperatorTraits(who.traits.scope, "Rows")}
-            rows = self._program.add("Rows", operation.spec, kind, (Input(number),), follows_input=True, **more)
+            attributes = {"uid": f"{identity.uid}/rows", "traits": OperatorTraits(identity.traits.scope, "Rows")}
+            rows = self._program.add(
+                "Rows", operation.spec, type_info, (Input(number),), follows_input=True, **attributes
+            )
             return (Input(rows),)
         inputs = tuple(
             Input(
-                given.upstream,
+                upstream.upstream,
                 side if operation.name != "Union" else 0,
-                given.tag,
-                self._partitioner(operation, side, given),
+                upstream.tag,
+                self._partitioner(operation, side, upstream),
             )
-            for side, before in enumerate(operation.inputs)
-            for given in self._add(before)
+            for side, input_operation in enumerate(operation.inputs)
+            for upstream in self._add(input_operation)
         )
         first = operation.distributions[0]
-        keyed = first.kind == "hash"
-        key = keys_by(first.keys, operation.inputs[0].schema).key_type if keyed else None
+        is_keyed = first.kind == "hash"
+        key = keys_by(first.keys, operation.inputs[0].schema).key_type if is_keyed else None
         name = _named(operation.name, operation.detail)
-        if keyed:
-            more["key_type"] = key
+        if is_keyed:
+            attributes["key_type"] = key
         if operation.sink is not None:
             number = self._program.add(
                 name,
                 SinkSpec(operation.sink),
-                kind,
+                type_info,
                 inputs,
                 sink=operation.sink,
                 follows_input=True,
                 parallelism=operation.parallelism,
-                **more,
+                **attributes,
             )
             return (Input(number),)
-        single = first.kind == "single"
+        is_single = first.kind == "single"
         number = self._program.add(
             name,
             operation.spec,
-            kind,
+            type_info,
             inputs,
-            parallelism=1 if single else operation.parallelism,
-            follows_input=not keyed and not single,
-            **more,
+            parallelism=1 if is_single else operation.parallelism,
+            follows_input=not is_keyed and not is_single,
+            **attributes,
         )
         return (Input(number),)
 
-    def _partitioner(self, operation: Operation, side: int, given: Input) -> Partitioner | None:
-        where, before = operation.distributions[side], operation.inputs[side]
-        match where.kind:
+    def _partitioner(self, operation: Operation, side: int, upstream: Input) -> Partitioner | None:
+        distribution, input_operation = operation.distributions[side], operation.inputs[side]
+        match distribution.kind:
             case "hash":
-                key = keys_by(where.keys, before.schema)
+                key = keys_by(distribution.keys, input_operation.schema)
                 return ElidedHash(key) if self._placements.in_place(operation, side) else Hash(key)
             case "single":
                 return Global()
-        return given.partitioner
+        return upstream.partitioner
 
     def _values(self, node: l.Values) -> CollectionSource:
-        shows = [external(kind) for kind in node.schema.types]
+        to_external = [external(data_type, keep_nanoseconds=True) for data_type in node.schema.types]
         rows = []
         for row in node.rows:
-            values = [constant(each, now=self._now, zone=self._zone) for each in row]
-            rows.append(tuple(v if s is None or v is None else s(v) for v, s in zip(values, shows, strict=True)))
-        kind = row_type_info(node.schema)
-        return CollectionSource(kind.conform(rows), kind)
+            values = [constant(expr, now=self._now, zone=self._zone) for expr in row]
+            rows.append(tuple(v if s is None or v is None else s(v) for v, s in zip(values, to_external, strict=True)))
+        data_type = row_type_info(node.schema)
+        return CollectionSource(data_type.conform(rows), data_type)
 
 
 def _named(name: str, detail: str) -> str:

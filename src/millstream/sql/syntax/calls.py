@@ -1,4 +1,4 @@
-"""Grammar of function calls: arguments and the clauses behind them, such as FILTER and OVER.
+"""Grammar of function calls: arguments and the clauses after them, such as FILTER and OVER.
 
 Promises: WITHIN GROUP, FILTER and OVER belong to the call before them; tables and queries can be arguments.
 Does not know: which functions exist."""
@@ -57,7 +57,7 @@ class CallParser:
     def _parse_argument(self) -> s.Expr:
         cursor = self._cursor
         token, following = cursor.token, cursor.peek()
-        if token.kind in ("word", "quoted") and following.key == "=>":
+        if token.type in ("word", "quoted") and following.key == "=>":
             name = cursor.parse_name(any_word=True)
             cursor.advance()
             return s.NamedArgument(token.start, name, self._parse_argument())
@@ -87,7 +87,7 @@ class CallParser:
                 partition = (self._parse_expression(),)
         return s.TableArgument(at, table, partition)
 
-    # -------------------------------------------------------------------------------------------- clauses behind calls
+    # --------------------------------------------------------------------------------------------- clauses after calls
 
     def _parse_suffixes(self, call: s.Call) -> s.Call:
         """Parse IGNORE NULLS, WITHIN GROUP, FILTER and OVER."""
@@ -129,7 +129,7 @@ class CallParser:
         at = cursor.at
         cursor.expect("(")
         name = None
-        if cursor.token.kind in ("word", "quoted") and not cursor.is_any("PARTITION", "ORDER", "ROWS", "RANGE"):
+        if cursor.token.type in ("word", "quoted") and not cursor.is_any("PARTITION", "ORDER", "ROWS", "RANGE"):
             name = cursor.parse_name()
         partition: tuple[s.Expr, ...] = ()
         if cursor.accept("PARTITION", "BY"):

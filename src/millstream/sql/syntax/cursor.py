@@ -51,7 +51,7 @@ class Cursor:
     @property
     def is_at_end(self) -> bool:
         """Whether a statement ends here: at a semicolon or at the end of the text."""
-        return self.token.kind == "end" or self.token.key == ";"
+        return self.token.type == "end" or self.token.key == ";"
 
     def peek(self, count: int = 1) -> Token:
         """Return the token `count` after the current one, the end token at most."""
@@ -60,7 +60,7 @@ class Cursor:
     def advance(self) -> Token:
         """Move to the next token and return the one before. The cursor stays at the end token."""
         token = self.token
-        if token.kind != "end":
+        if token.type != "end":
             self._index += 1
             self.token = self._tokens[self._index]
         return token
@@ -98,32 +98,32 @@ class Cursor:
         return self.token.key in keys
 
     def is_query_next(self) -> bool:
-        """Whether a query begins here, behind any number of opening parentheses."""
+        """Whether a query begins here, after any number of opening parentheses."""
         count = 0
         while self.peek(count).key == "(":
             count += 1
         return self.peek(count).key in QUERY_STARTS
 
     def accept(self, *keys: str) -> bool:
-        """Move behind these tokens if they are next."""
+        """Move past these tokens if they are next; return whether they were."""
         if self.token.key != keys[0] or not self.is_next(*keys):
             return False
         self.rewind(self._index + len(keys))
         return True
 
     def accept_any(self, *keys: str) -> str | None:
-        """Move behind the current token if it is one of these, and return which."""
+        """Move past the current token if it is one of these, and return its key; else return None."""
         return self.advance().key if self.token.key in keys else None
 
     def expect(self, *keys: str) -> None:
-        """Move behind these tokens, which must be next."""
+        """Move past these tokens; raise if they are not next."""
         for key in keys:
             if self.token.key != key:
                 self.reject(key if key[0].isalpha() else f"'{key}'")
             self.advance()
 
     def expect_any(self, *keys: str) -> str:
-        """Move behind the current token, which must be one of these, and return which."""
+        """Move past the current token and return its key; raise if it is not one of these."""
         key = self.accept_any(*keys)
         if key is None:
             self.reject(f"{', '.join(keys[:-1])} or {keys[-1]}")
@@ -134,7 +134,7 @@ class Cursor:
     def parse_name(self, *, any_word: bool = False) -> str:
         """Parse an identifier. With `any_word` it may be a reserved word."""
         token = self.token
-        if token.kind == "quoted" or (token.kind == "word" and (any_word or token.key not in RESERVED)):
+        if token.type == "quoted" or (token.type == "word" and (any_word or token.key not in RESERVED)):
             self.advance()
             return token.text
         self.reject("a name")
@@ -148,15 +148,15 @@ class Cursor:
 
     def parse_string(self, expected: str = "a string in single quotes") -> str:
         """Parse a string literal."""
-        if self.token.kind != "string":
+        if self.token.type != "string":
             self.reject(expected)
         return self.advance().text
 
     def parse_integer(self) -> int:
-        """Parse a number without sign, point and exponent."""
+        """Parse an integer without a sign."""
         token = self.token
-        if token.kind != "number" or not token.text.isdigit():
-            self.reject("a whole number")
+        if token.type != "number" or not token.text.isdigit():
+            self.reject("an integer")
         self.advance()
         return int(token.text)
 
@@ -191,10 +191,10 @@ class Cursor:
     def reject(self, expected: str | None = None, *, hint: str | None = None, at: int | None = None) -> NoReturn:
         """Raise the error that the current token is not what the grammar allows here."""
         token = self.token
-        found = "end of statement" if token.kind == "end" else f"'{self.text[token.start : token.end]}'"
-        if hint is None and token.kind == "word" and token.key in RESERVED and expected in ("a name", "an expression"):
+        unexpected = "end of statement" if token.type == "end" else f"'{self.text[token.start : token.end]}'"
+        if hint is None and token.type == "word" and token.key in RESERVED and expected in ("a name", "an expression"):
             hint = f"{token.key} is a reserved word: write `{token.text}` in backticks to use it as a name"
-        self.fail(f"unexpected {found}" + (f": expected {expected}" if expected else ""), hint=hint, at=at)
+        self.fail(f"unexpected {unexpected}" + (f": expected {expected}" if expected else ""), hint=hint, at=at)
 
     def fail(self, message: str, *, hint: str | None = None, at: int | None = None) -> NoReturn:
         """Raise an error at the current token, or at another offset."""

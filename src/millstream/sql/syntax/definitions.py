@@ -27,7 +27,7 @@ def parse_unsupported(cursor: Cursor, at: int, what: str, reason: str) -> s.Unsu
 
 
 class _Create(NamedTuple):
-    """What stands between CREATE and the kind of object."""
+    """The clauses between CREATE and the type of the object."""
 
     at: int
     replace: bool = False
@@ -46,16 +46,16 @@ class DefinitionParser:
         self._queries = queries
 
     def parse_create(self) -> s.Statement:
-        """CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] kind ..."""
+        """CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] type ..."""
         cursor = self._cursor
         at = cursor.advance().start
         replace = cursor.accept("OR", "REPLACE")
         temporary = cursor.accept("TEMPORARY")
         system = temporary and cursor.accept("SYSTEM")
-        kind = cursor.token.key
-        if kind in UNSUPPORTED_OBJECTS:
-            return parse_unsupported(cursor, at, f"CREATE {kind}", UNSUPPORTED_OBJECTS[kind])
-        parse = _CREATE_PARSERS.get(kind)
+        object_type = cursor.token.key
+        if object_type in UNSUPPORTED_OBJECTS:
+            return parse_unsupported(cursor, at, f"CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
+        parse = _CREATE_PARSERS.get(object_type)
         if parse is None:
             cursor.reject("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
         cursor.advance()
@@ -71,19 +71,19 @@ class DefinitionParser:
         return table
 
     def parse_drop(self) -> s.Statement:
-        """DROP [TEMPORARY [SYSTEM]] kind [IF EXISTS] name [CASCADE | RESTRICT]."""
+        """DROP [TEMPORARY [SYSTEM]] type [IF EXISTS] name [CASCADE | RESTRICT]."""
         cursor = self._cursor
         at = cursor.advance().start
         temporary = cursor.accept("TEMPORARY")
         system = temporary and cursor.accept("SYSTEM")
-        kind = cursor.token.key
-        if kind in UNSUPPORTED_OBJECTS:
-            return parse_unsupported(cursor, at, f"DROP {kind}", UNSUPPORTED_OBJECTS[kind])
-        kind = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
+        object_type = cursor.token.key
+        if object_type in UNSUPPORTED_OBJECTS:
+            return parse_unsupported(cursor, at, f"DROP {object_type}", UNSUPPORTED_OBJECTS[object_type])
+        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
         if_exists = cursor.accept("IF", "EXISTS")
         name = cursor.parse_path()
         cascade = cursor.accept_any("CASCADE", "RESTRICT") == "CASCADE"
-        return s.Drop(at, kind, name, if_exists, temporary, system, cascade)
+        return s.Drop(at, object_type, name, if_exists, temporary, system, cascade)
 
     # ------------------------------------------------------------------------------------------ databases, functions
 
@@ -93,11 +93,11 @@ class DefinitionParser:
     def _parse_create_catalog(self, create: _Create) -> s.Statement:
         return self._parse_create_namespace(create, "CATALOG")
 
-    def _parse_create_namespace(self, create: _Create, kind: str) -> s.Statement:
+    def _parse_create_namespace(self, create: _Create, object_type: str) -> s.Statement:
         if_not_exists = self.parse_if_not_exists()
         name = self._cursor.parse_path()
         comment = self._parse_comment()
-        return s.CreateNamespace(create.at, kind, name, self.parse_options(), comment, if_not_exists)
+        return s.CreateNamespace(create.at, object_type, name, self.parse_options(), comment, if_not_exists)
 
     def _parse_create_function(self, create: _Create) -> s.Statement:
         if_not_exists = self.parse_if_not_exists()
@@ -183,7 +183,8 @@ class DefinitionParser:
                     cursor.fail("a table can have only one watermark")
                 watermark = self.parse_watermark()
             elif cursor.is_next("PRIMARY", "KEY") or cursor.is_next("CONSTRAINT"):
-                constraint, new_key = self.parse_primary_key()
+                primary_key_def = self.parse_primary_key()
+                constraint, new_key = primary_key_def.constraint, primary_key_def.columns
             else:
                 column = self.parse_column()
                 columns.append(column)
@@ -195,7 +196,7 @@ class DefinitionParser:
             if not cursor.accept(","):
                 break
             if cursor.is_next(")"):
-                cursor.reject("a column", hint="is there a comma too many?")
+                cursor.reject("a column", hint="remove the comma before the closing parenthesis")
         cursor.expect(")")
         return _Schema(tuple(columns), watermark, primary_key, constraint)
 
@@ -235,14 +236,14 @@ class DefinitionParser:
         cursor.expect("AS")
         return s.WatermarkDef(at, column, self._queries.expressions.parse_expression())
 
-    def parse_primary_key(self) -> tuple[str | None, tuple[str, ...]]:
+    def parse_primary_key(self) -> s.PrimaryKeyDef:
         """[CONSTRAINT name] PRIMARY KEY (column, ...) NOT ENFORCED."""
         cursor = self._cursor
         constraint = cursor.parse_name() if cursor.accept("CONSTRAINT") else None
         cursor.expect("PRIMARY", "KEY")
         columns = cursor.parse_parenthesized(cursor.parse_name)
         self._parse_not_enforced()
-        return constraint, columns
+        return s.PrimaryKeyDef(constraint, columns)
 
     def _parse_not_enforced(self) -> None:
         if not self._cursor.accept("NOT", "ENFORCED"):
@@ -279,7 +280,7 @@ class DefinitionParser:
                 options.append((strategy, cursor.parse_name(any_word=True).upper()))
         return s.LikeClause(at, table, tuple(options))
 
-    # ------------------------------------------------------------------------------------------- what statements share
+    # -------------------------------------------------------------------------------------------- shared by statements
 
     def parse_if_not_exists(self) -> bool:
         """[IF NOT EXISTS]."""
@@ -314,7 +315,7 @@ class DefinitionParser:
 
 
 class _Schema(NamedTuple):
-    """What stands between the parentheses of CREATE TABLE."""
+    """The part of CREATE TABLE between the parentheses."""
 
     columns: tuple[s.ColumnDef, ...] = ()
     watermark: s.WatermarkDef | None = None

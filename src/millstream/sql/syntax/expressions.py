@@ -212,7 +212,7 @@ class ExpressionParser:
     def _parse_primary(self) -> s.Expr:
         cursor = self._cursor
         token = cursor.token
-        match token.kind:
+        match token.type:
             case "word":
                 return self._parse_word()
             case "quoted":
@@ -223,7 +223,7 @@ class ExpressionParser:
             case "string":
                 cursor.advance()
                 text = token.text
-                while cursor.token.kind == "string":  # adjacent literals are one
+                while cursor.token.type == "string":  # adjacent literals are one
                     text += cursor.advance().text
                 return s.Literal(token.start, text)
             case "bytes":
@@ -329,7 +329,7 @@ class ExpressionParser:
         negative = False
         while (sign := cursor.accept_any("-", "+")) is not None:
             negative = negative != (sign == "-")
-        if cursor.token.kind not in ("string", "number"):
+        if cursor.token.type not in ("string", "number"):
             cursor.reject("the length of the interval in quotes")
         value = cursor.advance().text
         unit = self.calls.special.parse_unit()
@@ -373,24 +373,24 @@ def _read_number(text: str) -> int | Decimal | float:
     return int(text) if text.isdigit() else Decimal(text)
 
 
-def _any(_following: Token) -> bool:
+def _accept_any_token(_following: Token) -> bool:
     return True
 
 
-def _parenthesis(following: Token) -> bool:
+def _is_parenthesis(following: Token) -> bool:
     return following.key == "("
 
 
-def _no_parenthesis(following: Token) -> bool:
+def _is_not_parenthesis(following: Token) -> bool:
     return following.key != "("
 
 
-def _bracket(following: Token) -> bool:
+def _is_bracket(following: Token) -> bool:
     return following.key == "["
 
 
-def _string(following: Token) -> bool:
-    return following.kind == "string"
+def _is_string(following: Token) -> bool:
+    return following.type == "string"
 
 
 _NEGATED_PREDICATES = ("BETWEEN", "IN", "LIKE", "SIMILAR")
@@ -404,30 +404,30 @@ _PREDICATES: dict[str, Callable[[ExpressionParser, s.Expr, int], s.Expr]] = {
 
 # Keywords that begin an expression, with a condition for the next token. If it is not met, the word is a name.
 _KEYWORD_EXPRESSIONS: dict[str, tuple[Callable[[Token], bool], Callable[[ExpressionParser], s.Expr]]] = {
-    "NULL": (_any, ExpressionParser._parse_null),
-    "TRUE": (_any, ExpressionParser._parse_boolean),
-    "FALSE": (_any, ExpressionParser._parse_boolean),
-    "UNKNOWN": (_no_parenthesis, ExpressionParser._parse_unknown),
-    "CASE": (_any, ExpressionParser._parse_case),
-    "EXISTS": (_any, ExpressionParser._parse_exists),
-    "NOT": (_any, ExpressionParser._parse_negation),
-    "CAST": (_parenthesis, ExpressionParser._parse_cast),
-    "TRY_CAST": (_parenthesis, ExpressionParser._parse_cast),
-    "INTERVAL": (_no_parenthesis, ExpressionParser._parse_interval),
-    "DATE": (_string, ExpressionParser._parse_time_literal),
-    "TIME": (_string, ExpressionParser._parse_time_literal),
-    "TIMESTAMP": (_string, ExpressionParser._parse_time_literal),
-    "TIMESTAMP_LTZ": (_string, ExpressionParser._parse_time_literal),
-    "ARRAY": (_bracket, ExpressionParser._parse_collection),
-    "MAP": (_bracket, ExpressionParser._parse_collection),
-    "MULTISET": (_bracket, ExpressionParser._parse_collection),
-    "ROW": (_parenthesis, ExpressionParser._parse_row),
-    "DESCRIPTOR": (_parenthesis, ExpressionParser._parse_descriptor),
-    "CURRENT_DATE": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "CURRENT_TIME": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "CURRENT_TIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "LOCALTIME": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "LOCALTIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "CURRENT_ROW_TIMESTAMP": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
-    "CURRENT_DATABASE": (_no_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "NULL": (_accept_any_token, ExpressionParser._parse_null),
+    "TRUE": (_accept_any_token, ExpressionParser._parse_boolean),
+    "FALSE": (_accept_any_token, ExpressionParser._parse_boolean),
+    "UNKNOWN": (_is_not_parenthesis, ExpressionParser._parse_unknown),
+    "CASE": (_accept_any_token, ExpressionParser._parse_case),
+    "EXISTS": (_accept_any_token, ExpressionParser._parse_exists),
+    "NOT": (_accept_any_token, ExpressionParser._parse_negation),
+    "CAST": (_is_parenthesis, ExpressionParser._parse_cast),
+    "TRY_CAST": (_is_parenthesis, ExpressionParser._parse_cast),
+    "INTERVAL": (_is_not_parenthesis, ExpressionParser._parse_interval),
+    "DATE": (_is_string, ExpressionParser._parse_time_literal),
+    "TIME": (_is_string, ExpressionParser._parse_time_literal),
+    "TIMESTAMP": (_is_string, ExpressionParser._parse_time_literal),
+    "TIMESTAMP_LTZ": (_is_string, ExpressionParser._parse_time_literal),
+    "ARRAY": (_is_bracket, ExpressionParser._parse_collection),
+    "MAP": (_is_bracket, ExpressionParser._parse_collection),
+    "MULTISET": (_is_bracket, ExpressionParser._parse_collection),
+    "ROW": (_is_parenthesis, ExpressionParser._parse_row),
+    "DESCRIPTOR": (_is_parenthesis, ExpressionParser._parse_descriptor),
+    "CURRENT_DATE": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_TIME": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_TIMESTAMP": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "LOCALTIME": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "LOCALTIMESTAMP": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_ROW_TIMESTAMP": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
+    "CURRENT_DATABASE": (_is_not_parenthesis, ExpressionParser._parse_call_without_parentheses),
 }

@@ -26,7 +26,7 @@ def _parse_hint(cursor: Cursor) -> s.Hint:
     if cursor.accept("("):
         while not cursor.is_next(")"):
             token = cursor.token
-            if token.kind not in ("string", "word", "quoted", "number"):
+            if token.type not in ("string", "word", "quoted", "number"):
                 cursor.reject("an option of the hint")
             cursor.advance()
             if cursor.accept("="):

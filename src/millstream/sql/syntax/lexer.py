@@ -37,11 +37,11 @@ _UNICODE_ESCAPE = re.compile(r"\\(\\|[0-9a-fA-F]{4}|\+[0-9a-fA-F]{6})")
 class Token:
     """A part of the text with its offsets.
 
-    `kind` is word, quoted (an identifier in backticks), string, bytes, number, op, hint or end. `text` is the content
+    `type` is word, quoted (an identifier in backticks), string, bytes, number, op, hint or end. `text` is the content
     without quotes. `key` is what the grammar compares: a word in upper case or an operator; it is empty for everything
     in quotes."""
 
-    kind: str
+    type: str
     text: str
     key: str
     start: int
@@ -49,7 +49,7 @@ class Token:
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of a text; the last one is of kind `end`."""
+    """Return the tokens of a text; the last one is of type `end`."""
     tokens: list[Token] = []
     offset = 0
     in_hint = False
@@ -57,14 +57,14 @@ def tokenize(text: str) -> list[Token]:
         match = _TOKEN.match(text, offset)
         if match is None or match.lastgroup == "unclosed":
             raise _make_error(text, offset)
-        kind, end = match.lastgroup, match.end()
-        if kind == "endhint" and not in_hint:  # "*/" outside of a hint: a product and a division
-            kind, end = "op", offset + 1
-        if kind == "hint" or kind == "endhint":
-            in_hint = kind == "hint"
+        token_type, end = match.lastgroup, match.end()
+        if token_type == "endhint" and not in_hint:  # "*/" outside of a hint: a product and a division
+            token_type, end = "op", offset + 1
+        if token_type == "hint" or token_type == "endhint":
+            in_hint = token_type == "hint"
             tokens.append(Token("hint", match.group(), match.group(), offset, end))
-        elif kind != "space" and kind != "comment":
-            tokens.append(_make_token(str(kind), text[offset:end], offset, end, text))
+        elif token_type != "space" and token_type != "comment":
+            tokens.append(_make_token(str(token_type), text[offset:end], offset, end, text))
         offset = end
     tokens.append(Token("end", "", "", len(text), len(text)))
     return tokens
@@ -72,12 +72,12 @@ def tokenize(text: str) -> list[Token]:
 
 def find_word(word: str, text: str) -> int | None:
     """Return the offset at which a name or a keyword occurs first in a text."""
-    words = (token for token in tokenize(text) if token.kind in ("word", "quoted"))
+    words = (token for token in tokenize(text) if token.type in ("word", "quoted"))
     return next((token.start for token in words if word in (token.text, token.key)), None)
 
 
-def _make_token(kind: str, source: str, start: int, end: int, text: str) -> Token:
-    match kind:
+def _make_token(token_type: str, source: str, start: int, end: int, text: str) -> Token:
+    match token_type:
         case "string":
             return Token("string", source[1:-1].replace("''", "'"), "", start, end)
         case "charset":
@@ -99,7 +99,7 @@ def _make_token(kind: str, source: str, start: int, end: int, text: str) -> Toke
             return Token("quoted", name, "", start, end)
         case "word":
             return Token("word", source, source.upper(), start, end)
-    return Token(kind, source, source, start, end)
+    return Token(token_type, source, source, start, end)
 
 
 def _replace_escape(match: re.Match[str]) -> str:

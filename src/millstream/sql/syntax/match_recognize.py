@@ -1,7 +1,7 @@
 """Grammar of MATCH_RECOGNIZE: measures, row patterns and their definitions.
 
 Promises: a row pattern becomes a tree of variables, sequences, choices and quantifiers.
-Does not know: what follows the clause, and whether a variable is defined."""
+Does not know: whether a variable is defined."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class MatchParser:
         return name, self._expressions.parse_expression()
 
     def _parse_skip(self) -> tuple[str, str | None]:
-        """Parse where the search goes on after a match."""
+        """Parse the AFTER MATCH strategy: where matching continues."""
         cursor = self._cursor
         if cursor.accept("PAST", "LAST", "ROW"):
             return "PAST LAST ROW", None
@@ -87,7 +87,7 @@ class MatchParser:
         cursor = self._cursor
         at = cursor.at
         parts: list[s.PatternNode] = []
-        while not cursor.is_any(")", "|") and cursor.token.kind != "end":
+        while not cursor.is_any(")", "|") and cursor.token.type != "end":
             parts.append(self._parse_quantified())
         if not parts:
             cursor.reject("a pattern variable")
@@ -124,18 +124,18 @@ class MatchParser:
         return None
 
     def _parse_counts(self) -> _Quantifier:
-        """Parse what stands between the braces: n, {n,}, {n,m} or {,m} without the braces."""
+        """Parse the part of a quantifier between its braces: n, n followed by a comma, n,m or a comma followed by m."""
         cursor = self._cursor
         if cursor.accept(","):
             return _Quantifier(0, cursor.parse_integer())
         least = cursor.parse_integer()
         if not cursor.accept(","):
             return _Quantifier(least, least)
-        return _Quantifier(least, cursor.parse_integer() if cursor.token.kind == "number" else None)
+        return _Quantifier(least, cursor.parse_integer() if cursor.token.type == "number" else None)
 
 
 class _Quantifier(NamedTuple):
-    """How often a pattern may match; `most` is None without a limit."""
+    """How often a pattern can match; `most` is None if there is no limit."""
 
     least: int
     most: int | None

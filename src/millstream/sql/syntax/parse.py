@@ -28,7 +28,7 @@ def parse_statements(text: str) -> list[s.Statement]:
     while True:
         while cursor.accept(";"):
             pass
-        if cursor.token.kind == "end":
+        if cursor.token.type == "end":
             return statements
         statements.append(_run(cursor, parser.parse_statement))
         if not cursor.is_at_end:
@@ -70,7 +70,7 @@ def parse_type(text: str) -> t.DataType:
 def expression_tokens(text: str, start: int) -> list[Token]:
     """Return the tokens of the expression that begins at an offset of a statement."""
     cursor = Cursor(text)
-    while cursor.token.kind != "end" and cursor.at < start:
+    while cursor.token.type != "end" and cursor.at < start:
         cursor.advance()
     first = cursor.mark()
     _query_parser(cursor).expressions.parse_expression()
@@ -84,7 +84,7 @@ def _query_parser(cursor: Cursor) -> QueryParser:
 def _expect_end(cursor: Cursor, *, semicolons: bool = False) -> None:
     while semicolons and cursor.accept(";"):
         pass
-    if cursor.token.kind != "end":
+    if cursor.token.type != "end":
         cursor.reject("the end of the statement")
 
 

@@ -70,7 +70,7 @@ class QueryParser:
                 cursor.accept_any("ROW", "ROWS")
             elif keyword == "FETCH":
                 cursor.expect_any("FIRST", "NEXT")
-                limit = cursor.parse_integer() if cursor.token.kind == "number" else 1
+                limit = cursor.parse_integer() if cursor.token.type == "number" else 1
                 cursor.expect_any("ROW", "ROWS")
                 cursor.expect("ONLY")
             elif not cursor.accept("ALL"):
@@ -112,7 +112,7 @@ class QueryParser:
             return query
         if cursor.accept("VALUES"):
             return s.Values(at, cursor.parse_list(self._parse_values_row))
-        if cursor.is_next("TABLE") and cursor.peek().kind in ("word", "quoted"):
+        if cursor.is_next("TABLE") and cursor.peek().type in ("word", "quoted"):
             cursor.advance()
             return s.Select(at, ((s.Star(at), None),), s.TableName(cursor.at, cursor.parse_path()))
         if not cursor.is_next("SELECT"):
@@ -153,7 +153,7 @@ class QueryParser:
     def _parse_select_item(self) -> tuple[s.Expr, str | None]:
         cursor = self._cursor
         if cursor.is_next("FROM") and cursor.peek(-1).key == ",":
-            cursor.reject("an expression", hint="is there a comma too many before FROM?")
+            cursor.reject("an expression", hint="remove the comma before FROM")
         expr = self.expressions.parse_expression()
         return expr, parse_alias(cursor)
 
@@ -168,8 +168,8 @@ class QueryParser:
         if cursor.accept("GROUPING", "SETS"):
             return s.GroupItem(at, "SETS", cursor.parse_parenthesized(self._parse_grouping_set))
         if cursor.is_any("ROLLUP", "CUBE") and cursor.peek().key == "(":
-            kind = cursor.advance().key
-            return s.GroupItem(at, kind, cursor.parse_parenthesized(self._parse_grouping_set))
+            item_type = cursor.advance().key
+            return s.GroupItem(at, item_type, cursor.parse_parenthesized(self._parse_grouping_set))
         if cursor.accept("(", ")"):
             return s.GroupItem(at, "SETS", ((),))
         return s.GroupItem(at, "PLAIN", ((self.expressions.parse_expression(),),))

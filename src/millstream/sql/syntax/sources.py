@@ -25,13 +25,13 @@ def parse_alias(cursor: Cursor) -> str | None:
     if token.key == "AS":
         cursor.advance()
         return cursor.parse_name(any_word=not cursor.is_any("FROM", "WHERE", "SELECT"))
-    if token.kind == "quoted" or (token.kind == "word" and token.key not in RESERVED):
+    if token.type == "quoted" or (token.type == "word" and token.key not in RESERVED):
         return cursor.advance().text
     return None
 
 
 class SourceParser:
-    """Parses what stands in FROM."""
+    """Parses the FROM clause."""
 
     __slots__ = ("_cursor", "_expressions", "_match", "_parse_query")
 
@@ -55,8 +55,8 @@ class SourceParser:
         while cursor.is_any(*_JOIN_KEYWORDS):
             at = cursor.at
             natural = cursor.accept("NATURAL")
-            kind = cursor.accept_any("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or "INNER"
-            if kind in ("LEFT", "RIGHT", "FULL"):
+            join_type = cursor.accept_any("INNER", "LEFT", "RIGHT", "FULL", "CROSS") or "INNER"
+            if join_type in ("LEFT", "RIGHT", "FULL"):
                 cursor.accept("OUTER")
             cursor.expect("JOIN")
             right = self._parse_source()
@@ -66,9 +66,9 @@ class SourceParser:
                 condition = self._expressions.parse_expression()
             elif cursor.accept("USING"):
                 using = cursor.parse_parenthesized(cursor.parse_name)
-            elif kind not in ("CROSS", "INNER") and not natural:
+            elif join_type not in ("CROSS", "INNER") and not natural:
                 cursor.reject("ON or USING")
-            left = s.Join(at, kind, left, right, condition, using, natural)
+            left = s.Join(at, join_type, left, right, condition, using, natural)
         return left
 
     def _parse_source(self) -> s.Source:
@@ -137,7 +137,7 @@ class SourceParser:
         return source
 
     def _parse_named_table(self, at: int, path: tuple[str, ...]) -> s.Source:
-        """name [hints] [FOR SYSTEM_TIME AS OF ...] [alias] [hints]; the alias can stand before FOR, too."""
+        """name [hints] [FOR SYSTEM_TIME AS OF ...] [alias] [hints]; the alias can also be before FOR."""
         hints = parse_hints(self._cursor)
         as_of = self._parse_as_of()
         alias, columns = self._parse_alias_and_columns()

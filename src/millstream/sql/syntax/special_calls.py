@@ -41,7 +41,7 @@ class SpecialCallParser:
         self._parse_operand = parse_operand
 
     def parse_arguments(self, name: str, at: int) -> s.Call | None:
-        """Parse what stands between the parentheses of a function; None if the function has no syntax of its own."""
+        """Parse the arguments of a function; return None if the function has no syntax of its own."""
         parse = _SPECIAL_CALLS.get(name)
         return None if parse is None else parse(self, at)
 

@@ -13,10 +13,11 @@ from millstream.sql.syntax.alterations import AlterationParser
 from millstream.sql.syntax.cursor import Cursor
 from millstream.sql.syntax.definitions import UNSUPPORTED_OBJECTS, DefinitionParser, parse_unsupported
 from millstream.sql.syntax.hints import parse_hints
+from millstream.sql.syntax.modifications import parse_delete, parse_truncate, parse_update
 from millstream.sql.syntax.queries import QueryParser
 from millstream.sql.syntax.type_names import TypeParser
 
-_SHOWN = (
+_SHOW_SUBJECTS = (
     *("CATALOGS", "DATABASES", "TABLES", "VIEWS", "COLUMNS", "PARTITIONS", "FUNCTIONS", "MODULES", "JARS", "JOBS"),
     *("PROCEDURES", "CURRENT", "CREATE", "USER", "FULL", "MODELS", "MATERIALIZED"),
 )
@@ -26,10 +27,6 @@ _UNSUPPORTED_LISTS = {
     "PROCEDURES": "procedures are not supported",
 }
 _UNSUPPORTED_STATEMENTS = {
-    "TRUNCATE": ("TRUNCATE TABLE", "no connector can empty its table"),
-    "ANALYZE": ("ANALYZE TABLE", "there are no table statistics"),
-    "DELETE": ("DELETE", "rows of a table cannot be changed in place"),
-    "UPDATE": ("UPDATE", "rows of a table cannot be changed in place"),
     "ADD": ("ADD JAR", "no Java code is loaded; add Python files with the option python.files"),
     "REMOVE": ("REMOVE JAR", "no Java code is loaded"),
     "CALL": ("CALL", "there are no procedures"),
@@ -56,7 +53,7 @@ class StatementParser:
             return self._parse_select()
         parse = STATEMENTS.get(cursor.token.key)
         if parse is None:
-            hint = nearest(cursor.token.text, STATEMENTS) if cursor.token.kind == "word" else None
+            hint = nearest(cursor.token.text, STATEMENTS) if cursor.token.type == "word" else None
             cursor.reject("a statement", hint=hint)
         return parse(self)
 
@@ -79,45 +76,45 @@ class StatementParser:
         return self._alterations.parse_alter()
 
     def _parse_show(self) -> s.Statement:
-        """SHOW kind [(FROM | IN) name] [[NOT] (LIKE | ILIKE) pattern]."""
+        """SHOW subject [(FROM | IN) name] [[NOT] (LIKE | ILIKE) pattern]."""
         cursor = self._cursor
         at = cursor.advance().start
-        kind = cursor.accept_any(*_SHOWN)
-        if kind is None:
-            hint = nearest(cursor.token.text, _SHOWN) if cursor.token.kind == "word" else None
+        subject = cursor.accept_any(*_SHOW_SUBJECTS)
+        if subject is None:
+            hint = nearest(cursor.token.text, _SHOW_SUBJECTS) if cursor.token.type == "word" else None
             cursor.reject("what to show", hint=hint)
-        if kind in _UNSUPPORTED_LISTS:
-            return parse_unsupported(cursor, at, f"SHOW {kind}", _UNSUPPORTED_LISTS[kind])
-        shown = cursor.token.key
-        if kind == "CREATE" and shown in ("MODEL", "MATERIALIZED"):
-            return parse_unsupported(cursor, at, f"SHOW CREATE {shown}", UNSUPPORTED_OBJECTS[shown])
-        if kind == "PARTITIONS":
+        if subject in _UNSUPPORTED_LISTS:
+            return parse_unsupported(cursor, at, f"SHOW {subject}", _UNSUPPORTED_LISTS[subject])
+        object_type = cursor.token.key
+        if subject == "CREATE" and object_type in ("MODEL", "MATERIALIZED"):
+            return parse_unsupported(cursor, at, f"SHOW CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
+        if subject == "PARTITIONS":
             table = cursor.parse_path()
             partition = self._definitions.parse_partition() if cursor.is_next("PARTITION") else ()
-            return s.Show(at, kind, table, partition=partition)
-        if kind in ("CURRENT", "USER", "FULL", "CREATE"):
-            kind = f"{kind} {cursor.advance().key}"
+            return s.Show(at, subject, table, partition=partition)
+        if subject in ("CURRENT", "USER", "FULL", "CREATE"):
+            subject = f"{subject} {cursor.advance().key}"
         name: tuple[str, ...] = ()
-        if kind.startswith("CREATE ") or cursor.accept_any("FROM", "IN"):
+        if subject.startswith("CREATE ") or cursor.accept_any("FROM", "IN"):
             name = cursor.parse_path()
         negated = cursor.accept("NOT")
         like = cursor.accept_any("LIKE", "ILIKE")
         pattern = cursor.parse_string() if like else None
-        return s.Show(at, kind, name, pattern, negated, like == "ILIKE")
+        return s.Show(at, subject, name, pattern, negated, like == "ILIKE")
 
     def _parse_describe(self) -> s.Statement:
-        """(DESCRIBE | DESC) [kind] [EXTENDED] name."""
+        """(DESCRIBE | DESC) [type] [EXTENDED] name."""
         cursor = self._cursor
         at = cursor.advance().start
-        kind = "TABLE"
-        if cursor.peek().kind in ("word", "quoted", "string"):  # otherwise the word is the name of a table
-            kind = cursor.accept_any("DATABASE", "CATALOG", "FUNCTION", "MODEL", "JOB", "TABLE") or "TABLE"
-        if kind == "MODEL":
-            return parse_unsupported(cursor, at, "DESCRIBE MODEL", UNSUPPORTED_OBJECTS[kind])
-        if kind == "JOB":
-            return s.Describe(at, (cursor.parse_string(),), kind)
+        object_type = "TABLE"
+        if cursor.peek().type in ("word", "quoted", "string"):  # otherwise the word is the name of a table
+            object_type = cursor.accept_any("DATABASE", "CATALOG", "FUNCTION", "MODEL", "JOB", "TABLE") or "TABLE"
+        if object_type == "MODEL":
+            return parse_unsupported(cursor, at, "DESCRIBE MODEL", UNSUPPORTED_OBJECTS[object_type])
+        if object_type == "JOB":
+            return s.Describe(at, (cursor.parse_string(),), object_type)
         extended = cursor.accept("EXTENDED")
-        return s.Describe(at, cursor.parse_path(), kind, extended)
+        return s.Describe(at, cursor.parse_path(), object_type, extended)
 
     def _parse_use(self) -> s.Statement:
         """USE [CATALOG | MODULES] name."""
@@ -151,7 +148,7 @@ class StatementParser:
             return s.SetOption(at)
         key = self._parse_option_key()
         cursor.expect("=")
-        if cursor.token.kind == "string":
+        if cursor.token.type == "string":
             return s.SetOption(at, key, cursor.parse_string())
         return s.SetOption(at, key, cursor.skip_statement().strip())
 
@@ -162,7 +159,7 @@ class StatementParser:
 
     def _parse_option_key(self) -> str:
         cursor = self._cursor
-        if cursor.token.kind == "string":
+        if cursor.token.type == "string":
             return cursor.parse_string()
         start = cursor.at
         while not cursor.is_next("=") and not cursor.is_at_end:
@@ -195,13 +192,38 @@ class StatementParser:
             conflict = cursor.expect_any("DEDUPLICATE", "ERROR", "NOTHING")
         return s.Insert(at, table, query, columns, partition, overwrite, hints, conflict, table_at)
 
+    def _parse_delete(self) -> s.Statement:
+        return parse_delete(self._cursor, self._queries)
+
+    def _parse_update(self) -> s.Statement:
+        return parse_update(self._cursor, self._queries)
+
+    def _parse_truncate(self) -> s.Statement:
+        return parse_truncate(self._cursor)
+
+    def _parse_analyze(self) -> s.Statement:
+        """ANALYZE TABLE table [PARTITION (...)] COMPUTE STATISTICS [FOR COLUMNS column, ... | FOR ALL COLUMNS]."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        cursor.expect("TABLE")
+        table_at, table = cursor.at, cursor.parse_path()
+        partition = self._definitions.parse_partition() if cursor.is_next("PARTITION") else ()
+        cursor.expect("COMPUTE", "STATISTICS")
+        columns: tuple[str, ...] | None = ()
+        if cursor.accept("FOR", "ALL", "COLUMNS"):
+            columns = None
+        elif cursor.accept("FOR"):
+            cursor.expect("COLUMNS")
+            columns = cursor.parse_list(cursor.parse_name)
+        return s.Analyze(at, table, partition, columns, table_at)
+
     def _parse_begin(self) -> s.Statement:
         """BEGIN STATEMENT SET; insert; ... END."""
         at = self._cursor.advance().start
         self._cursor.expect("STATEMENT", "SET")
-        return self._parse_inserts(at)
+        return self._parse_inserts(at, may_be_empty=True)
 
-    def _parse_inserts(self, at: int) -> s.StatementSet:
+    def _parse_inserts(self, at: int, *, may_be_empty: bool = False) -> s.StatementSet:
         cursor = self._cursor
         cursor.accept(";")
         inserts: list[s.Insert] = []
@@ -211,7 +233,7 @@ class StatementParser:
             inserts.append(self._parse_insert())
             if not cursor.accept(";") and not cursor.is_next("END"):
                 cursor.reject("';'")
-        if not inserts:
+        if not inserts and not may_be_empty:
             cursor.fail("a statement set needs at least one INSERT", at=at)
         return s.StatementSet(at, tuple(inserts))
 
@@ -231,13 +253,18 @@ class StatementParser:
         cursor = self._cursor
         if cursor.is_next("INSERT"):
             return self._parse_insert()
+        if cursor.is_next("DELETE"):
+            return self._parse_delete()
+        if cursor.is_next("UPDATE"):
+            return self._parse_update()
         if cursor.is_next("CREATE"):
             return self._definitions.parse_create()
         if cursor.is_next("REPLACE"):
             return self._definitions.parse_replace()
         if cursor.is_any("STATEMENT", "EXECUTE"):
             at = cursor.at
-            cursor.accept("EXECUTE")
+            if cursor.accept("EXECUTE") and not cursor.is_next("STATEMENT"):
+                return self._parse_job_statement()
             cursor.expect("STATEMENT", "SET", "BEGIN")
             return self._parse_inserts(at)
         return self._parse_select()
@@ -255,7 +282,7 @@ class StatementParser:
             details.append(detail)
             cursor.accept(",")
         token = cursor.token
-        if token.kind == "word" and token.key not in STATEMENTS and token.key != "STATEMENT":
+        if token.type == "word" and token.key not in STATEMENTS and token.key != "STATEMENT":
             cursor.reject("a detail or a statement to explain", hint=nearest(token.key, _EXPLAIN_DETAILS))
         return s.Explain(at, self._parse_job_statement(), tuple(details))
 
@@ -293,6 +320,10 @@ STATEMENTS: dict[str, Callable[[StatementParser], s.Statement]] = {
     "ALTER": StatementParser._parse_alter,
     "DROP": StatementParser._parse_drop,
     "INSERT": StatementParser._parse_insert,
+    "DELETE": StatementParser._parse_delete,
+    "UPDATE": StatementParser._parse_update,
+    "TRUNCATE": StatementParser._parse_truncate,
+    "ANALYZE": StatementParser._parse_analyze,
     "SHOW": StatementParser._parse_show,
     "DESCRIBE": StatementParser._parse_describe,
     "DESC": StatementParser._parse_describe,

@@ -69,7 +69,7 @@ class TypeParser:
     def _parse_base_type(self) -> t.DataType:
         cursor = self._cursor
         token = cursor.token
-        if token.kind != "word":
+        if token.type != "word":
             cursor.reject("a type")
         simple = _SIMPLE_TYPES.get(token.key)
         if simple is not None:
@@ -211,14 +211,14 @@ class TypeParser:
     def _parse_field(self) -> t.RowField:
         name = self._cursor.parse_name(any_word=True)
         data_type = self.parse_type()
-        comment = self._cursor.advance().text if self._cursor.token.kind == "string" else None
+        comment = self._cursor.advance().text if self._cursor.token.type == "string" else None
         return t.RowField(name, data_type, comment)
 
     def _parse_raw(self) -> t.DataType:
         cursor = self._cursor
         if cursor.accept("("):
             while not cursor.accept(")"):
-                if cursor.token.kind == "end":
+                if cursor.token.type == "end":
                     cursor.reject("')'")
                 cursor.advance()
         return t.RawType()

@@ -1,7 +1,7 @@
-"""What two types have in common.
+"""Common types: the type to which values of different types are cast implicitly.
 
-Promises: `common_type` is what CASE, UNION, IN and comparisons bring their operands to.
-Does not know: values, casts."""
+Promises: CASE, UNION, IN and comparisons cast their operands to the result of `common_type`.
+Does not know: values, and how they are cast."""
 
 from __future__ import annotations
 
@@ -10,33 +10,44 @@ from collections.abc import Sequence
 from millstream.sql.types import data_types as t
 
 
-def common_type(kinds: Sequence[t.DataType]) -> t.DataType | None:
-    """The type all of these can be brought to; None where there is none."""
-    found: t.DataType | None = None
-    for kind in kinds:
-        found = kind if found is None else _common(found, kind)
-        if found is None:
+def common_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
+    """Return the type to which all of these can be cast implicitly; None if there is none."""
+    common: t.DataType | None = None
+    for data_type in data_types:
+        common = data_type if common is None else _common(common, data_type)
+        if common is None:
             return None
-    return found
+    return common
+
+
+def leading_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
+    """Return the type of an arithmetic operation or of CASE: the common type, but of FLOAT and DOUBLE the first one."""
+    common = common_type(data_types)
+    approximate = [data_type for data_type in data_types if t.is_approximate(data_type)]
+    has_decimal = any(isinstance(data_type, t.DecimalType) for data_type in data_types)
+    if isinstance(common, t.DoubleType) and approximate and not has_decimal:
+        return approximate[0].with_null(common.null)
+    return common
 
 
 def _common(one: t.DataType, other: t.DataType) -> t.DataType | None:
     null = one.null or other.null
     if isinstance(one, t.NullType):
-        return t.plain(other).nullable()
+        return t.strip_time_attribute(other).nullable()
     if isinstance(other, t.NullType):
-        return t.plain(one).nullable()
-    one, other = t.plain(one), t.plain(other)
+        return t.strip_time_attribute(one).nullable()
+    one, other = t.strip_time_attribute(one), t.strip_time_attribute(other)
     if one.same(other):
         return one.with_null(null)
-    found = _widened(one, other)
-    return None if found is None else found.with_null(null)
+    wider = _widen(one, other)
+    return None if wider is None else wider.with_null(null)
 
 
-def _widened(one: t.DataType, other: t.DataType) -> t.DataType | None:
+def _widen(one: t.DataType, other: t.DataType) -> t.DataType | None:
+    """Return the common type of two different types, without regard to nullability."""
     match one, other:
         case t.NumericType(), t.NumericType():
-            return _number(one, other)
+            return _widen_numbers(one, other)
         case (t.CharType() | t.VarCharType(), t.CharType() | t.VarCharType()):
             length = max(one.length, other.length)
             fixed = isinstance(one, t.CharType) and isinstance(other, t.CharType) and one.length == other.length
@@ -67,28 +78,29 @@ def _widened(one: t.DataType, other: t.DataType) -> t.DataType | None:
             key, value = _common(one.key, other.key), _common(one.value, other.value)
             return None if key is None or value is None else t.MapType(key, value)
         case (t.StructuredType(), t.RowType()) | (t.RowType(), t.StructuredType()):
-            return _structured(one, other)
+            return _common_structured_type(one, other)
         case t.RowType(), t.RowType() if len(one) == len(other):
-            kinds = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
-            return None if None in kinds else t.row_of(one.names, [k for k in kinds if k is not None])
+            field_types = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
+            if None in field_types:
+                return None
+            return t.row_of(one.names, [field_type for field_type in field_types if field_type is not None])
     return None
 
 
-def _structured(one: t.DataType, other: t.DataType) -> t.DataType | None:
-    """What objects of one class have in common: the class, if their fields have the same names and types."""
+def _common_structured_type(one: t.DataType, other: t.DataType) -> t.DataType | None:
+    """Return the common type of two structured types: they must have the same class, field names and field types."""
     if not isinstance(one, t.StructuredType) or not isinstance(other, t.StructuredType):
         return None
     pairs = list(zip(one.types, other.types, strict=False))
     if one.class_name != other.class_name or one.names != other.names or not all(a.same(b) for a, b in pairs):
         return None
-    kinds = [a.with_null(a.null or b.null) for a, b in pairs]
-    return t.StructuredType(t.row_of(one.names, kinds).fields, one.class_name)
+    field_types = [a.with_null(a.null or b.null) for a, b in pairs]
+    return t.StructuredType(t.row_of(one.names, field_types).row_fields, one.class_name)
 
 
-def _number(one: t.NumericType, other: t.NumericType) -> t.DataType:
+def _widen_numbers(one: t.NumericType, other: t.NumericType) -> t.DataType:
     if t.is_approximate(one) or t.is_approximate(other):
-        both = t.is_approximate(one) and t.is_approximate(other)
-        if both:
+        if t.is_approximate(one) and t.is_approximate(other):
             return t.DOUBLE if t.DOUBLE in (one.nullable(), other.nullable()) else t.FLOAT
         approximate = one if t.is_approximate(one) else other
         exact = other if approximate is one else one

@@ -1,13 +1,15 @@
 """Flink's logical types: frozen values with Flink's names and text.
 
-Promises: two types are equal when Flink says so, nullability included.
-Does not know: Arrow, Python values; what two types have in common (`common_types`)."""
+Promises: two types are equal if they are equal in Flink; nullability is part of equality.
+Does not know: Arrow, Python values; common types of operands, which are in `common_types`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
+
+from millstream.errors import InvalidArgument, UserError
 
 MAX_LENGTH = 2**31 - 1
 MAX_PRECISION = 38
@@ -16,30 +18,30 @@ T = TypeVar("T", bound="DataType")
 
 @dataclass(frozen=True, kw_only=True)
 class DataType:
-    """A logical type. `null` says whether NULL is a value of it; `ordered` whether rows can be sorted by its values."""
+    """A logical type. `null`: whether values can be NULL; `ordered`: whether rows can be sorted by values of it."""
 
     root: ClassVar[str] = ""
     ordered: ClassVar[bool] = True
     null: bool = True
 
     def not_null(self: T) -> T:
-        """The same type without NULL."""
+        """Return the type as NOT NULL."""
         return replace(self, null=False)
 
     def nullable(self: T) -> T:
-        """The same type with NULL."""
+        """Return the type as nullable."""
         return replace(self, null=True)
 
     def with_null(self: T, null: bool) -> T:
-        """The same type with or without NULL."""
+        """Return the type with this nullability."""
         return self if self.null == null else replace(self, null=null)
 
     def bridged_to(self: T, conversion_cls: object) -> T:
-        """Accepted for PyFlink programs: there are no Java classes to bridge to."""
+        """Return the type unchanged. Exists for PyFlink programs; there are no Java classes to convert to."""
         return self
 
     def text(self) -> str:
-        """The type as Flink writes it, without its nullability."""
+        """Return Flink's text of the type, without nullability."""
         return self.root
 
     def __str__(self) -> str:
@@ -53,51 +55,51 @@ class DataType:
 
     @classmethod
     def type_name(cls) -> str:
-        """Flink's word for the type."""
+        """Return Flink's name of the type."""
         return cls.root
 
     def same(self, other: DataType) -> bool:
-        """Whether both are equal but for nullability."""
+        """Return whether the types are equal, without regard to nullability."""
         return self.nullable() == other.nullable()
 
 
 class AtomicType(DataType):
-    """A type of single values."""
+    """A type whose values have no elements or fields."""
 
 
 class NumericType(AtomicType):
-    """Numbers."""
+    """A type of numbers."""
 
 
 @dataclass(frozen=True, repr=False)
 class NullType(AtomicType):
-    """The type of NULL itself."""
+    """The type of an untyped NULL literal."""
 
     root: ClassVar[str] = "NULL"
 
 
 @dataclass(frozen=True, repr=False)
 class SizedType(AtomicType):
-    """Characters or bytes, so many of them; `unlimited` names the type of any number, where it has a name."""
+    """A character or byte string type; `unlimited` is the name of the type with the maximum length, if it has one."""
 
     length: int = 1
     unlimited: ClassVar[str] = ""
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as VARCHAR(10) or STRING."""
         return self.unlimited if self.unlimited and self.length == MAX_LENGTH else f"{self.root}({self.length})"
 
 
 @dataclass(frozen=True, repr=False)
 class CharType(SizedType):
-    """Strings of a fixed number of characters."""
+    """CHAR(n): strings of a fixed length."""
 
     root: ClassVar[str] = "CHAR"
 
 
 @dataclass(frozen=True, repr=False)
 class VarCharType(SizedType):
-    """Strings up to a number of characters."""
+    """VARCHAR(n) and STRING: strings up to a maximum length."""
 
     root: ClassVar[str] = "VARCHAR"
     unlimited: ClassVar[str] = "STRING"
@@ -105,52 +107,52 @@ class VarCharType(SizedType):
 
 @dataclass(frozen=True, repr=False)
 class JsonTextType(VarCharType):
-    """Strings that are JSON: they are not quoted again inside JSON."""
+    """Strings that contain JSON. JSON functions insert them without quoting them."""
 
     length: int = MAX_LENGTH
 
 
 @dataclass(frozen=True, repr=False)
 class BooleanType(AtomicType):
-    """TRUE and FALSE."""
+    """BOOLEAN."""
 
     root: ClassVar[str] = "BOOLEAN"
 
 
 @dataclass(frozen=True, repr=False)
 class BinaryType(SizedType):
-    """A fixed number of bytes."""
+    """BINARY(n): byte strings of a fixed length."""
 
     root: ClassVar[str] = "BINARY"
 
 
 @dataclass(frozen=True, repr=False)
 class VarBinaryType(SizedType):
-    """Up to a number of bytes."""
+    """VARBINARY(n) and BYTES: byte strings up to a maximum length."""
 
     root: ClassVar[str] = "VARBINARY"
     unlimited: ClassVar[str] = "BYTES"
 
 
 class FractionalType(NumericType):
-    """Numbers with a point in them."""
+    """Numbers that can have a fraction."""
 
 
 @dataclass(frozen=True, repr=False)
 class DecimalType(FractionalType):
-    """Numbers with a fixed number of digits before and after the point."""
+    """DECIMAL(p, s): exact numbers of p digits, s of them after the decimal point."""
 
     precision: int = 10
     scale: int = 0
     root: ClassVar[str] = "DECIMAL"
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as DECIMAL(10, 2)."""
         return f"DECIMAL({self.precision}, {self.scale})"
 
 
 class IntegerType(NumericType):
-    """Whole numbers of a fixed number of bits."""
+    """Integers. `digits` is the number of decimal digits of the largest value."""
 
     bits: ClassVar[int] = 0
     digits: ClassVar[int] = 0
@@ -158,7 +160,7 @@ class IntegerType(NumericType):
 
 @dataclass(frozen=True, repr=False)
 class TinyIntType(IntegerType):
-    """8 bits."""
+    """TINYINT: integers of 8 bits."""
 
     root: ClassVar[str] = "TINYINT"
     bits: ClassVar[int] = 8
@@ -167,7 +169,7 @@ class TinyIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class SmallIntType(IntegerType):
-    """16 bits."""
+    """SMALLINT: integers of 16 bits."""
 
     root: ClassVar[str] = "SMALLINT"
     bits: ClassVar[int] = 16
@@ -176,7 +178,7 @@ class SmallIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class IntType(IntegerType):
-    """32 bits."""
+    """INT: integers of 32 bits."""
 
     root: ClassVar[str] = "INT"
     bits: ClassVar[int] = 32
@@ -185,7 +187,7 @@ class IntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class BigIntType(IntegerType):
-    """64 bits."""
+    """BIGINT: integers of 64 bits."""
 
     root: ClassVar[str] = "BIGINT"
     bits: ClassVar[int] = 64
@@ -194,36 +196,36 @@ class BigIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class FloatType(FractionalType):
-    """Floating point numbers of 32 bits."""
+    """FLOAT: floating-point numbers of 32 bits."""
 
     root: ClassVar[str] = "FLOAT"
 
 
 @dataclass(frozen=True, repr=False)
 class DoubleType(FractionalType):
-    """Floating point numbers of 64 bits."""
+    """DOUBLE: floating-point numbers of 64 bits."""
 
     root: ClassVar[str] = "DOUBLE"
 
 
 @dataclass(frozen=True, repr=False)
 class DateType(AtomicType):
-    """Days."""
+    """DATE: a year, month and day."""
 
     root: ClassVar[str] = "DATE"
-    EPOCH_ORDINAL: ClassVar[int] = 719163  # of 1970-01-01, as date.toordinal() counts
+    EPOCH_ORDINAL: ClassVar[int] = 719163  # date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, repr=False)
 class TimeType(AtomicType):
-    """Times of day; Flink computes with milliseconds."""
+    """TIME(p): a time of day. Flink keeps milliseconds, whatever the precision is."""
 
     precision: int = 0
     root: ClassVar[str] = "TIME"
     EPOCH_ORDINAL: ClassVar[int] = 0
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as TIME(0)."""
         return f"TIME({self.precision})"
 
 
@@ -231,14 +233,14 @@ ROWTIME, PROCTIME = "ROWTIME", "PROCTIME"
 
 
 @dataclass(frozen=True, repr=False)
-class MomentType(AtomicType):
-    """Date and time. `attribute` is ROWTIME or PROCTIME for a time attribute, which takes no part in comparisons."""
+class AnyTimestampType(AtomicType):
+    """A timestamp type. `attribute` is ROWTIME or PROCTIME for a time attribute; it is not part of equality."""
 
     precision: int = 6
     attribute: str | None = field(default=None, compare=False)
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as TIMESTAMP(3)."""
         return f"{self.root}({self.precision})"
 
     def __str__(self) -> str:
@@ -247,15 +249,15 @@ class MomentType(AtomicType):
 
 
 @dataclass(frozen=True, repr=False)
-class TimestampType(MomentType):
-    """Date and time without a zone."""
+class TimestampType(AnyTimestampType):
+    """TIMESTAMP(p): a date and time without a time zone."""
 
     root: ClassVar[str] = "TIMESTAMP"
 
 
 @dataclass(frozen=True, repr=False)
-class LocalZonedTimestampType(MomentType):
-    """Points in time, shown in the session's time zone."""
+class LocalZonedTimestampType(AnyTimestampType):
+    """TIMESTAMP_LTZ(p): a point in time, formatted in the session's time zone."""
 
     root: ClassVar[str] = "TIMESTAMP_LTZ"
     EPOCH_ORDINAL: ClassVar[int] = 0
@@ -263,7 +265,7 @@ class LocalZonedTimestampType(MomentType):
 
 @dataclass(frozen=True, repr=False)
 class YearMonthIntervalType(AtomicType):
-    """Spans of months."""
+    """INTERVAL YEAR TO MONTH: a number of months."""
 
     resolution: str = "YEAR TO MONTH"
     precision: int = 2
@@ -271,7 +273,7 @@ class YearMonthIntervalType(AtomicType):
     DEFAULT_PRECISION: ClassVar[int] = 2
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as INTERVAL YEAR(2) TO MONTH."""
         if self.resolution == "MONTH":
             return "INTERVAL MONTH"
         return f"INTERVAL YEAR({self.precision})" + (" TO MONTH" if self.resolution != "YEAR" else "")
@@ -279,7 +281,7 @@ class YearMonthIntervalType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class DayTimeIntervalType(AtomicType):
-    """Spans of milliseconds."""
+    """INTERVAL DAY TO SECOND: a number of milliseconds."""
 
     resolution: str = "DAY TO SECOND"
     day_precision: int = 2
@@ -290,11 +292,11 @@ class DayTimeIntervalType(AtomicType):
 
     @property
     def fractional_precision(self) -> int:
-        """The digits of seconds behind the point."""
+        """The number of digits of the fractional second."""
         return self.fraction
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as INTERVAL DAY(2) TO SECOND(6)."""
         start, _, end = self.resolution.partition(" TO ")
         head = f"DAY({self.day_precision})" if start == "DAY" else start
         if start == "SECOND":
@@ -305,32 +307,32 @@ class DayTimeIntervalType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class ArrayType(DataType):
-    """Lists of one type."""
+    """ARRAY<t>: a list of elements of one type."""
 
     element: DataType
     root: ClassVar[str] = "ARRAY"
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as ARRAY<INT>."""
         return f"ARRAY<{self.element}>"
 
 
 @dataclass(frozen=True, repr=False)
 class MultisetType(DataType):
-    """Bags of one type: values with how often they are there."""
+    """MULTISET<t>: distinct elements with their counts."""
 
     element: DataType
     root: ClassVar[str] = "MULTISET"
     ordered: ClassVar[bool] = False
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as MULTISET<INT>."""
         return f"MULTISET<{self.element}>"
 
 
 @dataclass(frozen=True, repr=False)
 class MapType(DataType):
-    """Keys with values."""
+    """MAP<k, v>: keys with values."""
 
     key: DataType
     value: DataType
@@ -338,8 +340,18 @@ class MapType(DataType):
     ordered: ClassVar[bool] = False
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as MAP<STRING, INT>."""
         return f"MAP<{self.key}, {self.value}>"
+
+
+class NoSuchRowField(UserError, KeyError):
+    """A row type does not have a field of this name."""
+
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        self.name = name
+        super().__init__(f"the row type has no field '{name}'", hint=f"its fields are {', '.join(names)}")
+
+    __str__ = UserError.__str__
 
 
 @dataclass(frozen=True)
@@ -360,81 +372,91 @@ class RowField:
 
 @dataclass(frozen=True, repr=False)
 class RowType(DataType):
-    """Named fields."""
+    """ROW<name type, ...>: named fields."""
 
-    fields: tuple[RowField, ...] = ()
+    row_fields: tuple[RowField, ...] = ()
     root: ClassVar[str] = "ROW"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row_fields", tuple(self.row_fields))  # PyFlink's programs give a list
+
     def text(self) -> str:
-        """As DataType promises."""
-        return f"ROW<{', '.join(map(str, self.fields))}>"
+        """Return Flink's text of the type, such as ROW<`a` INT>."""
+        return f"ROW<{', '.join(map(str, self.row_fields))}>"
+
+    @property
+    def fields(self) -> list[RowField]:
+        """The fields in a list, which is new for each call: changes of it do not change the type."""
+        return list(self.row_fields)
 
     @property
     def names(self) -> list[str]:
         """The names of the fields."""
-        return [each.name for each in self.fields]
+        return [field.name for field in self.row_fields]
 
     @property
     def types(self) -> list[DataType]:
         """The types of the fields."""
-        return [each.data_type for each in self.fields]
+        return [field.data_type for field in self.row_fields]
 
     def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
-        """The type with one more field, given as it is or by name and type."""
+        """Return the type with one more field, given as a `RowField` or by name and type."""
         if isinstance(field, str):
             if data_type is None:
                 message = f"field '{field}' has no type"
-                raise TypeError(message)
+                raise InvalidArgument(message, hint=f"add('{field}', DataTypes.STRING())")
             field = RowField(field, data_type)
-        return replace(self, fields=(*self.fields, field))
+        return replace(self, row_fields=(*self.row_fields, field))
 
     def field_names(self) -> list[str]:
-        """The names of the fields."""
+        """Return the names of the fields."""
         return self.names
 
     def field_types(self) -> list[DataType]:
-        """The types of the fields."""
+        """Return the types of the fields."""
         return self.types
 
     def __len__(self) -> int:
-        return len(self.fields)
+        return len(self.row_fields)
 
     def __iter__(self) -> Iterator[RowField]:
-        return iter(self.fields)
+        return iter(self.row_fields)
 
     def __getitem__(self, key: int | str | slice) -> Any:
         if isinstance(key, str):
-            return self.fields[self.names.index(key)]
-        return RowType(self.fields[key], null=self.null) if isinstance(key, slice) else self.fields[key]
+            if key not in self.names:
+                raise NoSuchRowField(key, self.names)
+            return self.row_fields[self.names.index(key)]
+        return RowType(self.row_fields[key], null=self.null) if isinstance(key, slice) else self.row_fields[key]
 
 
 @dataclass(frozen=True, repr=False)
 class StructuredType(RowType):
-    """Named fields of the objects of a class; the class need not be there, the values are those of a row."""
+    """STRUCTURED<'class', name type, ...>: the fields of a class. The class need not be importable."""
 
     class_name: str = ""
     root: ClassVar[str] = "STRUCTURED"
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return Flink's text of the type, such as STRUCTURED<'app.User', `name` STRING>."""
         quoted = "'" + self.class_name.replace("'", "''") + "'"
-        return f"STRUCTURED<{', '.join([quoted, *map(str, self.fields)])}>"
+        return f"STRUCTURED<{', '.join([quoted, *map(str, self.row_fields)])}>"
 
 
 @dataclass(frozen=True, repr=False)
 class RawType(DataType):
-    """Any Python object."""
+    """RAW: any Python object."""
 
     root: ClassVar[str] = "RAW"
 
     def text(self) -> str:
-        """As DataType promises."""
+        """Return the text of the type."""
         return "RAW('object')"
 
 
 @dataclass(frozen=True, repr=False)
 class VariantType(DataType):
-    """Values that say themselves what they are, as JSON does."""
+    """VARIANT: semi-structured values that contain their own type, such as parsed JSON."""
 
     root: ClassVar[str] = "VARIANT"
     ordered: ClassVar[bool] = False
@@ -442,7 +464,7 @@ class VariantType(DataType):
 
 @dataclass(frozen=True, repr=False)
 class BitmapType(DataType):
-    """Sets of unsigned 32-bit numbers."""
+    """BITMAP: a set of 32-bit integers."""
 
     root: ClassVar[str] = "BITMAP"
     ordered: ClassVar[bool] = False
@@ -450,7 +472,7 @@ class BitmapType(DataType):
 
 @dataclass(frozen=True, repr=False)
 class DescriptorType(DataType):
-    """Columns named by DESCRIPTOR."""
+    """The type of DESCRIPTOR(column, ...)."""
 
     names: tuple[str, ...] = ()
     root: ClassVar[str] = "DESCRIPTOR"
@@ -458,7 +480,7 @@ class DescriptorType(DataType):
 
 @dataclass(frozen=True, repr=False)
 class SymbolType(DataType):
-    """A word that only a function understands, as in EXTRACT(YEAR FROM d)."""
+    """The type of a keyword that is an argument, such as YEAR in EXTRACT(YEAR FROM d)."""
 
     root: ClassVar[str] = "SYMBOL"
 
@@ -472,71 +494,71 @@ BITMAP = BitmapType()
 
 
 def row_of(names: Iterable[str], types: Iterable[DataType], *, null: bool = True) -> RowType:
-    """A row type of names and types."""
+    """Create a row type from the names and types of its fields."""
     return RowType(tuple(RowField(n, t) for n, t in zip(names, types, strict=True)), null=null)
 
 
 def is_class_name(text: str) -> bool:
-    """Whether a structured type can name its class so: words with dots between them."""
+    """Whether a text is a qualified class name: identifiers with dots between them."""
     return all(part.replace("$", "_").isidentifier() for part in text.split("."))
 
 
-def is_text(kind: DataType) -> bool:
+def is_text(data_type: DataType) -> bool:
     """Whether values are strings."""
-    return isinstance(kind, CharType | VarCharType)
+    return isinstance(data_type, CharType | VarCharType)
 
 
-def is_bytes(kind: DataType) -> bool:
-    """Whether values are bytes."""
-    return isinstance(kind, BinaryType | VarBinaryType)
+def is_bytes(data_type: DataType) -> bool:
+    """Whether values are byte strings."""
+    return isinstance(data_type, BinaryType | VarBinaryType)
 
 
-def is_approximate(kind: DataType) -> bool:
-    """Whether values are floating point numbers."""
-    return isinstance(kind, FloatType | DoubleType)
+def is_approximate(data_type: DataType) -> bool:
+    """Whether values are floating-point numbers."""
+    return isinstance(data_type, FloatType | DoubleType)
 
 
-def is_timestamp(kind: DataType) -> bool:
-    """Whether values are points or places in time."""
-    return isinstance(kind, TimestampType | LocalZonedTimestampType)
+def is_timestamp(data_type: DataType) -> bool:
+    """Whether the type is TIMESTAMP or TIMESTAMP_LTZ."""
+    return isinstance(data_type, TimestampType | LocalZonedTimestampType)
 
 
-def is_interval(kind: DataType) -> bool:
-    """Whether values are spans."""
-    return isinstance(kind, YearMonthIntervalType | DayTimeIntervalType)
+def is_interval(data_type: DataType) -> bool:
+    """Whether the type is an interval type."""
+    return isinstance(data_type, YearMonthIntervalType | DayTimeIntervalType)
 
 
-def is_compared(kind: DataType) -> bool:
-    """Whether one value can be less than another; rows can be sorted by objects, as Flink does, but not compared."""
-    return kind.ordered and not isinstance(kind, StructuredType)
+def is_comparable(data_type: DataType) -> bool:
+    """Whether < and > exist for the type. As in Flink, rows can be sorted by structured types, but not compared."""
+    return data_type.ordered and not isinstance(data_type, StructuredType)
 
 
-def attribute_of(kind: DataType) -> str | None:
-    """ROWTIME, PROCTIME or None."""
-    return getattr(kind, "attribute", None)
+def attribute_of(data_type: DataType) -> str | None:
+    """Return ROWTIME or PROCTIME if the type is a time attribute, else None."""
+    return getattr(data_type, "attribute", None)
 
 
-def plain(kind: DataType) -> DataType:
-    """The type without its being a time attribute."""
-    return replace(kind, attribute=None) if attribute_of(kind) is not None else kind  # type: ignore[call-arg]
+def strip_time_attribute(data_type: DataType) -> DataType:
+    """Return the type; of a time attribute, the regular timestamp type."""
+    return replace(data_type, attribute=None) if attribute_of(data_type) is not None else data_type  # type: ignore[call-arg]
 
 
-def as_decimal(kind: DataType) -> DecimalType:
-    """The decimal type that holds every value of an exact number type."""
-    if isinstance(kind, DecimalType):
-        return kind
-    return DecimalType(kind.digits if isinstance(kind, IntegerType) else 10, 0, null=kind.null)
+def as_decimal(data_type: DataType) -> DecimalType:
+    """Return the decimal type that can hold every value of an exact numeric type."""
+    if isinstance(data_type, DecimalType):
+        return data_type
+    return DecimalType(data_type.digits if isinstance(data_type, IntegerType) else 10, 0, null=data_type.null)
 
 
 def decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
-    """A decimal type, cut to 38 digits as Flink cuts: fraction digits go first, but at least 6 of them stay."""
+    """Return a decimal type, limited to 38 digits as in Flink: the scale is reduced first, but not below 6."""
     if precision > MAX_PRECISION:
-        whole = precision - scale
-        scale = max(MAX_PRECISION - whole, min(scale, 6))
+        integer_digits = precision - scale
+        scale = max(MAX_PRECISION - integer_digits, min(scale, 6))
         precision = MAX_PRECISION
     return DecimalType(precision, scale, null=null)
 
 
-def nullable_all(kinds: Iterable[DataType]) -> bool:
-    """Whether any of the types has NULL."""
-    return any(kind.null for kind in kinds)
+def any_nullable(data_types: Iterable[DataType]) -> bool:
+    """Whether at least one of the types is nullable."""
+    return any(data_type.null for data_type in data_types)

@@ -1,7 +1,7 @@
-"""Durations as SQL options and hints write them.
+"""Durations in SQL options and hints.
 
-Promises: a malformed duration is an error of the statement, at its offset.
-Does not know: options."""
+Promises: a malformed duration raises an error of the statement, with its offset.
+Does not know: which options are durations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.sql.errors import SqlValidationError
 from millstream.times import Duration, MalformedDuration
 
 
-def duration_millis(text: str, at: int | None = None) -> int:
+def parse_duration_millis(text: str, at: int | None = None) -> int:
     """Parse a duration such as `1d`, `10 min` or `500 ms`.
 
     Returns:

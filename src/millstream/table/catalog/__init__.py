@@ -1,4 +1,4 @@
-"""PyFlink's `table.catalog`: catalogs as programs see them, and resolved schemas.
+"""PyFlink's `table.catalog`: catalogs, their objects, and resolved schemas.
 
 Promises: PyFlink's public names.
 Does not know: statements."""

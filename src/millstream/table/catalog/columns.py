@@ -1,6 +1,6 @@
-"""Columns of a resolved schema: physical, computed, of metadata.
+"""Columns of a resolved schema: physical columns, computed columns and metadata columns.
 
-Promises: PyFlink's names; a column is a value.
+Promises: PyFlink's names. Columns compare by value.
 Does not know: schemas and tables."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 from millstream.sql.types import data_types as t
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it, whatever is in it."""
+def quote(name: str) -> str:
+    """Quote a name as a SQL identifier."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -26,131 +26,145 @@ class Column:
 
     @staticmethod
     def physical(name: str, data_type: t.DataType) -> PhysicalColumn:
-        """A column that the record itself holds."""
+        """Create a physical column, which the records of the connector contain."""
         return PhysicalColumn(name, data_type)
 
     @staticmethod
     def computed(name: str, resolved_expression: Any) -> ComputedColumn:
-        """A column computed from others."""
-        kind = (
+        """Create a computed column.
+
+        Args:
+            name: The name.
+            resolved_expression: The expression; a `ResolvedExpression` determines the data type.
+
+        """
+        data_type = (
             resolved_expression.get_output_data_type()
             if hasattr(resolved_expression, "get_output_data_type")
             else t.STRING
         )
-        return ComputedColumn(name, kind, None, resolved_expression)
+        return ComputedColumn(name, data_type, None, resolved_expression)
 
     @staticmethod
     def metadata(name: str, data_type: t.DataType, metadata_key: str | None, is_virtual: bool) -> MetadataColumn:
-        """A column of the record's metadata."""
+        """Create a metadata column.
+
+        Args:
+            name: The name.
+            data_type: The data type.
+            metadata_key: The key of the metadata; by default the name.
+            is_virtual: Whether the column is only read and not written to a sink.
+
+        """
         return MetadataColumn(name, data_type, None, metadata_key, is_virtual)
 
     def with_comment(self, comment: str | None) -> Column:
-        """The same with a sentence for people."""
+        """Return the column with a comment."""
         return replace(self, comment=comment)
 
     def is_physical(self) -> bool:
-        """Whether the record itself holds it."""
+        """Return whether the records of the connector contain the column."""
         return True
 
     def is_persisted(self) -> bool:
-        """Whether it is written to a sink."""
+        """Return whether the column is written to a sink."""
         return True
 
     def get_data_type(self) -> t.DataType:
-        """The type."""
+        """Return the data type."""
         return self.data_type
 
     def get_name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
     def get_comment(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self.comment
 
     def as_summary_string(self) -> str:
-        """The column as text."""
+        """Return the column for people: its name, type and extras."""
         extras = self.explain_extras()
-        return f"{quoted(self.name)} {self.data_type}" + (f" {extras}" if extras else "")
+        return f"{quote(self.name)} {self.data_type}" + (f" {extras}" if extras else "")
 
     def explain_extras(self) -> str | None:
-        """What else there is to say."""
+        """Return the part of the declaration after the type, such as METADATA; None if there is none."""
         return None
 
     def copy(self, new_type: t.DataType) -> Column:
-        """The same with another type."""
+        """Return the column with another data type."""
         return replace(self, data_type=new_type)
 
     def rename(self, new_name: str) -> Column:
-        """The same with another name."""
+        """Return the column with another name."""
         return replace(self, name=new_name)
 
 
 @dataclass(frozen=True)
 class PhysicalColumn(Column):
-    """A column that the record itself holds."""
+    """A column that the records of the connector contain."""
 
     def copy(self, new_data_type: t.DataType) -> PhysicalColumn:
-        """The same with another type."""
+        """Return the column with another data type."""
         return replace(self, data_type=new_data_type)
 
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
-    """A column computed from others."""
+    """A column that is computed from others."""
 
     expression: Any = None
 
     def copy(self, new_data_type: t.DataType) -> ComputedColumn:
-        """The same with another type."""
+        """Return the column with another data type."""
         return replace(self, data_type=new_data_type)
 
     def is_physical(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def is_persisted(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def get_expression(self) -> Any:
-        """What it is computed by."""
+        """Return the expression that computes the column."""
         return self.expression
 
     def explain_extras(self) -> str | None:
-        """What it is computed by."""
+        """Return AS and the expression."""
         return f"AS {self.expression}"
 
 
 @dataclass(frozen=True)
 class MetadataColumn(Column):
-    """A column of the record's metadata."""
+    """A column that the connector reads from or writes to the metadata of a record."""
 
     metadata_key: str | None = None
     virtual: bool = False
 
     def copy(self, new_data_type: t.DataType) -> MetadataColumn:
-        """The same with another type."""
+        """Return the column with another data type."""
         return replace(self, data_type=new_data_type)
 
     def is_physical(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def is_persisted(self) -> bool:
-        """Unless it is virtual."""
+        """Return whether the column is not virtual."""
         return not self.virtual
 
     def is_virtual(self) -> bool:
-        """Whether it is only read."""
+        """Return whether the column is only read and not written to a sink."""
         return self.virtual
 
     def get_metadata_key(self) -> str | None:
-        """The name the connector has for it."""
+        """Return the key of the metadata; None if it is the name of the column."""
         return self.metadata_key
 
     def explain_extras(self) -> str | None:
-        """Where it comes from."""
+        """Return METADATA with its key and VIRTUAL."""
         return (
             "METADATA"
             + (f" FROM '{self.metadata_key}'" if self.metadata_key else "")

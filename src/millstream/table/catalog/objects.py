@@ -1,7 +1,7 @@
-"""What catalogs hold: databases, partitions, functions, tables and views.
+"""Objects of a catalog: databases, partitions, functions, tables and views.
 
 Promises: PyFlink's names.
-Does not know: where they are kept."""
+Does not know: where they are stored."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ from millstream.sql.types import data_types as t
 from millstream.table.schema import Schema
 
 
-class _Described:
+class _PropertiesAndComment:
     """Properties and a comment."""
 
     def __init__(self, properties: Mapping[str, str] | None = None, comment: str | None = None) -> None:
         self._properties, self._comment = dict(properties or {}), comment
 
     def get_properties(self) -> dict[str, str]:
-        """The properties."""
+        """Return the properties."""
         return dict(self._properties)
 
     def get_comment(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self._comment
 
     def get_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self._comment
 
     def get_detailed_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self._comment
 
 
-class CatalogDatabase(_Described):
-    """A database's properties."""
+class CatalogDatabase(_PropertiesAndComment):
+    """The properties and the comment of a database."""
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
-        """A database."""
+        """Create the description of a database."""
         return CatalogDatabase(properties, comment)
 
     def copy(self) -> CatalogDatabase:
-        """The same."""
+        """Return a copy."""
         return CatalogDatabase(self._properties, self._comment)
 
 
-class CatalogPartition(_Described):
-    """A partition's properties."""
+class CatalogPartition(_PropertiesAndComment):
+    """The properties and the comment of a partition."""
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogPartition:
-        """A partition."""
+        """Create the description of a partition."""
         return CatalogPartition(properties, comment)
 
     def copy(self) -> CatalogPartition:
-        """The same."""
+        """Return a copy."""
         return CatalogPartition(self._properties, self._comment)
 
 
 class CatalogPartitionSpec:
-    """The columns of a partition and their values."""
+    """The values of the partition keys that identify a partition."""
 
     def __init__(self, partition_spec: Mapping[str, str]) -> None:
         self._spec = dict(partition_spec)
 
     def get_partition_spec(self) -> dict[str, str]:
-        """Columns and values."""
+        """Return the values by partition key."""
         return dict(self._spec)
 
     def __eq__(self, other: object) -> bool:
@@ -84,7 +84,7 @@ class CatalogPartitionSpec:
 
 
 class CatalogFunction:
-    """A function of a catalog."""
+    """A function of a catalog, given by the import path of a Python object."""
 
     def __init__(
         self, class_name: str, function_language: str = "Python", options: Mapping[str, str] | None = None
@@ -93,40 +93,46 @@ class CatalogFunction:
 
     @staticmethod
     def create_instance(class_name: str, function_language: str = "Python") -> CatalogFunction:
-        """A function."""
+        """Create the description of a function.
+
+        Args:
+            class_name: The import path, as `package.module.name`.
+            function_language: `Python`.
+
+        """
         return CatalogFunction(class_name, function_language)
 
     def get_class_name(self) -> str:
-        """Where it is defined."""
+        """Return the import path."""
         return self._class_name
 
     def get_function_language(self) -> str:
-        """The language it is written in."""
+        """Return the language of the function."""
         return self._language
 
     def get_options(self) -> dict[str, str]:
-        """Its options."""
+        """Return the options of the function."""
         return dict(self._options)
 
     def get_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the language and the import path."""
         return f"{self._language} function {self._class_name}"
 
     def get_detailed_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the language and the import path."""
         return self.get_description()
 
     def copy(self) -> CatalogFunction:
-        """The same."""
+        """Return a copy."""
         return CatalogFunction(self._class_name, self._language, self._options)
 
 
 class Procedure:
-    """What CALL would run; catalogs here have none."""
+    """A stored procedure of a catalog; procedures are not supported."""
 
 
 class CatalogBaseTable:
-    """A table or view of a catalog."""
+    """The definition of a table or view of a catalog."""
 
     def __init__(self, definition: c.CatalogObject) -> None:
         self._definition = definition
@@ -138,12 +144,20 @@ class CatalogBaseTable:
         properties: Mapping[str, str] | None = None,
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        """A table."""
+        """Create the definition of a table.
+
+        Args:
+            schema: The columns, the watermark and the primary key.
+            partition_keys: The names of the columns that partition the table.
+            properties: The options of the connector.
+            comment: A comment.
+
+        """
         columns = tuple(
-            c.ColumnDefinition(name, kind or t.NULL, expr, key, virtual)
-            for name, kind, expr, key, virtual in schema._columns
+            c.ColumnDefinition(name, data_type or t.NULL, expr, metadata_key, virtual)
+            for name, data_type, expr, metadata_key, virtual in schema._columns
         )
-        made = c.TableDefinition(
+        definition = c.TableDefinition(
             columns,
             dict(properties or {}),
             schema._watermark,
@@ -152,7 +166,7 @@ class CatalogBaseTable:
             tuple(partition_keys),
             comment,
         )
-        return CatalogBaseTable(made)
+        return CatalogBaseTable(definition)
 
     @staticmethod
     def create_view(
@@ -162,48 +176,56 @@ class CatalogBaseTable:
         properties: Mapping[str, str],  # noqa: ARG004 - a view has no options
         comment: str | None = None,
     ) -> CatalogBaseTable:
-        """A view."""
+        """Create the definition of a view.
+
+        Args:
+            original_query: The query as the user wrote it.
+            expanded_query: The query with full names.
+            schema: The columns of the query.
+            properties: Accepted for PyFlink programs; a view has no options.
+            comment: A comment.
+
+        """
         row = t.row_of([n for n, *_ in schema._columns], [k or t.STRING for _, k, *_ in schema._columns], null=False)
         return CatalogBaseTable(c.ViewDefinition(original_query, row, comment, None, expanded_query))
 
     def get_options(self) -> dict[str, str]:
-        """The options."""
+        """Return the options of the connector; none for a view."""
         return dict(getattr(self._definition, "options", {}))
 
     def get_comment(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return getattr(self._definition, "comment", None)
 
     def get_unresolved_schema(self) -> Schema:
-        """The columns."""
+        """Return the columns, the watermark and the primary key."""
         builder = Schema.new_builder()
         if not isinstance(self._definition, c.TableDefinition):
             return builder.from_row_data_type(self._definition.schema).build()
-        for each in self._definition.columns:
-            builder._schema._columns.append(
-                (each.name, None if each.expr is not None else each.type, each.expr, each.metadata_key, each.virtual)
-            )
-        made = builder.build()
-        made._watermark, made._key = self._definition.watermark, self._definition.primary_key
-        made._constraint = self._definition.constraint
-        return made
+        for column in self._definition.columns:
+            data_type = None if column.expr is not None else column.type
+            builder._schema._columns.append((column.name, data_type, column.expr, column.metadata_key, column.virtual))
+        schema = builder.build()
+        schema._watermark, schema._key = self._definition.watermark, self._definition.primary_key
+        schema._constraint = self._definition.constraint
+        return schema
 
     def copy(self) -> CatalogBaseTable:
-        """The same."""
+        """Return a copy."""
         return CatalogBaseTable(self._definition)
 
     def get_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self.get_comment()
 
     def get_detailed_description(self) -> str | None:
-        """A sentence for people."""
+        """Return the comment."""
         return self.get_comment()
 
 
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """A catalog to be made."""
+    """The name, the options and the comment of a catalog to create."""
 
     catalog_name: str
     configuration: Configuration
@@ -211,5 +233,12 @@ class CatalogDescriptor:
 
     @staticmethod
     def of(catalog_name: str, configuration: Configuration, comment: str | None = None) -> CatalogDescriptor:
-        """A description."""
+        """Create the description of a catalog.
+
+        Args:
+            catalog_name: The name.
+            configuration: The options, among them `type`.
+            comment: A comment.
+
+        """
         return CatalogDescriptor(catalog_name, configuration, comment)

@@ -1,7 +1,7 @@
-"""Where an object of a catalog is.
+"""Paths and identifiers of catalog objects.
 
-Promises: PyFlink's names; paths and identifiers are values.
-Does not know: what is there."""
+Promises: PyFlink's names. Paths and identifiers compare by value.
+Does not know: the objects."""
 
 from __future__ import annotations
 
@@ -10,38 +10,43 @@ from functools import total_ordering
 
 @total_ordering
 class ObjectPath:
-    """A database and a name in it."""
+    """The path of an object in a catalog: a database and a name."""
 
     def __init__(self, database_name: str | None = None, object_name: str | None = None) -> None:
         self._database, self._name = database_name or "", object_name or ""
 
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
-        """The path of database.name."""
+        """Parse a path of the form `database.name`."""
         database, _, name = full_name.partition(".")
         return ObjectPath(database, name)
 
     def get_database_name(self) -> str:
-        """The database."""
+        """Return the name of the database."""
         return self._database
 
     def get_object_name(self) -> str:
-        """The name."""
+        """Return the name of the object."""
         return self._name
 
     def get_full_name(self) -> str:
-        """Both, with a dot between."""
+        """Return the path as `database.name`."""
         return f"{self._database}.{self._name}"
 
     def compare_to(self, other: ObjectPath) -> int:
-        """Less than, equal to or greater than 0."""
+        """Compare two paths by their full names.
+
+        Returns:
+            -1, 0 or 1, if this path is less than, equal to or greater than the other.
+
+        """
         return (self.get_full_name() > other.get_full_name()) - (self.get_full_name() < other.get_full_name())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ObjectPath) and self.get_full_name() == other.get_full_name()
 
-    def __lt__(self, other: ObjectPath) -> bool:
-        return self.get_full_name() < other.get_full_name()
+    def __lt__(self, other: object) -> bool:
+        return self.get_full_name() < other.get_full_name() if isinstance(other, ObjectPath) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.get_full_name())
@@ -51,42 +56,42 @@ class ObjectPath:
 
 
 class ObjectIdentifier:
-    """Catalog, database and name."""
+    """The full identifier of an object: catalog, database and name."""
 
     def __init__(self, catalog_name: str, database_name: str, object_name: str) -> None:
         self._parts = (catalog_name, database_name, object_name)
 
     @staticmethod
     def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
-        """An identifier."""
+        """Create an identifier."""
         return ObjectIdentifier(catalog_name, database_name, object_name)
 
     def get_catalog_name(self) -> str:
-        """The catalog."""
+        """Return the name of the catalog."""
         return self._parts[0]
 
     def get_database_name(self) -> str:
-        """The database."""
+        """Return the name of the database."""
         return self._parts[1]
 
     def get_object_name(self) -> str:
-        """The name."""
+        """Return the name of the object."""
         return self._parts[2]
 
     def to_object_path(self) -> ObjectPath:
-        """Database and name."""
+        """Return the path inside the catalog."""
         return ObjectPath(self._parts[1], self._parts[2])
 
     def to_list(self) -> list[str]:
-        """The three parts."""
+        """Return catalog, database and name as a list."""
         return list(self._parts)
 
     def as_serializable_string(self) -> str:
-        """The parts in backticks."""
+        """Return the identifier as SQL, with each part in backticks."""
         return ".".join(f"`{part.replace('`', '``')}`" for part in self._parts)
 
     def as_summary_string(self) -> str:
-        """The parts with dots."""
+        """Return the identifier for people, with dots between the parts."""
         return ".".join(self._parts)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Resolved schemas: columns whose types are known, with event time and key.
+"""ResolvedSchema: columns with known data types, watermarks and the primary key.
 
 Promises: PyFlink's names.
 Does not know: catalogs."""
@@ -11,40 +11,46 @@ from enum import Enum
 from typing import Any
 
 from millstream.sql.types import data_types as t
-from millstream.table.catalog.columns import Column, PhysicalColumn, quoted
+from millstream.table.catalog.columns import Column, PhysicalColumn, quote
 
 
 @dataclass(frozen=True)
 class WatermarkSpec:
-    """Event time of a resolved schema."""
+    """The event-time attribute of a schema and the expression of its watermark."""
 
     rowtime_attribute: str
     watermark_expression: Any
 
     @staticmethod
     def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
-        """A watermark."""
+        """Create a watermark specification.
+
+        Args:
+            rowtime_attribute: The name of the column.
+            watermark_expression: The expression.
+
+        """
         return WatermarkSpec(rowtime_attribute, watermark_expression)
 
     def get_rowtime_attribute(self) -> str:
-        """The column."""
+        """Return the name of the event-time column."""
         return self.rowtime_attribute
 
     def get_watermark_expression(self) -> Any:
-        """What the watermark follows."""
+        """Return the expression of the watermark."""
         return self.watermark_expression
 
     def as_summary_string(self) -> str:
-        """The watermark as text."""
-        return f"WATERMARK FOR {quoted(self.rowtime_attribute)} AS {self.watermark_expression}"
+        """Return the specification for people."""
+        return f"WATERMARK FOR {quote(self.rowtime_attribute)} AS {self.watermark_expression}"
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """A promise about rows."""
+    """An integrity constraint of a table."""
 
     class ConstraintType(Enum):
-        """Kinds of promises."""
+        """The types of constraints."""
 
         PRIMARY_KEY = 0
         UNIQUE_KEY = 1
@@ -52,49 +58,55 @@ class Constraint:
     name: str
 
     def get_name(self) -> str:
-        """Its name."""
+        """Return the name of the constraint."""
         return self.name
 
     def is_enforced(self) -> bool:
-        """Never: it is a promise of the data."""
+        """Return False: constraints are not checked, the data must satisfy them."""
         return False
 
     def get_type(self) -> Constraint.ConstraintType:
-        """Its kind."""
+        """Return the type of the constraint."""
         return Constraint.ConstraintType.PRIMARY_KEY
 
     def as_summary_string(self) -> str:
-        """The promise as text."""
-        return f"CONSTRAINT {quoted(self.name)}"
+        """Return the constraint for people."""
+        return f"CONSTRAINT {quote(self.name)}"
 
 
 @dataclass(frozen=True)
 class UniqueConstraint(Constraint):
-    """A primary key."""
+    """A primary key constraint."""
 
     columns: tuple[str, ...] = ()
 
     @staticmethod
     def primary_key(name: str, columns: Sequence[str]) -> UniqueConstraint:
-        """A primary key."""
+        """Create a primary key constraint.
+
+        Args:
+            name: The name of the constraint.
+            columns: The names of the columns.
+
+        """
         return UniqueConstraint(name, tuple(columns))
 
     def get_columns(self) -> list[str]:
-        """The columns."""
+        """Return the names of the columns."""
         return list(self.columns)
 
     def get_type_string(self) -> str:
-        """PRIMARY KEY."""
+        """Return `PRIMARY KEY`."""
         return "PRIMARY KEY"
 
     def as_summary_string(self) -> str:
-        """The key as text."""
-        name, *keys = map(quoted, (self.name, *self.columns))
+        """Return the constraint for people."""
+        name, *keys = map(quote, (self.name, *self.columns))
         return f"CONSTRAINT {name} PRIMARY KEY ({', '.join(keys)}) NOT ENFORCED"
 
 
 class ResolvedSchema:
-    """Columns whose types are known, with watermarks and key."""
+    """The columns of a table with their data types, its watermarks and its primary key."""
 
     def __init__(
         self,
@@ -112,62 +124,68 @@ class ResolvedSchema:
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
-        """A schema of columns."""
+        """Create a schema of columns."""
         return ResolvedSchema(columns)
 
     @staticmethod
     def physical(column_names: Sequence[str], column_data_types: Sequence[t.DataType]) -> ResolvedSchema:
-        """A schema of physical columns."""
+        """Create a schema of physical columns.
+
+        Args:
+            column_names: The names.
+            column_data_types: The data types, as many as names.
+
+        """
         return ResolvedSchema([PhysicalColumn(n, k) for n, k in zip(column_names, column_data_types, strict=True)])
 
     def get_column_count(self) -> int:
-        """How many columns there are."""
+        """Return the number of columns."""
         return len(self._columns)
 
     def get_columns(self) -> list[Column]:
-        """The columns."""
+        """Return all columns."""
         return list(self._columns)
 
     def get_column_names(self) -> list[str]:
-        """Their names."""
-        return [each.name for each in self._columns]
+        """Return the names of all columns."""
+        return [column.name for column in self._columns]
 
     def get_column_data_types(self) -> list[t.DataType]:
-        """Their types."""
-        return [each.data_type for each in self._columns]
+        """Return the data types of all columns."""
+        return [column.data_type for column in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> Column | None:
-        """A column, None where there is none."""
+        """Return a column by index or name, or None if there is no such column."""
         if isinstance(column_index_or_name, str):
-            return next((each for each in self._columns if each.name == column_index_or_name), None)
+            return next((column for column in self._columns if column.name == column_index_or_name), None)
         return self._columns[column_index_or_name] if 0 <= column_index_or_name < len(self._columns) else None
 
     def get_watermark_specs(self) -> list[WatermarkSpec]:
-        """Event time."""
+        """Return the watermark specifications."""
         return list(self._watermarks)
 
     def get_primary_key(self) -> UniqueConstraint | None:
-        """The key."""
+        """Return the primary key, or None if there is none."""
         return self._key
 
     def get_primary_key_indexes(self) -> list[int]:
-        """Where the columns of the key are."""
-        return [] if self._key is None else [self.get_column_names().index(each) for each in self._key.columns]
+        """Return the indexes of the columns of the primary key."""
+        return [] if self._key is None else [self.get_column_names().index(name) for name in self._key.columns]
 
-    def _row(self, wanted: Sequence[Column]) -> t.RowType:
-        return t.row_of([each.name for each in wanted], [each.data_type for each in wanted], null=False)
+    def _row_type(self, columns: Sequence[Column]) -> t.RowType:
+        return t.row_of([column.name for column in columns], [column.data_type for column in columns], null=False)
 
     def to_source_row_data_type(self) -> t.RowType:
-        """All columns as a row."""
-        return self._row(self._columns)
+        """Return the row type of all columns, as a source produces them."""
+        return self._row_type(self._columns)
 
     def to_physical_row_data_type(self) -> t.RowType:
-        """The physical columns as a row."""
-        return self._row([each for each in self._columns if each.is_physical()])
+        """Return the row type of the physical columns."""
+        return self._row_type([column for column in self._columns if column.is_physical()])
 
     def to_sink_row_data_type(self) -> t.RowType:
-        """The columns that are written, as a row."""
-        return self._row([each for each in self._columns if each.is_persisted()])
+        """Return the row type of the columns that are written to a sink."""
+        return self._row_type([column for column in self._columns if column.is_persisted()])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ResolvedSchema) and vars(self) == vars(other)
@@ -176,8 +194,8 @@ class ResolvedSchema:
         return hash(tuple(self._columns))
 
     def __str__(self) -> str:
-        parts = [each.as_summary_string() for each in self._columns]
-        parts += [each.as_summary_string() for each in self._watermarks]
+        parts = [column.as_summary_string() for column in self._columns]
+        parts += [watermark.as_summary_string() for watermark in self._watermarks]
         parts += [] if self._key is None else [self._key.as_summary_string()]
         return "(\n  " + ",\n  ".join(parts) + "\n)"
 

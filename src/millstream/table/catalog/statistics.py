@@ -1,7 +1,7 @@
-"""How much tables and their columns hold.
+"""Statistics of tables and columns.
 
 Promises: PyFlink's names.
-Does not know: how it was counted."""
+Does not know: how they were computed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 
 class CatalogTableStatistics:
-    """How much a table holds; -1 for what nobody has counted."""
+    """The size of a table or partition; -1 stands for an unknown value."""
 
     UNKNOWN: ClassVar[CatalogTableStatistics]
 
@@ -26,27 +26,27 @@ class CatalogTableStatistics:
         self._properties = dict(properties or {})
 
     def get_row_count(self) -> int:
-        """Rows."""
+        """Return the number of rows."""
         return self._values[0]
 
     def get_field_count(self) -> int:
-        """Columns."""
+        """Return the number of columns."""
         return self._values[1]
 
     def get_total_size(self) -> int:
-        """Bytes as stored."""
+        """Return the size of the files in bytes."""
         return self._values[2]
 
     def get_raw_data_size(self) -> int:
-        """Bytes as read."""
+        """Return the size of the uncompressed data in bytes."""
         return self._values[3]
 
     def get_properties(self) -> dict[str, str]:
-        """Anything else."""
+        """Return further properties."""
         return dict(self._properties)
 
     def copy(self) -> CatalogTableStatistics:
-        """The same."""
+        """Return a copy."""
         return CatalogTableStatistics(*self._values, properties=self._properties)
 
 
@@ -54,19 +54,19 @@ CatalogTableStatistics.UNKNOWN = CatalogTableStatistics(-1, -1, -1, -1)
 
 
 class CatalogColumnStatistics:
-    """What the columns of a table hold."""
+    """The statistics of the columns of a table or partition."""
 
     def __init__(self, column_statistics_data: Any = None, properties: Mapping[str, str] | None = None) -> None:
         self._data, self._properties = column_statistics_data, dict(properties or {})
 
     def get_column_statistics_data(self) -> Any:
-        """By column."""
+        """Return the statistics by column."""
         return self._data
 
     def get_properties(self) -> dict[str, str]:
-        """Anything else."""
+        """Return further properties."""
         return dict(self._properties)
 
     def copy(self) -> CatalogColumnStatistics:
-        """The same."""
+        """Return a copy."""
         return CatalogColumnStatistics(self._data, self._properties)

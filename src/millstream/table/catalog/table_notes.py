@@ -1,7 +1,7 @@
-"""What a catalog is told of its tables beside their definitions: partitions and statistics.
+"""Partitions and statistics of catalog tables, which are registered beside their definitions.
 
-Promises: PyFlink's methods; what is told of a table goes with the table.
-Does not know: files; a partition that is told of need not have any, and statistics decide nothing."""
+Promises: PyFlink's methods. Partitions and statistics are renamed and dropped with their table.
+Does not know: files. A registered partition need not have any, and the optimizer does not use these statistics."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from millstream.table.catalog.statistics import CatalogColumnStatistics, Catalog
 
 
 class CatalogTableNotes(ABC):
-    """The part of a Catalog that is about partitions and statistics."""
+    """The methods of a Catalog for partitions and statistics."""
 
     @abstractmethod
-    def _told(self, table_path: ObjectPath) -> tuple[c.CatalogObject, c.TableNotes]:
-        """A table that must exist, and what is told of it."""
+    def _table_with_notes(self, table_path: ObjectPath) -> tuple[c.CatalogObject, c.TableNotes]:
+        """Return the definition of a table, which must exist, and its registered partitions and statistics."""
 
     @abstractmethod
     def table_exists(self, table_path: ObjectPath) -> bool:
-        """Whether there is such a table."""
+        """Return whether there is a table or view of this path."""
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
-    def _spec(self, table_path: ObjectPath, given: CatalogPartitionSpec) -> c.PartitionSpec:
-        table, _ = self._told(table_path)
+    def _spec(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> c.PartitionSpec:
+        table, _ = self._table_with_notes(table_path)
         keys = table.partitions if isinstance(table, c.TableDefinition) else ()
-        spec = given.get_partition_spec()
+        spec = partition_spec.get_partition_spec()
         if not keys:
             msg = f"table '{table_path}' is not partitioned"
             raise CatalogError(msg)
@@ -43,34 +43,50 @@ class CatalogTableNotes(ABC):
     def list_partitions(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec | None = None
     ) -> list[CatalogPartitionSpec]:
-        """The partitions that were told of, those that a part of a specification selects."""
-        table, notes = self._told(table_path)
+        """Return the registered partitions of a table.
+
+        Args:
+            table_path: The table.
+            partition_spec: Values of some partition keys; only partitions with these values are returned.
+
+        Raises:
+            CatalogError: If the table does not exist or is not partitioned.
+
+        """
+        table, notes = self._table_with_notes(table_path)
         if not (isinstance(table, c.TableDefinition) and table.partitions):
             msg = f"table '{table_path}' is not partitioned"
             raise CatalogError(msg)
-        wanted = {} if partition_spec is None else partition_spec.get_partition_spec()
-        found = sorted(tuple((key, dict(spec)[key]) for key in table.partitions) for spec in notes.partitions)
-        return [CatalogPartitionSpec(dict(each)) for each in found if wanted.items() <= dict(each).items()]
+        selected = {} if partition_spec is None else partition_spec.get_partition_spec()
+        registered = sorted(tuple((key, dict(spec)[key]) for key in table.partitions) for spec in notes.partitions)
+        return [CatalogPartitionSpec(dict(spec)) for spec in registered if selected.items() <= dict(spec).items()]
 
     def get_partition(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> CatalogPartition:
-        """A partition that was told of."""
+        """Return the properties and the comment of a partition.
+
+        Raises:
+            CatalogError: If the table or the partition does not exist.
+
+        """
         options, comment = self._partition(table_path, partition_spec)
         return CatalogPartition(options, comment)
 
-    def _partition(self, table_path: ObjectPath, given: CatalogPartitionSpec) -> tuple[dict[str, str], str | None]:
-        spec = self._spec(table_path, given)
-        known = self._told(table_path)[1].partitions
-        if spec not in known:
-            msg = f"table '{table_path}' has no partition {given.get_partition_spec()}"
+    def _partition(
+        self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
+    ) -> tuple[dict[str, str], str | None]:
+        spec = self._spec(table_path, partition_spec)
+        partitions = self._table_with_notes(table_path)[1].partitions
+        if spec not in partitions:
+            msg = f"table '{table_path}' has no partition {partition_spec.get_partition_spec()}"
             raise CatalogError(msg)
-        return known[spec]
+        return partitions[spec]
 
     def partition_exists(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> bool:
-        """Whether a partition was told of."""
+        """Return whether a partition is registered."""
         if not self.table_exists(table_path):
             return False
-        wanted = frozenset((key, str(value)) for key, value in partition_spec.get_partition_spec().items())
-        return wanted in self._told(table_path)[1].partitions
+        spec = frozenset((key, str(value)) for key, value in partition_spec.get_partition_spec().items())
+        return spec in self._table_with_notes(table_path)[1].partitions
 
     def create_partition(
         self,
@@ -79,23 +95,45 @@ class CatalogTableNotes(ABC):
         partition: CatalogPartition,
         ignore_if_exists: bool,
     ) -> None:
-        """Tell of a partition."""
-        spec, notes = self._spec(table_path, partition_spec), self._told(table_path)[1]
+        """Register a partition.
+
+        Args:
+            table_path: The table.
+            partition_spec: The values of all partition keys.
+            partition: Its properties and comment.
+            ignore_if_exists: Whether an existing partition is left as it is.
+
+        Raises:
+            CatalogError: If the partition exists and `ignore_if_exists` is False, or the table is not partitioned by
+                these keys.
+
+        """
+        spec, notes = self._spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
         if spec in notes.partitions:
             if ignore_if_exists:
                 return
-            msg = f"table '{table_path}' has a partition {partition_spec.get_partition_spec()} already"
+            msg = f"table '{table_path}' already has a partition {partition_spec.get_partition_spec()}"
             raise CatalogError(msg)
         notes.partitions[spec] = (partition.get_properties(), partition.get_comment())
 
     def drop_partition(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec, ignore_if_not_exists: bool
     ) -> None:
-        """Forget a partition, and what is told of it."""
+        """Remove a partition and its statistics from the catalog.
+
+        Args:
+            table_path: The table.
+            partition_spec: The values of all partition keys.
+            ignore_if_not_exists: Whether a missing partition is not an error.
+
+        Raises:
+            CatalogError: If the partition does not exist and `ignore_if_not_exists` is False.
+
+        """
         if ignore_if_not_exists and not self.partition_exists(table_path, partition_spec):
             return
         self._partition(table_path, partition_spec)
-        spec, notes = self._spec(table_path, partition_spec), self._told(table_path)[1]
+        spec, notes = self._spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
         del notes.partitions[spec]
         notes.statistics.pop(spec, None)
         notes.column_statistics.pop(spec, None)
@@ -107,70 +145,102 @@ class CatalogTableNotes(ABC):
         new_partition: CatalogPartition,
         ignore_if_not_exists: bool,
     ) -> None:
-        """Put other properties under a partition."""
+        """Replace the properties and the comment of a partition.
+
+        Args:
+            table_path: The table.
+            partition_spec: The values of all partition keys.
+            new_partition: The new properties and comment.
+            ignore_if_not_exists: Whether a missing partition is not an error.
+
+        Raises:
+            CatalogError: If the partition does not exist and `ignore_if_not_exists` is False.
+
+        """
         if ignore_if_not_exists and not self.partition_exists(table_path, partition_spec):
             return
         self._partition(table_path, partition_spec)
-        told = (new_partition.get_properties(), new_partition.get_comment())
-        self._told(table_path)[1].partitions[self._spec(table_path, partition_spec)] = told
+        notes = self._table_with_notes(table_path)[1]
+        notes.partitions[self._spec(table_path, partition_spec)] = (
+            new_partition.get_properties(),
+            new_partition.get_comment(),
+        )
 
     # ----------------------------------------------------------------------------------------------------- statistics
 
     def get_table_statistics(self, table_path: ObjectPath) -> CatalogTableStatistics:
-        """What was told of a table's size; all unknown where nothing was."""
+        """Return the statistics of a table; unknown values if none are registered."""
         return self._statistics(table_path, None)
 
     def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
-        """What was told of a table's columns."""
+        """Return the column statistics of a table; none if none are registered."""
         return self._column_statistics(table_path, None)
 
     def get_partition_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogTableStatistics:
-        """What was told of a partition's size."""
+        """Return the statistics of a partition; unknown values if none are registered."""
         self._partition(table_path, partition_spec)
         return self._statistics(table_path, self._spec(table_path, partition_spec))
 
     def get_partition_column_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogColumnStatistics:
-        """What was told of a partition's columns."""
+        """Return the column statistics of a partition; none if none are registered."""
         self._partition(table_path, partition_spec)
         return self._column_statistics(table_path, self._spec(table_path, partition_spec))
 
     def bulk_get_partition_statistics(
         self, table_path: ObjectPath, partition_specs: Sequence[CatalogPartitionSpec]
     ) -> list[CatalogTableStatistics]:
-        """What was told of the sizes of several partitions."""
-        return [self.get_partition_statistics(table_path, each) for each in partition_specs]
+        """Return the statistics of several partitions, in their order."""
+        return [self.get_partition_statistics(table_path, spec) for spec in partition_specs]
 
     def bulk_get_partition_column_statistics(
         self, table_path: ObjectPath, partition_specs: Sequence[CatalogPartitionSpec]
     ) -> list[CatalogColumnStatistics]:
-        """What was told of the columns of several partitions."""
-        return [self.get_partition_column_statistics(table_path, each) for each in partition_specs]
+        """Return the column statistics of several partitions, in their order."""
+        return [self.get_partition_column_statistics(table_path, spec) for spec in partition_specs]
 
     def _statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogTableStatistics:
-        found = self._told(table_path)[1].statistics.get(spec)
-        return found.copy() if isinstance(found, CatalogTableStatistics) else CatalogTableStatistics.UNKNOWN.copy()
+        statistics = self._table_with_notes(table_path)[1].statistics.get(spec)
+        return (
+            statistics.copy()
+            if isinstance(statistics, CatalogTableStatistics)
+            else CatalogTableStatistics.UNKNOWN.copy()
+        )
 
     def _column_statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogColumnStatistics:
-        found = self._told(table_path)[1].column_statistics.get(spec)
-        return found.copy() if isinstance(found, CatalogColumnStatistics) else CatalogColumnStatistics({})
+        statistics = self._table_with_notes(table_path)[1].column_statistics.get(spec)
+        return statistics.copy() if isinstance(statistics, CatalogColumnStatistics) else CatalogColumnStatistics({})
 
     def alter_table_statistics(
         self, table_path: ObjectPath, table_statistics: CatalogTableStatistics, ignore_if_not_exists: bool
     ) -> None:
-        """Tell of a table's size."""
+        """Register the statistics of a table.
+
+        Args:
+            table_path: The table.
+            table_statistics: The statistics.
+            ignore_if_not_exists: Whether a missing table is not an error.
+
+        """
         if self.table_exists(table_path) or not ignore_if_not_exists:
-            self._told(table_path)[1].statistics[None] = table_statistics.copy()
+            self._table_with_notes(table_path)[1].statistics[None] = table_statistics.copy()
 
     def alter_table_column_statistics(
         self, table_path: ObjectPath, column_statistics: CatalogColumnStatistics, ignore_if_not_exists: bool
     ) -> None:
-        """Tell of a table's columns."""
+        """Register the column statistics of a table.
+
+        Args:
+            table_path: The table.
+            column_statistics: The statistics.
+            ignore_if_not_exists: Whether a missing table is not an error.
+
+        """
         if self.table_exists(table_path) or not ignore_if_not_exists:
-            self._told(table_path)[1].column_statistics[None] = column_statistics.copy()
+            self._table_with_notes(table_path)[1].column_statistics[None] = column_statistics.copy()
 
     def alter_partition_statistics(
         self,
@@ -179,11 +249,19 @@ class CatalogTableNotes(ABC):
         partition_statistics: CatalogTableStatistics,
         ignore_if_not_exists: bool,
     ) -> None:
-        """Tell of a partition's size."""
+        """Register the statistics of a partition.
+
+        Args:
+            table_path: The table.
+            partition_spec: The values of all partition keys.
+            partition_statistics: The statistics.
+            ignore_if_not_exists: Whether a missing partition is not an error.
+
+        """
         if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
             self._partition(table_path, partition_spec)
             spec = self._spec(table_path, partition_spec)
-            self._told(table_path)[1].statistics[spec] = partition_statistics.copy()
+            self._table_with_notes(table_path)[1].statistics[spec] = partition_statistics.copy()
 
     def alter_partition_column_statistics(
         self,
@@ -192,8 +270,16 @@ class CatalogTableNotes(ABC):
         column_statistics: CatalogColumnStatistics,
         ignore_if_not_exists: bool,
     ) -> None:
-        """Tell of a partition's columns."""
+        """Register the column statistics of a partition.
+
+        Args:
+            table_path: The table.
+            partition_spec: The values of all partition keys.
+            column_statistics: The statistics.
+            ignore_if_not_exists: Whether a missing partition is not an error.
+
+        """
         if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
             self._partition(table_path, partition_spec)
             spec = self._spec(table_path, partition_spec)
-            self._told(table_path)[1].column_statistics[spec] = column_statistics.copy()
+            self._table_with_notes(table_path)[1].column_statistics[spec] = column_statistics.copy()

@@ -1,4 +1,4 @@
-"""PyFlink's `table.expression`: values computed from columns, written in Python.
+"""PyFlink's `table.expression`: expressions over the columns of tables.
 
 Promises: PyFlink's public names.
 Does not know: tables."""
@@ -6,7 +6,7 @@ Does not know: tables."""
 from __future__ import annotations
 
 from millstream.table.expression.expression import Expression
-from millstream.table.expression.words import (
+from millstream.table.expression.symbols import (
     JsonExistsOnError,
     JsonOnNull,
     JsonQueryOnEmptyOrError,

@@ -1,59 +1,75 @@
-"""Methods that make one value of many.
+"""Aggregates as methods of expressions.
 
-Promises: PyFlink's names; an aggregate can be distinct, and go over a window.
+Promises: PyFlink's names. An aggregate can be DISTINCT, and can be computed over an over window.
 Does not know: windows and groups."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from millstream.errors import UserError
+from millstream.errors import InvalidArgumentType
 from millstream.sql.syntax import tree as s
-from millstream.table.expression.terms import Term, applied
+from millstream.table.expression.terms import Term, function_property
 
 if TYPE_CHECKING:
     from millstream.table.expression.expression import Expression
 
 
 class Aggregates(Term):
-    """What can be made of the values of many rows."""
+    """Aggregate functions of the values of several rows."""
 
     __slots__ = ()
 
-    sum = applied("SUM", "The sum; NULL of nothing.")
-    sum0 = applied("$SUM0", "The sum; 0 of nothing.")
-    min = applied("MIN", "The least value.")
-    max = applied("MAX", "The greatest value.")
-    count = applied("COUNT", "How many are not NULL.")
-    avg = applied("AVG", "The mean.")
-    first_value = applied("FIRST_VALUE", "The first value.")
-    last_value = applied("LAST_VALUE", "The last value.")
-    stddev_pop = applied("STDDEV_POP", "The standard deviation.")
-    stddev_samp = applied("STDDEV_SAMP", "The standard deviation of a sample.")
-    var_pop = applied("VAR_POP", "The variance.")
-    var_samp = applied("VAR_SAMP", "The variance of a sample.")
-    collect = applied("COLLECT", "A multiset of the values.")
-    array_agg = applied("ARRAY_AGG", "An array of the values.")
+    sum = function_property("SUM", "The sum; NULL if there are no values.")
+    sum0 = function_property("$SUM0", "The sum; 0 if there are no values.")
+    min = function_property("MIN", "The least value.")
+    max = function_property("MAX", "The greatest value.")
+    count = function_property("COUNT", "The number of values that are not NULL.")
+    avg = function_property("AVG", "The arithmetic mean.")
+    first_value = function_property("FIRST_VALUE", "The first value.")
+    last_value = function_property("LAST_VALUE", "The last value.")
+    stddev_pop = function_property("STDDEV_POP", "The population standard deviation.")
+    stddev_samp = function_property("STDDEV_SAMP", "The sample standard deviation.")
+    var_pop = function_property("VAR_POP", "The population variance.")
+    var_samp = function_property("VAR_SAMP", "The sample variance.")
+    collect = function_property("COLLECT", "A multiset of the values.")
+    array_agg = function_property("ARRAY_AGG", "An array of the values.")
 
     def list_agg(self, separator: str | None = None) -> Expression:
-        """The strings with a separator between them."""
+        """Concatenate the strings of all rows.
+
+        Args:
+            separator: The text between two strings; a comma by default.
+
+        """
         return self._call("LISTAGG", self) if separator is None else self._call("LISTAGG", self, separator)
 
     def percentile(self, percentage: Any, frequency: Any = None) -> Expression:
-        """A percentile of the numbers."""
+        """Return a percentile of the values, interpolated linearly.
+
+        Args:
+            percentage: A number from 0 to 1, or an array of such numbers.
+            frequency: How often each value counts; once by default.
+
+        """
         return self._call("PERCENTILE", self, percentage, *([] if frequency is None else [frequency]))
 
     @property
     def distinct(self) -> Expression:
-        """An aggregate of each value once."""
+        """Aggregate each distinct value once, as in `col("a").count.distinct`."""
         call = self._node
         if not isinstance(call, s.Call):
             msg = "only an aggregate can be distinct, as in col('a').count.distinct"
-            raise UserError(msg)
+            raise InvalidArgumentType(msg)
         return self._of(s.Call(call.at, call.name, call.args, True, path=call.path, user=call.user))
 
     def over(self, alias: Any) -> Expression:
-        """An aggregate over a window that over_window named."""
+        """Compute the aggregate over an over window.
+
+        Args:
+            alias: The alias of a window of `Table.over_window`.
+
+        """
         call = self._node
         name = alias._node.parts[-1] if isinstance(alias, Term) and isinstance(alias._node, s.Name) else str(alias)
         assert isinstance(call, s.Call)

@@ -1,7 +1,7 @@
-"""Methods of bitmaps, and those that make them.
+"""Functions of bitmaps as methods of expressions.
 
 Promises: PyFlink's names.
-Does not know: how bitmaps are kept."""
+Does not know: how bitmaps are stored."""
 
 from __future__ import annotations
 
@@ -14,78 +14,78 @@ if TYPE_CHECKING:
 
 
 class Bitmaps(Term):
-    """What can be asked of sets of 32-bit numbers."""
+    """Functions of bitmaps, which are sets of 32-bit integers."""
 
     __slots__ = ()
 
     def bitmap_build(self) -> Expression:
-        """The bitmap of an array's numbers."""
+        """Create a bitmap of the integers in an array."""
         return self._call("BITMAP_BUILD", self)
 
     def bitmap_from_bytes(self) -> Expression:
-        """The bitmap of its portable Roaring form."""
+        """Read a bitmap in the portable Roaring format."""
         return self._call("BITMAP_FROM_BYTES", self)
 
     def bitmap_to_bytes(self) -> Expression:
-        """The portable Roaring form."""
+        """Write the bitmap in the portable Roaring format."""
         return self._call("BITMAP_TO_BYTES", self)
 
     def bitmap_to_array(self) -> Expression:
-        """The numbers in the order of unsigned numbers."""
+        """Return the integers in unsigned order, as an array."""
         return self._call("BITMAP_TO_ARRAY", self)
 
     def bitmap_to_string(self) -> Expression:
-        """The numbers, unsigned, as {1,2,3}."""
+        """Return the integers as unsigned numbers in a text such as {1,2,3}."""
         return self._call("BITMAP_TO_STRING", self)
 
     def bitmap_cardinality(self) -> Expression:
-        """How many numbers there are."""
+        """Return the number of integers in the bitmap."""
         return self._call("BITMAP_CARDINALITY", self)
 
     def bitmap_and(self, bitmap2: Any) -> Expression:
-        """The numbers that both have."""
+        """Return the intersection of two bitmaps."""
         return self._call("BITMAP_AND", self, bitmap2)
 
     def bitmap_or(self, bitmap2: Any) -> Expression:
-        """The numbers that either has."""
+        """Return the union of two bitmaps."""
         return self._call("BITMAP_OR", self, bitmap2)
 
     def bitmap_xor(self, bitmap2: Any) -> Expression:
-        """The numbers that only one of them has."""
+        """Return the symmetric difference of two bitmaps."""
         return self._call("BITMAP_XOR", self, bitmap2)
 
     def bitmap_andnot(self, bitmap2: Any) -> Expression:
-        """The numbers that the other does not have."""
+        """Return the difference of two bitmaps."""
         return self._call("BITMAP_ANDNOT", self, bitmap2)
 
     def bitmap_build_agg(self) -> Expression:
-        """The bitmap of the numbers."""
+        """Aggregate integers to a bitmap."""
         return self._call("BITMAP_BUILD_AGG", self)
 
     def bitmap_build_cardinality_agg(self) -> Expression:
-        """How many different numbers there are."""
+        """Return the number of distinct integers of all rows."""
         return self._call("BITMAP_BUILD_CARDINALITY_AGG", self)
 
     def bitmap_and_agg(self) -> Expression:
-        """The numbers that all bitmaps have."""
+        """Return the intersection of the bitmaps of all rows."""
         return self._call("BITMAP_AND_AGG", self)
 
     def bitmap_and_cardinality_agg(self) -> Expression:
-        """How many numbers all bitmaps have."""
+        """Return the cardinality of the intersection of the bitmaps of all rows."""
         return self._call("BITMAP_AND_CARDINALITY_AGG", self)
 
     def bitmap_or_agg(self) -> Expression:
-        """The numbers that any of the bitmaps has."""
+        """Return the union of the bitmaps of all rows."""
         return self._call("BITMAP_OR_AGG", self)
 
     def bitmap_or_cardinality_agg(self) -> Expression:
-        """How many numbers the bitmaps have together."""
+        """Return the cardinality of the union of the bitmaps of all rows."""
         return self._call("BITMAP_OR_CARDINALITY_AGG", self)
 
     def bitmap_xor_agg(self) -> Expression:
-        """The numbers that an odd number of the bitmaps has."""
+        """Return the integers that are in an odd number of the bitmaps of all rows."""
         return self._call("BITMAP_XOR_AGG", self)
 
     def bitmap_xor_cardinality_agg(self) -> Expression:
-        """How many numbers an odd number of the bitmaps has."""
+        """Return how many integers are in an odd number of the bitmaps of all rows."""
         return self._call("BITMAP_XOR_CARDINALITY_AGG", self)

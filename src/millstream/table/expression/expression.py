@@ -1,14 +1,14 @@
-"""Expression: a value computed from columns, written in Python.
+"""Expression: a value computed from columns.
 
-Promises: PyFlink's operators, methods and properties; an expression is a piece of syntax tree, bound when a table uses
-it, so it has the meaning of the same SQL.
+Promises: PyFlink's operators, methods and properties. An expression is a syntax tree that is bound when a table uses
+it, so it has the semantics of the same SQL.
 Does not know: tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from millstream.errors import UserError
+from millstream.errors import InvalidArgumentType
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table.expression.aggregates import Aggregates
@@ -18,17 +18,29 @@ from millstream.table.expression.conditions import Conditions
 from millstream.table.expression.json import Json
 from millstream.table.expression.numbers import Numbers
 from millstream.table.expression.strings import Strings
-from millstream.table.expression.terms import call, text_of
+from millstream.table.expression.terms import call, format_expression
 from millstream.table.expression.times import Times
 
 
 class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, Bitmaps, Json):
-    """A value computed from columns."""
+    """A value that is computed from columns, literals and function calls.
+
+    Expressions support Python's operators: arithmetic, comparison, and `&`, `|` and `~` for AND, OR and NOT. They are
+    created by the functions of `millstream.table.expressions`.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> (col("price") * col("quantity")).alias("total")
+        (price * quantity)
+        >>> col("name").upper_case
+        UPPER(name)
+
+    """
 
     __slots__ = ()
 
-    def _of(self, piece: s.Expr) -> Expression:
-        return Expression(piece)
+    def _of(self, tree: s.Expr) -> Expression:
+        return Expression(tree)
 
     # ---------------------------------------------------------------------------------------------------- operators
 
@@ -36,10 +48,10 @@ class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, B
         return self._call("ABS", self)
 
     def __add__(self, other: Any) -> Expression:
-        return self._call("+", self, other)
+        return self._call("$PLUS", self, other)
 
     def __radd__(self, other: Any) -> Expression:
-        return self._call("+", other, self)
+        return self._call("$PLUS", other, self)
 
     def __sub__(self, other: Any) -> Expression:
         return self._call("-", self, other)
@@ -118,11 +130,11 @@ class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, B
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        msg = "an expression is neither true nor false"
-        raise UserError(msg, hint="combine conditions with & | ~, not with and, or, not")
+        msg = "an expression has no truth value in Python"
+        raise InvalidArgumentType(msg, hint="combine conditions with & | ~, not with and, or, not")
 
     def __str__(self) -> str:
-        return text_of(self._node)
+        return format_expression(self._node)
 
     def __repr__(self) -> str:
         return str(self)
@@ -130,32 +142,38 @@ class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, B
     # ------------------------------------------------------------------------------------------ names, order, types
 
     def alias(self, name: str, *extra_names: str) -> Expression:
-        """The same value under another name."""
+        """Name the result.
+
+        Args:
+            name: The name of the column.
+            *extra_names: The names of further columns, if the expression has several.
+
+        """
         renamed = Expression(self._node)
         renamed._aliases = (name, *extra_names)
         return renamed
 
     def as_argument(self, name: str) -> Expression:
-        """The value as a named argument."""
+        """Pass the expression to a function as a named argument."""
         return self._of(s.NamedArgument(0, name, self._node))
 
-    def _ordered(self, ascending: bool) -> Expression:
-        turned = Expression(self._node)
-        turned._order = ascending
-        return turned
+    def _with_order(self, ascending: bool) -> Expression:
+        sort_key = Expression(self._node)
+        sort_key._order = ascending
+        return sort_key
 
-    asc = property(lambda self: self._ordered(True), doc="In ascending order.")
-    desc = property(lambda self: self._ordered(False), doc="In descending order.")
+    asc = property(lambda self: self._with_order(True), doc="Ascending order, for `Table.order_by`.")
+    desc = property(lambda self: self._with_order(False), doc="Descending order, for `Table.order_by`.")
 
     def cast(self, data_type: t.DataType) -> Expression:
-        """The value in another type."""
+        """Convert the value to another data type, like CAST; the query fails if a value cannot be converted."""
         return self._of(s.Cast(0, self._node, data_type))
 
     def try_cast(self, data_type: t.DataType) -> Expression:
-        """The value in another type, NULL where it cannot be."""
+        """Convert the value to another data type, like TRY_CAST; the result is NULL if a value cannot be converted."""
         return self._of(s.Cast(0, self._node, data_type, True))
 
 
-def made(name: str, *args: Any) -> Expression:
-    """A function applied to values."""
+def call_function(name: str, *args: Any) -> Expression:
+    """Return the call of a built-in function."""
     return Expression(call(name, *args))

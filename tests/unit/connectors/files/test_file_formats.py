@@ -88,7 +88,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("kind", READERS)
 def test_cutting_does_not_show(folder, kind, parallelism, size, records, block, restart, region):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "_LEAST_REGION", region)
+        patch.setattr(planning, "_MIN_REGION", region)
         patch.setattr(AvroFiles, "least_range", 500)
         source = source_of(folder / kind, READERS[kind](KIND))
         between = restarting(source, 5 - parallelism) if restart else lambda same: same

@@ -213,14 +213,14 @@ def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
     taken.unlink()
     sink.create_committer().commit(1, made)
     assert visible(tmp_path) == {"b/part-0-1.txt": "b\n"}
-    assert "checkpoint 1: 1 part files were shown before, and have been taken away since" in caplog.text
+    assert "checkpoint 1: 1 part files were visible before, and have been removed since" in caplog.text
     shutil.rmtree(tmp_path / ".staging")
     with pytest.raises(OutputLost):
         sink.create_committer().commit(1, made)
 
 
 def test_notes_of_commits_are_few(tmp_path, monkeypatch):
-    monkeypatch.setattr(commit_intents, "_KEPT", 3)
+    monkeypatch.setattr(commit_intents, "_MAX_INTENTS", 3)
     sink = sink_to(tmp_path)
     for number in range(5):
         for epoch in (1, 2):
@@ -393,9 +393,9 @@ def test_a_base_path_that_cannot_be_written_is_refused_before_the_job(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UnusablePath, match="is not a directory"):
         sink_to(tmp_path / "file").check()
-    with pytest.raises(UnusablePath, match="there is no directory"):
-        sink_to(tmp_path / "no" / "out").check()
-    sink_to(tmp_path / "out").check()
+    with pytest.raises(UnusablePath, match="file is not a directory"):
+        sink_to(tmp_path / "file" / "out").check()
+    sink_to(tmp_path / "new" / "out").check()
     sink_to(tmp_path).check()
 
 

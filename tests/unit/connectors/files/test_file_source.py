@@ -37,7 +37,7 @@ def json_source(path, *options):
 
 @pytest.fixture
 def small_regions(monkeypatch):
-    monkeypatch.setattr(planning, "_LEAST_REGION", 16)
+    monkeypatch.setattr(planning, "_MIN_REGION", 16)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def expected(root):
 )
 def test_cutting_does_not_show(folder, parallelism, size, records, block, restart, region):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "_LEAST_REGION", region)
+        patch.setattr(planning, "_MIN_REGION", region)
         source = text_source(folder)
         between = restarting(source, 6 - parallelism) if restart else lambda same: same
         found = everything(source, parallelism, size=size, records=records, block=block, between=between)

@@ -50,7 +50,7 @@ class Brokers:
 
 
 def marks_of(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> Marks:
-    monkeypatch.setattr(marks, "configured", lambda *_: brokers)
+    monkeypatch.setattr(marks, "create_client", lambda *_: brokers)
     return Marks("id", CONNECTION)
 
 

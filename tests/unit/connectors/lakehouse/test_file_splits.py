@@ -21,11 +21,11 @@ class Versions(FileEnumerator):
         self._follows = follows
         super().__init__(parallelism, state)
 
-    def look(self, version: int | None) -> tuple[int | None, list[DataFile]]:
+    def discover(self, version: int | None) -> tuple[int | None, list[DataFile]]:
         if not self._follows:
             return (2, [file for files in VERSIONS for file in files]) if version is None else (version, [])
-        wanted = 0 if version is None else version + 1
-        return (wanted, VERSIONS[wanted]) if wanted < len(VERSIONS) else (version, [])
+        following = 0 if version is None else version + 1
+        return (following, VERSIONS[following]) if following < len(VERSIONS) else (version, [])
 
     def continuous(self) -> bool:
         return self._follows

@@ -26,7 +26,7 @@ def let_go() -> Iterator[threading.Event]:
 def engine(let_go: threading.Event) -> SparkEngine:
     """An engine on a Spark of the program's own whose tasks do not end, not even when they are cancelled."""
     made: Any = SparkEngine({})
-    made._watch = SimpleNamespace(look=lambda: None)
+    made._watch = SimpleNamespace(find_problem=lambda: None)
     made._run_tasks = lambda tasks: let_go.wait(30)
     return made
 

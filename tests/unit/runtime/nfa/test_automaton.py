@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from millstream.runtime.nfa import heap
-from millstream.runtime.nfa.compile import automaton
+from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.conditions import ALWAYS, Both, Either, Negation, Predicate, compile_check, is_simple
 from millstream.runtime.nfa.match import Live, Matcher
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
@@ -34,7 +34,7 @@ def _held(live: Live) -> int:
 def test_state_survives_the_codec_at_any_point() -> None:
     chance = random.Random(3)
     events = [(time, chance.choice("abc")) for time in range(40)]
-    matcher = Matcher(automaton(_plan(within=8)))
+    matcher = Matcher(compile_pattern(_plan(within=8)))
     whole, cut = matcher.initial(), matcher.initial()
     for time, event in events:
         expected = (matcher.advance(whole, time), matcher.process(whole, event, time))
@@ -43,7 +43,7 @@ def test_state_survives_the_codec_at_any_point() -> None:
 
 
 def test_what_is_inside_the_window_is_all_that_is_held() -> None:
-    matcher = Matcher(automaton(_plan(within=6)))
+    matcher = Matcher(compile_pattern(_plan(within=6)))
     live = matcher.initial()
     sizes = []
     for time in range(600):
@@ -60,7 +60,7 @@ def test_what_is_inside_the_window_is_all_that_is_held() -> None:
 
 def test_every_node_is_reached_from_a_partial_match() -> None:
     chance = random.Random(5)
-    matcher = Matcher(automaton(_plan(within=9)))
+    matcher = Matcher(compile_pattern(_plan(within=9)))
     live = matcher.initial()
     for time in range(300):
         matcher.advance(live, time)
@@ -82,7 +82,7 @@ def test_a_condition_on_the_event_alone_is_asked_once_per_event() -> None:
         return event == "b"
 
     steps = (Step("a", condition=_is("a")), Step("b", Contiguity.ANY, Predicate(is_b)))
-    matcher = Matcher(automaton(PatternPlan(steps)))
+    matcher = Matcher(compile_pattern(PatternPlan(steps)))
     live = matcher.initial()
     for time, event in enumerate("aaaaab"):
         matcher.process(live, event, time)
@@ -91,7 +91,7 @@ def test_a_condition_on_the_event_alone_is_asked_once_per_event() -> None:
 
 def test_a_deadline_is_the_first_of_all_partial_matches() -> None:
     steps = (Step("a", condition=_is("a")), Step("b", Contiguity.RELAXED, _is("b"), within=10, within_previous=4))
-    matcher = Matcher(automaton(PatternPlan(steps)))
+    matcher = Matcher(compile_pattern(PatternPlan(steps)))
     live = matcher.initial()
     assert matcher.deadline(live) is None
     matcher.process(live, "a", 3)

@@ -12,7 +12,7 @@ from millstream.runtime.windows.merging import mapping_of, stored_form
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.state_descriptors.output_tag import OutputTag
 from millstream.testing import OperatorHarness
-from millstream.testing.ends import Mark, Rows
+from millstream.testing.ends import Rows, Watermark
 from millstream.times import Time
 from millstream.types.factory import Types
 from millstream.windows.triggers import EventTimeTrigger
@@ -106,7 +106,7 @@ def test_sessions_end_as_when_their_trigger_is_asked_for_each_record(kind, epoch
             for piece in pieces:
                 if isinstance(piece, int):
                     reached = max(reached, piece)
-                    work.append(Mark(reached))
+                    work.append(Watermark(reached))
                 else:
                     values = tuple((key, f"{number}-{len(work)}-{place}") for place, (key, _) in enumerate(piece))
                     work.append(Rows(values, tuple(time for _, time in piece)))

@@ -11,7 +11,7 @@ from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.syntax import parse_statement
 from millstream.table import DataTypes
-from millstream.table.udf import udf, user_function
+from millstream.table.udf import to_user_function, udf
 
 TABLE = (
     "CREATE TABLE t (id INT, name STRING, ts TIMESTAMP(3), twice AS id * 2, WATERMARK FOR ts AS ts, "
@@ -21,7 +21,7 @@ TABLE = (
 
 def wrap(name: str, function: Any) -> UserFunction:
     """Any Python function as a function of one DOUBLE."""
-    return user_function(name, udf(function, [DataTypes.DOUBLE()], DataTypes.DOUBLE()))
+    return to_user_function(name, udf(function, [DataTypes.DOUBLE()], DataTypes.DOUBLE()))
 
 
 @pytest.fixture

@@ -26,6 +26,15 @@ def test_a_computed_column_can_be_overwritten(run, catalogs):
     assert [column.expr for column in table.columns] == [None, None, None, "`id` + `id`"]
 
 
+def test_options_are_overwritten_by_default_and_with_overwriting(run, catalogs):
+    for number, clause in enumerate(("", " (OVERWRITING OPTIONS)", " (INCLUDING ALL OVERWRITING OPTIONS)")):
+        run(f"CREATE TABLE l{number} WITH ('connector' = 'blackhole', 'x' = 'y') LIKE t{clause}")
+        _, table = catalogs.table((f"l{number}",))
+        assert dict(table.options) == {"connector": "blackhole", "x": "y"}
+    run("CREATE TABLE m WITH ('x' = 'y') LIKE t (OVERWRITING OPTIONS)")
+    assert dict(catalogs.table(("m",))[1].options) == {"connector": "print", "x": "y"}
+
+
 @pytest.mark.parametrize(
     ("statement", "message", "hint"),
     [
@@ -36,6 +45,11 @@ def test_a_computed_column_can_be_overwritten(run, catalogs):
             "CREATE TABLE l (WATERMARK FOR ts AS ts) LIKE t",
             "both tables define WATERMARKS",
             "EXCLUDING or OVERWRITING WATERMARKS",
+        ),
+        (
+            "CREATE TABLE l WITH ('connector' = 'blackhole') LIKE t (INCLUDING OPTIONS)",
+            "both tables define OPTIONS",
+            "EXCLUDING or OVERWRITING OPTIONS",
         ),
         ("CREATE TABLE l LIKE t (INCLUDING NOTHING)", "LIKE has no feature NOTHING", None),
         ("CREATE TABLE l LIKE t (OVERWRITING PARTITIONS)", "LIKE cannot overwrite PARTITIONS", "EXCLUDING PARTITIONS"),

@@ -24,7 +24,7 @@ def test_a_key_is_not_found_in_quotes() -> None:
 def test_the_cursor_does_not_pass_the_end() -> None:
     cursor = Cursor("a")
     cursor.advance()
-    assert cursor.advance().kind == cursor.advance().kind == cursor.peek(5).kind == "end"
+    assert cursor.advance().type == cursor.advance().type == cursor.peek(5).type == "end"
 
 
 def test_rewind_goes_back_to_a_mark() -> None:
@@ -63,7 +63,7 @@ def test_a_name_cannot_be_reserved_except_behind_a_dot() -> None:
         (lambda cursor: cursor.expect("X", "BY"), r"unexpected '\+': expected BY"),
         (lambda cursor: cursor.expect_any("A", "B", "C"), "unexpected 'X': expected A, B or C"),
         (lambda cursor: cursor.parse_string(), "expected a string in single quotes"),
-        (lambda cursor: cursor.parse_integer(), "expected a whole number"),
+        (lambda cursor: cursor.parse_integer(), "expected an integer"),
     ],
 )
 def test_an_error_names_what_was_found_and_what_was_expected(call, message) -> None:

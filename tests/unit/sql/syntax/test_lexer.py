@@ -7,7 +7,7 @@ from millstream.sql.syntax.lexer import find_word, tokenize
 
 
 def parts(text: str) -> list[tuple[str, str, str]]:
-    return [(token.kind, token.text, token.key) for token in tokenize(text)[:-1]]
+    return [(token.type, token.text, token.key) for token in tokenize(text)[:-1]]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_clauses_of_select() -> None:
 def test_joins_are_left_associative() -> None:
     join = source("a LEFT OUTER JOIN b ON x CROSS JOIN c")
     assert isinstance(join, s.Join)
-    assert join.kind == "CROSS"
+    assert join.join_type == "CROSS"
     assert join.left == s.Join(0, "LEFT", s.TableName(0, ("a",)), s.TableName(0, ("b",)), name("x"))
     assert source("a NATURAL JOIN b") == s.Join(
         0, "INNER", s.TableName(0, ("a",)), s.TableName(0, ("b",)), natural=True
@@ -122,7 +122,7 @@ def test_match_recognize() -> None:
     assert match.subsets == (("U", ("A", "B")),)
     a, b, c_or_d = match.pattern.parts
     assert a == s.PatternNode(0, "variable", "A")
-    assert (b.kind, b.least, b.most, b.greedy) == ("quantified", 2, None, False)
+    assert (b.type, b.least, b.most, b.greedy) == ("quantified", 2, None, False)
     assert (c_or_d.least, c_or_d.most, c_or_d.greedy) == (0, None, True)
     assert [part.name for part in c_or_d.parts[0].parts] == ["C", "D"]
 

@@ -7,6 +7,7 @@ from millstream.sql.syntax import parse_query, parse_statement, parse_statements
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.statements import STATEMENTS
 
+COLUMN = s.ColumnDef(0, "a", parse_type("INT"))
 QUERY = parse_query("SELECT 1")
 
 
@@ -55,40 +56,54 @@ def test_create_table_with_every_clause() -> None:
         ("CREATE FUNCTION f AS 'm.f' USING JAR 'a'", s.CreateFunction(0, ("f",), "m.f", "JAVA")),
         ("DROP TEMPORARY VIEW IF EXISTS a.v", s.Drop(0, "VIEW", ("a", "v"), if_exists=True, temporary=True)),
         ("DROP DATABASE d CASCADE", s.Drop(0, "DATABASE", ("d",), cascade=True)),
-        ("ALTER TABLE t RENAME TO u", s.Alter(0, "TABLE", ("t",), "RENAME", (("u",),))),
-        ("ALTER TABLE IF EXISTS t RENAME a TO b", s.Alter(0, "TABLE", ("t",), "RENAME COLUMN", ("a", "b"), True)),
-        ("ALTER TABLE t SET ('k' = 'v')", s.Alter(0, "TABLE", ("t",), "SET", ((("k", "v"),),))),
-        ("ALTER TABLE t RESET ('k')", s.Alter(0, "TABLE", ("t",), "RESET", (("k",),))),
+        ("ALTER TABLE t RENAME TO u", s.Alter(0, "TABLE", ("t",), s.Rename(("u",)))),
+        ("ALTER TABLE IF EXISTS t RENAME a TO b", s.Alter(0, "TABLE", ("t",), s.RenameColumn("a", "b"), True)),
+        ("ALTER TABLE t SET ('k' = 'v')", s.Alter(0, "TABLE", ("t",), s.SetOptions((("k", "v"),)))),
+        ("ALTER TABLE t RESET ('k')", s.Alter(0, "TABLE", ("t",), s.ResetOptions(("k",)))),
         (
             "ALTER TABLE t ADD a INT FIRST",
-            s.Alter(0, "TABLE", ("t",), "ADD", ((s.ColumnDef(0, "a", parse_type("INT")), ""),)),
+            s.Alter(0, "TABLE", ("t",), s.AddSchemaParts((s.PositionedColumn(COLUMN, first=True),))),
         ),
         (
             "ALTER TABLE t MODIFY (a INT AFTER b)",
-            s.Alter(0, "TABLE", ("t",), "MODIFY", ((s.ColumnDef(0, "a", parse_type("INT")), "b"),)),
+            s.Alter(0, "TABLE", ("t",), s.ModifySchemaParts((s.PositionedColumn(COLUMN, after="b"),))),
         ),
         (
             "ALTER TABLE t ADD PRIMARY KEY (a) NOT ENFORCED",
-            s.Alter(0, "TABLE", ("t",), "ADD", ((None, ("a",)),)),
+            s.Alter(0, "TABLE", ("t",), s.AddSchemaParts((s.PrimaryKeyDef(None, ("a",)),))),
         ),
-        ("ALTER TABLE t DROP (a, b)", s.Alter(0, "TABLE", ("t",), "DROP COLUMNS", ("a", "b"))),
-        ("ALTER TABLE t DROP WATERMARK", s.Alter(0, "TABLE", ("t",), "DROP WATERMARK")),
-        ("ALTER TABLE t DROP CONSTRAINT c", s.Alter(0, "TABLE", ("t",), "DROP KEY", ("c",))),
-        ("ALTER TABLE t DROP DISTRIBUTION", s.Alter(0, "TABLE", ("t",), "DROP DISTRIBUTION")),
+        ("ALTER TABLE t DROP (a, b)", s.Alter(0, "TABLE", ("t",), s.DropColumns(("a", "b")))),
+        ("ALTER TABLE t DROP WATERMARK", s.Alter(0, "TABLE", ("t",), s.DropWatermark())),
+        ("ALTER TABLE t DROP CONSTRAINT c", s.Alter(0, "TABLE", ("t",), s.DropPrimaryKey("c"))),
+        ("ALTER TABLE t DROP DISTRIBUTION", s.Alter(0, "TABLE", ("t",), s.DropDistribution())),
         (
             "ALTER TABLE t ADD DISTRIBUTION INTO 2 BUCKETS",
-            s.Alter(0, "TABLE", ("t",), "ADD DISTRIBUTION", (s.DistributionDef(0, None, (), 2),)),
+            s.Alter(0, "TABLE", ("t",), s.AddDistribution(s.DistributionDef(0, None, (), 2))),
         ),
         (
             "ALTER TABLE t DROP IF EXISTS PARTITION (p = 1)",
+            s.Alter(0, "TABLE", ("t",), s.DropPartitions((s.PartitionDef(0, (("p", s.Literal(0, 1)),)),), True)),
+        ),
+        ("ALTER CATALOG c COMMENT 'x'", s.Alter(0, "CATALOG", ("c",), s.SetComment("x"))),
+        (
+            "ALTER TABLE t ADD IF NOT EXISTS PARTITION (p = 1) WITH ('k' = 'v') PARTITION (p = 2)",
             s.Alter(
-                0, "TABLE", ("t",), "DROP PARTITIONS", (True, (s.PartitionDef(0, (("p", s.Literal(0, 1)),)),))
+                0,
+                "TABLE",
+                ("t",),
+                s.AddPartitions(
+                    (
+                        s.PartitionDef(0, (("p", s.Literal(0, 1)),), (("k", "v"),)),
+                        s.PartitionDef(0, (("p", s.Literal(0, 2)),)),
+                    ),
+                    if_not_exists=True,
+                ),
             ),
         ),
-        ("ALTER VIEW v AS SELECT 1", s.Alter(0, "VIEW", ("v",), "AS", (QUERY, "SELECT 1"))),
+        ("ALTER VIEW v AS SELECT 1", s.Alter(0, "VIEW", ("v",), s.SetViewQuery(QUERY, "SELECT 1"))),
         (
             "ALTER TEMPORARY FUNCTION f AS 'm.f' LANGUAGE PYTHON",
-            s.Alter(0, "FUNCTION", ("f",), "AS", ("m.f", "PYTHON"), temporary=True),
+            s.Alter(0, "FUNCTION", ("f",), s.SetFunctionTarget("m.f", "PYTHON"), temporary=True),
         ),
         ("SHOW TABLES FROM d NOT LIKE 'a%'", s.Show(0, "TABLES", ("d",), "a%", negated=True)),
         ("SHOW CREATE TABLE t", s.Show(0, "CREATE TABLE", ("t",))),
@@ -126,7 +141,17 @@ def test_create_table_with_every_clause() -> None:
             0, "COMPILE", "f", s.SelectStatement(0, QUERY), if_not_exists=True
         )),
         ("STOP JOB 'j' WITH SAVEPOINT WITH DRAIN", s.StopJob(0, "j", savepoint=True, drain=True)),
-        ("TRUNCATE TABLE t", s.Unsupported(0, "TRUNCATE TABLE", "no connector can empty its table")),
+        ("TRUNCATE TABLE c.d.t", s.Truncate(0, ("c", "d", "t"), 15)),
+        ("ANALYZE TABLE t COMPUTE STATISTICS", s.Analyze(0, ("t",), table_at=14)),
+        ("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS", s.Analyze(0, ("t",), (), None, 14)),
+        ("ANALYZE TABLE t PARTITION (p = 1, q) COMPUTE STATISTICS FOR COLUMNS a, b", s.Analyze(
+            0, ("t",), (("p", s.Literal(0, 1)), ("q", None)), ("a", "b"), 14
+        )),
+        ("DELETE FROM t", s.Delete(0, ("t",), table_at=12)),
+        ("DELETE FROM d.t AS x WHERE TRUE", s.Delete(0, ("d", "t"), s.Literal(0, True), "x", 12)),
+        ("UPDATE t x SET a = 1, b = 2 WHERE TRUE", s.Update(
+            0, ("t",), (("a", s.Literal(0, 1)), ("b", s.Literal(0, 2))), s.Literal(0, True), "x", 7
+        )),
         ("CREATE MODEL m", s.Unsupported(0, "CREATE MODEL", "models are not supported")),
         ("SHOW PROCEDURES", s.Unsupported(0, "SHOW PROCEDURES", "procedures are not supported")),
     ],
@@ -177,11 +202,12 @@ def test_every_keyword_of_a_statement_leads_to_a_rule() -> None:
         ("CREATE TABLE t LIKE u (ALL)", 23, "expected INCLUDING, EXCLUDING or OVERWRITING"),
         ("REPLACE TABLE t (a INT)", 23, "expected AS SELECT"),
         ("ALTER TABLE t CHANGE a", 14, "expected ADD, MODIFY, DROP, RENAME, SET or RESET"),
+        ("ALTER TABLE t COMMENT 'x'", 14, "expected ADD, MODIFY, DROP, RENAME, SET or RESET"),
         ("ALTER DATABASE d ADD x", 17, "expected RENAME TO, SET, RESET or AS"),
         ("SHOW TABEL", 5, "unexpected 'TABEL': expected what to show"),
         ("INSERT t SELECT 1", 7, "expected INTO or OVERWRITE"),
         ("EXPLAIN CHANGELOG SELECT 1", 8, "expected a detail or a statement to explain"),
-        ("BEGIN STATEMENT SET; END", 0, "a statement set needs at least one INSERT"),
+        ("EXECUTE STATEMENT SET BEGIN END", 0, "a statement set needs at least one INSERT"),
         ("BEGIN STATEMENT SET; SELECT 1; END", 21, "expected INSERT or END"),
         ("STOP JOB 'j' WITH DRAIN", 13, "expected WITH SAVEPOINT"),
         ("SET = 1", 4, "expected the key of an option in quotes"),

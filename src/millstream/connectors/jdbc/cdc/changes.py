@@ -1,7 +1,7 @@
 """Changes as records: rows with their row kind, or Debezium's JSON.
 
-Promises: an update is a row before and a row after where the database says what was before (REPLICA IDENTITY FULL),
-else only the row after; a deletion has at least the key. Columns are found by name, whatever their order.
+Promises: an update is a row before and a row after if the database sends the row before (REPLICA IDENTITY FULL),
+else only the row after; a deletion has at least the key. Columns are matched by name, in any order.
 Does not know: positions, snapshots."""
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _log = logging.getLogger("millstream.cdc")
 class SchemaChanged(UserError):
     """A captured table no longer has the columns it had when the job was built."""
 
-    hint = "start the job again, so that it sees the new columns; its rows have another type then"
+    hint = "start the job again, so that it reads the new columns; its rows then have another type"
 
-    def __init__(self, table: str, what: str) -> None:
+    def __init__(self, table: str, difference: str) -> None:
         self.table = table
-        super().__init__(f"the table {table} has changed: {what}")
+        super().__init__(f"the table {table} has changed: {difference}")
 
 
 class ValueNotSent(UserError):
-    """An update did not touch a large value, so the database did not send it."""
+    """An update did not change a large value, so the database did not send it."""
 
     def __init__(self, table: str, column: str) -> None:
         self.table, self.column = table, column
@@ -51,7 +51,7 @@ class ValueNotSent(UserError):
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change of one row. `op` is r(ead by the snapshot), c(reated), u(pdated) or d(eleted); values are Python's,
-    in the order of the table's columns; `before` is None where it is not known."""
+    in the order of the table's columns; `before` is None if it is unknown."""
 
     table: Table
     op: str
@@ -76,25 +76,25 @@ class ChangeDeserializer(ABC):
 
 @dataclass(frozen=True)
 class RowDeserializer(ChangeDeserializer):
-    """Rows with their kind. Of several tables each row is inside another with the fields `table` and `row`."""
+    """Rows with their row kind. With several tables, each row is nested in a row with the fields `table` and `row`."""
 
     nested: bool = False
 
     def type_info(self, tables: Sequence[Table]) -> TypeInformation:
-        """The row type of the table; rows of several tables have no type in common."""
+        """Return the row type of the table; untyped for rows of several tables."""
         return Types.PICKLED_BYTE_ARRAY() if self.nested else tables[0].row_type()
 
     def deserialize(self, change: Change) -> Iterable[Any]:
-        """One row, or two for an update whose old row is known."""
+        """Return one row, or two for an update whose old row is known."""
         names = [name for name, _ in change.table.columns]
-        rows = [Row._from(names, values, kind) for kind, values in _kinds(change)]
+        rows = [Row._from(names, values, kind) for kind, values in _rows_with_kinds(change)]
         if not self.nested:
             return rows
         table = change.table.id
         return [Row._from(["table", "row"], [table, row], row.get_row_kind()) for row in rows]
 
 
-def _kinds(change: Change) -> list[tuple[RowKind, list[Any]]]:
+def _rows_with_kinds(change: Change) -> list[tuple[RowKind, list[Any]]]:
     before, after = change.before, change.after
     if after is None:
         return [(RowKind.DELETE, before or [])]
@@ -112,11 +112,11 @@ class JsonDebeziumDeserializationSchema(ChangeDeserializer):
     database: str = ""
 
     def type_info(self, tables: Sequence[Table]) -> TypeInformation:
-        """Text."""
+        """Return the type of strings."""
         return Types.STRING()
 
     def deserialize(self, change: Change) -> Iterable[Any]:
-        """One text."""
+        """Return the JSON text of the change."""
         names = [name for name, _ in change.table.columns]
         source = {"db": self.database, "schema": change.table.schema, "table": change.table.name, "lsn": change.commit}
         envelope = {
@@ -139,62 +139,79 @@ def _plain(value: Any) -> Any:
     raise TypeError(value)
 
 
-class Reading:
-    """How the stream's rows of one table become values, for as long as its columns stay."""
+class RowConverter:
+    """Converts rows of one table in the stream to values, as long as its columns do not change."""
 
     def __init__(self, table: Table, relation: Relation) -> None:
         self.table = table
         self.relation = relation
-        places = {column.name: place for place, column in enumerate(relation.columns)}
+        column_indexes = {column.name: column_index for column_index, column in enumerate(relation.columns)}
         self._reads: list[tuple[int, Callable[[str], Any]]] = []
         self._types: list[PgType] = []
-        for name, kind in table.columns:
-            if name not in places:
-                raise SchemaChanged(table.id, f"there is no column {name} any more")
-            found = relation.columns[places[name]].kind
-            if found != kind:
-                was, now = pg_type(kind).name, pg_type(found).name
-                raise SchemaChanged(table.id, f"the type of {name} was {was} ({kind}) and is {now} ({found})")
-            self._types.append(pg_type(kind))
-            self._reads.append((places[name], self._types[-1].read))
-        more = sorted(places.keys() - {name for name, _ in table.columns})
-        if more:
-            _log.warning("new columns of %s are ignored until the job is started again: %s", table.id, ", ".join(more))
-        self._key = [places[column.name] for column in table.key]
+        for name, type_oid in table.columns:
+            if name not in column_indexes:
+                raise SchemaChanged(table.id, f"the column {name} was dropped")
+            stream_oid = relation.columns[column_indexes[name]].type_oid
+            if stream_oid != type_oid:
+                was, now = pg_type(type_oid).name, pg_type(stream_oid).name
+                raise SchemaChanged(table.id, f"the type of {name} was {was} ({type_oid}) and is {now} ({stream_oid})")
+            self._types.append(pg_type(type_oid))
+            self._reads.append((column_indexes[name], self._types[-1].read))
+        new_columns = sorted(column_indexes.keys() - {name for name, _ in table.columns})
+        if new_columns:
+            _log.warning(
+                "new columns of %s are ignored until the job is started again: %s", table.id, ", ".join(new_columns)
+            )
+        self._key = [column_indexes[column.name] for column in table.key]
 
     def key(self, values: Values) -> tuple[str | None, ...]:
-        """The key of a row, as text."""
-        return tuple(values[place] for place in self._key)
+        """Return the key of a row, as text."""
+        return tuple(values[column_index] for column_index in self._key)
 
     def change(self, op: str, event: Event) -> Change:
         """Convert an event to a change."""
-        after = None if event.new is None else self._filled(event.new, event.old if event.full else None)
+        after = None if event.new is None else self._fill_unchanged(event.new, event.old if event.full else None)
         before = None if event.old is None else self._values(event.old)
-        at = event.transaction
-        return Change(self.table, op, before, after, event.full, at.at, at.commit)
+        transaction = event.transaction
+        return Change(self.table, op, before, after, event.full, transaction.at, transaction.commit)
 
-    def _filled(self, new: Values, old: Values | None) -> list[Any]:
+    def _fill_unchanged(self, new: Values, old: Values | None) -> list[Any]:
         if UNCHANGED not in new:
             return self._values(new)
-        whole = [old[place] if value == UNCHANGED and old else value for place, value in enumerate(new)]
-        return self._values(whole)
+        complete = [
+            old[column_index] if value == UNCHANGED and old else value for column_index, value in enumerate(new)
+        ]
+        return self._values(complete)
 
     def _values(self, values: Values) -> list[Any]:
         if UNCHANGED in values:
-            for place, _ in self._reads:  # those of ignored columns do not matter
-                if values[place] == UNCHANGED:
-                    raise ValueNotSent(self.table.id, self.relation.columns[place].name)
+            for column_index, _ in self._reads:  # values of ignored columns are not needed
+                if values[column_index] == UNCHANGED:
+                    raise ValueNotSent(self.table.id, self.relation.columns[column_index].name)
         try:
-            return [None if (text := values[place]) is None else read(text) for place, read in self._reads]
+            return [
+                None if (text := values[column_index]) is None else read(text) for column_index, read in self._reads
+            ]
         except (ValueError, ArithmeticError):
-            # once more, to name the value
-            return [kind.value(values[place]) for (place, _), kind in zip(self._reads, self._types, strict=True)]
+            # convert again with errors that name the value
+            return [
+                pg_type_of_column.value(values[column_index])
+                for (column_index, _), pg_type_of_column in zip(self._reads, self._types, strict=True)
+            ]
 
 
 def snapshot_changes(table: Table, rows: Iterable[Sequence[str | None]], at: int, commit: int) -> list[Change]:
-    """Rows that a snapshot has read, given as texts in the order of the table's columns."""
-    kinds = [pg_type(kind) for _, kind in table.columns]
+    """Convert rows of a snapshot, which are texts in the order of the table's columns, to changes."""
+    column_types = [pg_type(type_oid) for _, type_oid in table.columns]
     return [
-        Change(table, "r", None, [kind.value(text) for kind, text in zip(kinds, row, strict=True)], False, at, commit)
+        Change(
+            table,
+            "r",
+            None,
+            [column_type.value(text) for column_type, text in zip(column_types, row, strict=True)],
+            False,
+            at,
+            commit,
+        )
         for row in rows
     ]

@@ -1,13 +1,14 @@
 """The enumerator of a CDC source: plans ranges of the log, and writes the chunks of a snapshot into it.
 
-Promises: a planned range gives the same records each time, until a checkpoint holds a later position. Nothing is lost
+Promises: a planned range has the same records each time, until a checkpoint contains a later position. Nothing is lost
 or duplicated between the snapshot and the changes.
 Does not know: rows.
 
-A chunk of a table is a message in the log, written by a transaction that reads it with one snapshot. A transaction
-that this snapshot has not seen must have its commit in the same range or a later one, else its change would be lost. It
-may be in the log before the range's start and still be invisible for a moment: its locks tell. So before a chunk is
-written, the transactions that held write locks on the table after the start of the range was known must have ended."""
+A chunk of a table is a message in the log, written by a transaction that reads it with one database snapshot. A
+transaction that is not visible in this snapshot must have its commit in the same range or a later one, else its change
+would be lost. Its commit may be in the log before the start of the range and still be invisible for a moment; such a
+transaction still holds its locks. So before a chunk is written, all transactions that held write locks on the table
+after the start of the range was determined must have ended."""
 
 from __future__ import annotations
 
@@ -22,15 +23,15 @@ from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
 from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
-from millstream.connectors.jdbc.statements import quoted
+from millstream.connectors.jdbc.statements import quote_name
 from millstream.errors import ExternalError, MillstreamError
 
 _log = logging.getLogger("millstream.cdc")
 
-_HEARTBEAT = 16 << 20  # bytes of log after which a position without changes is put into a checkpoint
-_PATIENCE = 600.0  # seconds that a writer of the table may hold up its snapshot
-_GLANCE = 0.25  # seconds that one plan waits for writers
-_LARGEST = 50_000  # rows of a chunk
+_HEARTBEAT = 16 << 20  # bytes of log after which a range without changes is planned, so that a checkpoint advances
+_MAX_WAIT = 600.0  # seconds that a transaction may delay the snapshot of its table
+_WAIT_PER_PLAN = 0.25  # seconds that one plan waits for transactions
+_MAX_CHUNK_ROWS = 50_000  # the maximum number of rows of a chunk
 _HOLDERS = """
 SELECT DISTINCT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass AND granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -46,7 +47,7 @@ class WritersInTheWay(ExternalError):
     def __init__(self, table: str, holders: Sequence[str]) -> None:
         super().__init__(
             f"the snapshot of {table} waits for transactions that began before it and are open for more than "
-            f"{_PATIENCE:g} s: {', '.join(holders)}"
+            f"{_MAX_WAIT:g} s: {', '.join(holders)}"
         )
 
 
@@ -77,7 +78,7 @@ class ChangeEnumerator(SplitEnumerator):
             raise SlotMovedOn(name, progress.lsn, confirmed)
         self._acknowledged = confirmed
         self._planned = 0  # changes between the acknowledged position and ours, as far as known
-        self._looked_at = -1
+        self._peeked_to = -1
         self._holders: set[str] | None = None
         self._waiting_since = 0.0
         self._lag: int | None = None
@@ -92,52 +93,52 @@ class ChangeEnumerator(SplitEnumerator):
         return self._plan_changes(budget) if table is None else self._plan_chunk(table, budget)
 
     def _plan_changes(self, budget: Budget) -> list[SplitRange]:
-        at = self._progress.lsn
+        position = self._progress.lsn
         flushed = self._slot.flushed()
         end = flushed if self._stop is None else min(flushed, self._stop)
-        if end <= at or end == self._looked_at:
+        if end <= position or end == self._peeked_to:
             return []
-        found = self._slot.peek(at, end, self._planned, max(min(budget.records, 1 << 30), 1))
-        self._planned = found.before
-        self._looked_at = end
-        self._lag = found.fresh
-        if not found.fresh:
+        peeked = self._slot.peek(position, end, self._planned, max(min(budget.records, 1 << 30), 1))
+        self._planned = peeked.before
+        self._peeked_to = end
+        self._lag = peeked.fresh
+        if not peeked.fresh:
             if end == self._stop:
-                self._progress = self._progress.at(end)  # nothing is left: no epoch needs to say so
+                self._progress = self._progress.at(end)  # no changes are left, so no epoch is needed
             elif end - self._acknowledged > _HEARTBEAT:
                 return [self._range(end, 0)]
             return []
-        self._planned += found.fresh
-        self._looked_at = -1
-        return [self._range(found.end, found.fresh)]
+        self._planned += peeked.fresh
+        self._peeked_to = -1
+        return [self._range(peeked.end, peeked.fresh)]
 
     def _range(self, end: int, records: int, chunk: Chunk | None = None) -> SplitRange:
         start = self._progress
-        after = (start if chunk is None else start.after(chunk)).at(end)
-        self._progress = after
-        tail = {"to": after.to_json(), "chunk": None if chunk is None else chunk.to_json()}
-        return SplitRange(self._name, start.to_json(), tail, records)
+        progress_after = (start if chunk is None else start.after(chunk)).at(end)
+        self._progress = progress_after
+        range_end = {"to": progress_after.to_json(), "chunk": None if chunk is None else chunk.to_json()}
+        return SplitRange(self._name, start.to_json(), range_end, records)
 
     # ------------------------------------------------------------------------------------------------- snapshot
 
     def _plan_chunk(self, table: Table, budget: Budget) -> list[SplitRange]:
         flushed = self._slot.flushed()
         if not self._progress.read and flushed - self._progress.lsn > _HEARTBEAT:
-            return [self._range(flushed, 0)]  # nothing is read yet: what an old slot has kept does not matter
-        if not self._writers_are_gone(table):
+            return [self._range(flushed, 0)]  # nothing is read yet: changes that an old slot has kept are not needed
+        if not self._writers_have_ended(table):
             return []
         chunk, rows = self._session.run("cannot read the table", lambda c: self._write_chunk(c, table, budget))
         return [self._range(self._slot.flushed(), rows, chunk)]
 
-    def _writers_are_gone(self, table: Table) -> bool:
-        """Whether all transactions that wrote to the table at this position have ended."""
-        deadline = time.monotonic() + _GLANCE
+    def _writers_have_ended(self, table: Table) -> bool:
+        """Return whether all transactions that wrote to the table at this position have ended."""
+        deadline = time.monotonic() + _WAIT_PER_PLAN
         if self._holders is None:
             self._waiting_since = time.monotonic()
             self._holders = self._writers(table)
         while self._holders:
             self._holders &= self._writers(table)
-            if time.monotonic() - self._waiting_since > _PATIENCE:
+            if time.monotonic() - self._waiting_since > _MAX_WAIT:
                 raise WritersInTheWay(table.id, sorted(self._holders))
             if self._holders and time.monotonic() > deadline:
                 return False
@@ -147,7 +148,7 @@ class ChangeEnumerator(SplitEnumerator):
         return True
 
     def _writers(self, table: Table) -> set[str]:
-        return {holder for (holder,) in self._session.query("cannot look at locks", _HOLDERS, (table.quoted,))}
+        return {holder for (holder,) in self._session.query("cannot read locks", _HOLDERS, (table.quoted_name,))}
 
     def _write_chunk(self, connection: Any, table: Table, budget: Budget) -> tuple[Chunk, int]:
         """Write the next rows of a table into the log, as one snapshot sees them."""
@@ -155,43 +156,44 @@ class ChangeEnumerator(SplitEnumerator):
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             connection.execute("SET LOCAL synchronous_commit = 'local'")  # flushed when the commit returns
-            limit = self._rows(connection, table, budget)
-            chosen, parameters = self._chosen(table, lower, limit)
+            limit = self._chunk_limit(connection, table, budget)
+            chunk_query, parameters = self._chunk_query(table, lower, limit)
             upper: Key | None = None
             rows = 0
             if table.key:
-                texts = ", ".join(f"{quoted(column.name)}::text" for column in table.key)
-                # by the columns themselves, not by their texts
-                order = ", ".join(f"chunk.{quoted(column.name)} DESC" for column in table.key)
-                found = connection.execute(
-                    f"SELECT count(*) OVER (), {texts} FROM ({chosen}) AS chunk ORDER BY {order} LIMIT 1", parameters
+                texts = ", ".join(f"{quote_name(column.name)}::text" for column in table.key)
+                # by the columns, not by their text forms
+                order = ", ".join(f"chunk.{quote_name(column.name)} DESC" for column in table.key)
+                last_row = connection.execute(
+                    f"SELECT count(*) OVER (), {texts} FROM ({chunk_query}) AS chunk ORDER BY {order} LIMIT 1",
+                    parameters,
                 ).fetchone()
-                rows = found[0] if found is not None else 0
-                upper = tuple(found[1:]) if found is not None and rows >= limit else None
-            columns = ", ".join(f"{quoted(name)}::text" for name, _ in table.columns)
+                rows = last_row[0] if last_row is not None else 0
+                upper = tuple(last_row[1:]) if last_row is not None and rows >= limit else None
+            columns = ", ".join(f"{quote_name(name)}::text" for name, _ in table.columns)
             xid, count = connection.execute(
                 "SELECT pg_current_xact_id()::text, count(*) FROM (SELECT pg_logical_emit_message(true, %s, "
                 "json_build_object('snapshot', pg_current_snapshot()::text, 'rows', "
-                f"coalesce(json_agg(json_build_array({columns})), '[]'))::text) FROM ({chosen}) AS chunk) AS sent",
+                f"coalesce(json_agg(json_build_array({columns})), '[]'))::text) FROM ({chunk_query}) AS chunk) AS sent",
                 (self._prefix, *parameters),
             ).fetchone()
         assert count == 1
         return Chunk(table.id, int(xid), lower, upper), rows
 
-    def _rows(self, connection: Any, table: Table, budget: Budget) -> int:
-        """How many rows a chunk may have: as many as an epoch, and no more bytes."""
+    def _chunk_limit(self, connection: Any, table: Table, budget: Budget) -> int:
+        """Return how many rows a chunk may have, by the budget of the epoch."""
         size, rows = connection.execute(
-            "SELECT pg_table_size(oid), reltuples FROM pg_class WHERE oid = %s::regclass", (table.quoted,)
+            "SELECT pg_table_size(oid), reltuples FROM pg_class WHERE oid = %s::regclass", (table.quoted_name,)
         ).fetchone()
         width = max(size // max(int(rows), 1), 1) if rows > 0 else 1
-        return int(max(min(max(self._chunk_rows, budget.records), _LARGEST, budget.bytes // width), 1))
+        return int(max(min(max(self._chunk_rows, budget.records), _MAX_CHUNK_ROWS, budget.bytes // width), 1))
 
-    def _chosen(self, table: Table, lower: Key | None, limit: int) -> tuple[str, list[Any]]:
-        """The query of the next rows by key; of a table without a key, all rows."""
-        columns = ", ".join(quoted(name) for name, _ in table.columns)
+    def _chunk_query(self, table: Table, lower: Key | None, limit: int) -> tuple[str, list[Any]]:
+        """Return the query of the next rows by key; all rows of a table without a key."""
+        columns = ", ".join(quote_name(name) for name, _ in table.columns)
         if not table.key:
-            return f"SELECT {columns} FROM {table.quoted}", []
-        query, parameters = f"SELECT {columns} FROM {table.quoted}", list[Any]()
+            return f"SELECT {columns} FROM {table.quoted_name}", []
+        query, parameters = f"SELECT {columns} FROM {table.quoted_name}", list[Any]()
         if lower is not None:
             query += f" WHERE ({table.key_list()}) > {table.bound(['%s'] * len(table.key))}"
             parameters = list(lower)
@@ -203,18 +205,18 @@ class ChangeEnumerator(SplitEnumerator):
         """Return the position and the progress of the snapshot."""
         return {**self._progress.to_json(), "stop": self._stop}
 
-    def skip(self, done: SplitRange) -> None:
+    def skip(self, split_range: SplitRange) -> None:
         """Continue after a range."""
-        self._progress = Progress.from_json(done.end["to"])
+        self._progress = Progress.from_json(split_range.end["to"])
         self._holders = None
-        self._looked_at = -1
+        self._peeked_to = -1
 
     def splits(self) -> list[str]:
-        """The slot."""
+        """Return the slot, unless the source is finished."""
         return [] if self.finished() else [self._name]
 
     def finished(self) -> bool:
-        """Whether the stopping position is reached; never if there is none."""
+        """Return whether the stopping position is reached; False if there is none."""
         if not self._progress.complete([table.id for table in self._tables]):
             return False
         return self._snapshot_only or (self._stop is not None and self._progress.lsn >= self._stop)

@@ -1,7 +1,7 @@
 """PostgreSQL's logical replication messages (pgoutput, protocol 1), as values.
 
 Promises: every message of the protocol is understood or refused; values stay text, null is None, and a large value that
-an update did not touch is `UNCHANGED`.
+an update did not change is `UNCHANGED`.
 Does not know: connections, types of values."""
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ UNCHANGED: Final = "\0unchanged"  # no text of PostgreSQL has a zero byte
 
 
 class UnknownMessage(InternalError):
-    """A message that the protocol does not have."""
+    """A message that is not part of the protocol."""
 
-    def __init__(self, kind: str, at: str) -> None:
-        super().__init__(f"logical replication sent a message {kind!r} at {at}")
+    def __init__(self, message_type: str, position: str) -> None:
+        super().__init__(f"logical replication sent an unknown message {message_type!r} at {position}")
 
 
 class DamagedMessage(ExternalError):
-    """A message that is not what the protocol says."""
+    """A message that does not follow the protocol."""
 
-    hint = "is the server a PostgreSQL that speaks logical replication, protocol 1?"
+    hint = "is the server a PostgreSQL with logical replication, protocol version 1?"
 
-    def __init__(self, kind: str, problem: object) -> None:
-        self.kind = kind
-        super().__init__(f"logical replication sent a message {kind!r} that cannot be read: {problem}")
+    def __init__(self, message_type: str, problem: object) -> None:
+        self.message_type = message_type
+        super().__init__(f"logical replication sent a message {message_type!r} that cannot be read: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Column:
     """A column as the stream describes it."""
 
     name: str
-    kind: int
+    type_oid: int
     is_key: bool
 
 
@@ -61,7 +61,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Whose changes they are. `commit` is where its commit record is, `at` when it was, in milliseconds."""
+    """A transaction. `commit` is the position of its commit record, `at` the time of the commit, in milliseconds."""
 
     xid: int
     commit: int
@@ -86,7 +86,7 @@ class Event:
     truncated: tuple[Relation, ...] = field(default=())
 
 
-class _Bytes:
+class _MessageReader:
     __slots__ = ("at", "data")
 
     def __init__(self, data: bytes) -> None:
@@ -99,8 +99,8 @@ class _Bytes:
 
     def text(self) -> str:
         end = self.data.index(b"\0", self.at)
-        found, self.at = self.data[self.at : end].decode(), end + 1
-        return found
+        text, self.at = self.data[self.at : end].decode(), end + 1
+        return text
 
     def char(self) -> str:
         self.at += 1
@@ -109,24 +109,24 @@ class _Bytes:
     def tuple(self) -> Values:
         data = self.data
         (count,) = self.take(_INT16)
-        at = self.at
+        offset = self.at
         values: Values = []
         for _ in range(count):
-            kind = data[at]
-            at += 1
-            if kind == _TEXT:
-                (length,) = _INT32.unpack_from(data, at)
-                at += 4 + length
-                if length < 0 or at > len(data):
+            value_type = data[offset]
+            offset += 1
+            if value_type == _TEXT:
+                (length,) = _INT32.unpack_from(data, offset)
+                offset += 4 + length
+                if length < 0 or offset > len(data):
                     raise IndexError(length)
-                values.append(data[at - length : at].decode())
-            elif kind == _NULL:
+                values.append(data[offset - length : offset].decode())
+            elif value_type == _NULL:
                 values.append(None)
-            elif kind == _TOASTED:
+            elif value_type == _TOASTED:
                 values.append(UNCHANGED)
             else:
-                raise UnknownMessage(chr(kind), "a value")
-        self.at = at
+                raise UnknownMessage(chr(value_type), "a value")
+        self.at = offset
         return values
 
 
@@ -141,33 +141,33 @@ _TEXT, _NULL, _TOASTED = b"tnu"
 
 
 class Decoder:
-    """Reads messages in order; remembers which relation has which number."""
+    """Decodes messages in order, and keeps the relations by their ids."""
 
     def __init__(self) -> None:
         self._relations: dict[int, Relation] = {}
 
     def events(self, messages: Iterable[bytes], start: int, end: int) -> Iterator[Event]:
-        """The changes of transactions whose commit record is at or after `start` and before `end`."""
+        """Yield the changes of transactions whose commit record is at or after `start` and before `end`."""
         transaction = Transaction(0, 0, 0)
-        inside = False
+        is_in_range = False
         for data in messages:
-            kind = chr(data[0]) if data else ""
+            message_type = chr(data[0]) if data else ""
             event = None
             try:
-                if kind == "B":
+                if message_type == "B":
                     commit, micros, xid = _BEGIN.unpack_from(data, 1)
                     transaction = Transaction(xid, commit, _PG_EPOCH_MS + micros // 1000)
-                    inside = start <= commit < end
-                elif kind == "R":
-                    self._relation(_Bytes(data))
-                elif kind not in ("C", "O", "Y") and inside:
-                    event = self._event(kind, _Bytes(data), transaction)
+                    is_in_range = start <= commit < end
+                elif message_type == "R":
+                    self._relation(_MessageReader(data))
+                elif message_type not in ("C", "O", "Y") and is_in_range:
+                    event = self._event(message_type, _MessageReader(data), transaction)
             except (struct.error, ValueError, LookupError) as problem:
-                raise DamagedMessage(kind, repr(problem)) from None
+                raise DamagedMessage(message_type, repr(problem)) from None
             if event is not None:
                 yield event
 
-    def _relation(self, data: _Bytes) -> None:
+    def _relation(self, data: _MessageReader) -> None:
         (oid,) = data.take(_OID)
         schema, name = data.text() or "pg_catalog", data.text()
         identity, count = data.take(_RELATION_END)
@@ -175,65 +175,66 @@ class Decoder:
         for _ in range(count):
             flags = data.char()
             column = data.text()
-            kind, _modifier = data.take(_COLUMN_END)
-            columns.append(Column(column, kind, flags == "\x01"))
+            type_oid, _modifier = data.take(_COLUMN_END)
+            columns.append(Column(column, type_oid, flags == "\x01"))
         self._relations[oid] = Relation(oid, schema, name, identity.decode(), tuple(columns))
 
-    def _event(self, kind: str, data: _Bytes, transaction: Transaction) -> Event:
-        if kind == "M":
+    def _event(self, message_type: str, data: _MessageReader, transaction: Transaction) -> Event:
+        if message_type == "M":
             data.take(_MESSAGE)
             prefix = data.text()
             (length,) = data.take(_INT32)
             if not 0 <= length <= len(data.data) - data.at:
                 raise IndexError(length)
             return Event("M", transaction, prefix=prefix, content=data.data[data.at : data.at + length])
-        if kind == "T":
+        if message_type == "T":
             count, _options = data.take(_TRUNCATE)
             relations = tuple(self._relations[data.take(_OID)[0]] for _ in range(count))
             return Event("T", transaction, truncated=relations)
-        if kind not in ("I", "U", "D"):
-            raise UnknownMessage(kind, format_lsn(transaction.commit))
+        if message_type not in ("I", "U", "D"):
+            raise UnknownMessage(message_type, format_lsn(transaction.commit))
         (oid,) = data.take(_OID)
-        event = Event(kind, transaction, self._relations[oid])
-        mark = data.char()
-        if mark in ("K", "O"):
-            event.old, event.full = data.tuple(), mark == "O"
-            mark = data.char() if kind == "U" else ""
-        if mark == "N":
+        event = Event(message_type, transaction, self._relations[oid])
+        tuple_type = data.char()
+        if tuple_type in ("K", "O"):
+            event.old, event.full = data.tuple(), tuple_type == "O"
+            tuple_type = data.char() if message_type == "U" else ""
+        if tuple_type == "N":
             event.new = data.tuple()
         return event
 
 
 def format_lsn(lsn: int) -> str:
-    """A position in the log as PostgreSQL writes it."""
+    """Return a position in the log in PostgreSQL's text form."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 def parse_lsn(text: str) -> int:
-    """The inverse of `format_lsn`."""
+    """Return the inverse of `format_lsn`."""
     high, low = text.split("/")
     return (int(high, 16) << 32) + int(low, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Visible:
-    """A snapshot of the database: which transactions it has seen. Numbers are those of `pg_current_snapshot()`."""
+class DatabaseSnapshot:
+    """A snapshot of the database: which transactions are visible in it. Numbers are those of
+    `pg_current_snapshot()`."""
 
     xmin: int
     xmax: int
     running: frozenset[int]
 
     @classmethod
-    def parse(cls, text: str) -> Visible:
-        """A snapshot from its text, `xmin:xmax:running,...`."""
+    def parse(cls, text: str) -> DatabaseSnapshot:
+        """Parse the text form of a snapshot, `xmin:xmax:running,...`."""
         xmin, xmax, running = text.split(":")
         return cls(int(xmin), int(xmax), frozenset(int(xid) for xid in running.split(",") if xid))
 
-    def has(self, xid: int) -> bool:
-        """Whether it has seen a transaction of the stream, of whose number the stream has the last 32 bits only."""
-        whole = (self.xmax & ~0xFFFFFFFF) | xid
-        if whole - self.xmax > 1 << 31:
-            whole -= 1 << 32
-        elif self.xmax - whole > 1 << 31:
-            whole += 1 << 32
-        return whole < self.xmin or (whole < self.xmax and whole not in self.running)
+    def contains(self, xid: int) -> bool:
+        """Return whether a transaction is visible; of its number the stream has only the last 32 bits."""
+        full_xid = (self.xmax & ~0xFFFFFFFF) | xid
+        if full_xid - self.xmax > 1 << 31:
+            full_xid -= 1 << 32
+        elif self.xmax - full_xid > 1 << 31:
+            full_xid += 1 << 32
+        return full_xid < self.xmin or (full_xid < self.xmax and full_xid not in self.running)

@@ -1,13 +1,13 @@
-"""The progress of a snapshot: which keys of each table are read.
+"""The progress of a snapshot: which keys of each table were read.
 
-Promises: plain values that go into ranges and checkpoints; keys are compared as the database compares them.
+Promises: plain values that are part of ranges and checkpoints; keys are compared as the database compares them.
 Does not know: connections.
 
-A table is read in chunks of its key. The chunk that is being read travels in the log itself, as a message in a
-transaction that has seen exactly the transactions of its snapshot:
+A table is read in chunks of its key. The chunk that is being read is written to the log, as a message in a transaction
+that sees exactly the transactions of its snapshot:
 
-    changes of a key before its chunk's transaction    are in the chunk if its snapshot has seen them, else follow it
-    changes after it                                   are sent on
+    changes of a key before its chunk's transaction    are in the chunk if visible in its snapshot, else emitted after
+    it changes after it                                   are emitted
 
 So reading can start anywhere, no database snapshot stays open, and a replay reads the same rows."""
 
@@ -22,7 +22,8 @@ Key = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a table: keys after `lower` up to `upper`; None means no bound. `xid`: the transaction it is in."""
+    """A chunk of a table: keys after `lower` up to `upper`; None means no bound. `xid`: the transaction that wrote
+    it."""
 
     table: str
     xid: int
@@ -30,19 +31,20 @@ class Chunk:
     upper: Key | None
 
     def to_json(self) -> list[Any]:
-        """The chunk as a JSON value."""
+        """Return the chunk as a JSON value."""
         return [self.table, self.xid, self.lower, self.upper]
 
     @classmethod
     def from_json(cls, data: Sequence[Any]) -> Chunk:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         lower, upper = (None if bound is None else tuple(bound) for bound in data[2:])
         return cls(data[0], data[1], lower, upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A position in the log, and the last key that is read of each table: None for all. Others have not begun."""
+    """A position in the log, and the last key that was read of each table, None if all were. Other tables are not
+    begun."""
 
     lsn: int
     read: Mapping[str, Key | None]
@@ -60,7 +62,7 @@ class Progress:
         return Progress(lsn, self.read)
 
     def to_json(self) -> dict[str, Any]:
-        """The progress as a JSON value."""
+        """Return the progress as a JSON value."""
         return {
             "lsn": self.lsn,
             "read": {table: None if key is None else list(key) for table, key in self.read.items()},
@@ -68,5 +70,5 @@ class Progress:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Progress:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         return cls(data["lsn"], {table: None if key is None else tuple(key) for table, key in data["read"].items()})

@@ -1,6 +1,6 @@
 """Reads ranges of the log: changes, and the chunks of a snapshot among them.
 
-Promises: the same range gives the same records. Each row comes once from the snapshot, then its changes, in order.
+Promises: the same range has the same records. Each row is emitted once from the snapshot, then its changes, in order.
 Does not know: how ranges are planned."""
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.connector.source import Records, SourceReader, SplitRange
-from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer, Reading, snapshot_changes
-from millstream.connectors.jdbc.cdc.pgoutput import Decoder, Event, Visible
+from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer, RowConverter, snapshot_changes
+from millstream.connectors.jdbc.cdc.pgoutput import DatabaseSnapshot, Decoder, Event
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
 from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
@@ -40,8 +40,8 @@ class ChunkMissing(ExternalError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One side of a change that a key decides about."""
+class _KeyChange:
+    """The change of one key: an event, or one half of an update that changes the key."""
 
     op: str
     event: Event
@@ -67,7 +67,7 @@ class ChangeReader(SourceReader):
         self._deserializer = deserializer
         self._ignore_truncate = ignore_truncate
         self._block = max(block_records, 1)
-        self._readings: dict[str, Reading] = {}
+        self._converters: dict[str, RowConverter] = {}
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         """Yield the records of a range of the log."""
@@ -81,14 +81,14 @@ class ChangeReader(SourceReader):
         if start.complete(list(self._tables)):
             changes = (change for event in events for change in self._plain(event))
         else:
-            known = {*start.read, *([chunk.table] if chunk is not None else [])}
-            changes = self._with_chunk([event for event in events if _matters(event, known)], start, chunk)
+            tables_begun = {*start.read, *([chunk.table] if chunk is not None else [])}
+            changes = self._with_chunk([event for event in events if _is_relevant(event, tables_begun)], start, chunk)
         values: list[Any] = []
         times: list[int] = []
         for change in changes:
-            made = list(self._deserializer.deserialize(change))
-            values += made
-            times += [change.at] * len(made)
+            records = list(self._deserializer.deserialize(change))
+            values += records
+            times += [change.at] * len(records)
             if len(values) >= self._block:
                 yield Records(values, times)
                 values, times = [], []
@@ -96,114 +96,124 @@ class ChangeReader(SourceReader):
             yield Records(values, times)
 
     def _plain(self, event: Event) -> list[Change]:
-        """The change of an event when all tables are read."""
-        reading = self._reading(event)
-        if reading is None:
+        """Return the change of an event when the snapshot is complete."""
+        converter = self._converter(event)
+        if converter is None:
             return []
-        return [reading.change({"I": "c", "U": "u", "D": "d"}[event.op], event)]
+        return [converter.change({"I": "c", "U": "u", "D": "d"}[event.op], event)]
 
-    def _reading(self, event: Event) -> Reading | None:
-        """How to read the event's row; None for what is no change of a captured table."""
+    def _converter(self, event: Event) -> RowConverter | None:
+        """Return the converter of the event's row; None if it is not a change of a captured table."""
         if event.op == "T":
-            for emptied in event.truncated:
-                if emptied.table in self._tables and not self._ignore_truncate:
-                    raise Truncated(emptied.table)
+            for truncated_relation in event.truncated:
+                if truncated_relation.table in self._tables and not self._ignore_truncate:
+                    raise Truncated(truncated_relation.table)
         relation = event.relation
         if relation is None or relation.table not in self._tables:
             return None
-        known = self._readings.get(relation.table)
-        if known is None or known.relation != relation:
-            known = self._readings[relation.table] = Reading(self._tables[relation.table], relation)
-        return known
+        converter = self._converters.get(relation.table)
+        if converter is None or converter.relation != relation:
+            converter = self._converters[relation.table] = RowConverter(self._tables[relation.table], relation)
+        return converter
 
-    # ---------------------------------------------------------------------------------------- while tables are read
+    # ------------------------------------------------------------------------------------------ during the snapshot
 
     def _with_chunk(self, events: list[Event], start: Progress, chunk: Chunk | None) -> Iterator[Change]:
-        """The changes of keys that are read, and the chunk where its transaction is."""
-        parts = [self._parts(event) for event in events]
-        sides = [side for each in parts for side in each]
-        progress, late = start, list[_Part]()
-        within = self._decided(sides, start.read)
-        after = self._decided(sides, start.after(chunk).read) if chunk is not None else within
-        seen: Visible | None = None
-        where = self._place(events, chunk)
+        """Yield the changes of keys that were read, and the chunk at the position of its transaction."""
+        parts = [self._key_changes(event) for event in events]
+        key_changes = [key_change for event_changes in parts for key_change in event_changes]
+        progress, after_chunk = start, list[_KeyChange]()
+        keys_before = self._keys_read(key_changes, start.read)
+        keys_after = self._keys_read(key_changes, start.after(chunk).read) if chunk is not None else keys_before
+        snapshot: DatabaseSnapshot | None = None
+        chunk_index = self._find_chunk(events, chunk)
         if chunk is not None:
-            seen = Visible.parse(json.loads(events[where].content)["snapshot"])
-        for place, event in enumerate(events):
-            if chunk is not None and place == where:
+            snapshot = DatabaseSnapshot.parse(json.loads(events[chunk_index].content)["snapshot"])
+        for event_index, event in enumerate(events):
+            if chunk is not None and event_index == chunk_index:
                 rows = json.loads(event.content)["rows"]
-                at = event.transaction
-                yield from snapshot_changes(self._tables[chunk.table], rows, at.at, at.commit)
-                yield from (self._change([side]) for side in late)
+                transaction = event.transaction
+                yield from snapshot_changes(self._tables[chunk.table], rows, transaction.at, transaction.commit)
+                yield from (self._change([key_change]) for key_change in after_chunk)
                 progress = start.after(chunk)
                 continue
-            counted = after if progress is not start else within
-            sent = [side for side in parts[place] if (self._table(side), side.key) in counted]
-            if sent:
-                yield self._change(sent)
-            if seen is not None and progress is start and not seen.has(event.transaction.xid):
-                late += [s for s in parts[place] if s not in sent and (self._table(s), s.key) in after]
+            keys_read = keys_after if progress is not start else keys_before
+            emitted = [
+                key_change
+                for key_change in parts[event_index]
+                if (self._table(key_change), key_change.key) in keys_read
+            ]
+            if emitted:
+                yield self._change(emitted)
+            if snapshot is not None and progress is start and not snapshot.contains(event.transaction.xid):
+                after_chunk += [
+                    change
+                    for change in parts[event_index]
+                    if change not in emitted and (self._table(change), change.key) in keys_after
+                ]
 
-    def _place(self, events: list[Event], chunk: Chunk | None) -> int:
+    def _find_chunk(self, events: list[Event], chunk: Chunk | None) -> int:
         if chunk is None:
             return -1
-        for place, event in enumerate(events):
+        for event_index, event in enumerate(events):
             if event.op == "M" and event.prefix == self._prefix and event.transaction.xid == chunk.xid & 0xFFFFFFFF:
-                return place
+                return event_index
         raise ChunkMissing(chunk.table)
 
     @staticmethod
-    def _table(side: _Part) -> str:
+    def _table(side: _KeyChange) -> str:
         assert side.event.relation is not None
         return side.event.relation.table
 
-    def _parts(self, event: Event) -> list[_Part]:
-        """What an event does to which keys: an update that changes the key takes one away and adds another."""
-        reading = self._reading(event)
-        if reading is None:
+    def _key_changes(self, event: Event) -> list[_KeyChange]:
+        """Return the changes of keys of an event: an update that changes the key is a deletion and an insertion."""
+        converter = self._converter(event)
+        if converter is None:
             return []
         if event.op == "I":
-            return [_Part("c", event, reading.key(event.new or []))]
+            return [_KeyChange("c", event, converter.key(event.new or []))]
         if event.op == "D":
-            return [_Part("d", event, reading.key(event.old or []))]
-        new = reading.key(event.new or [])
-        old = new if event.old is None else reading.key(event.old)
-        if old == new or not reading.table.key:
-            return [_Part("u", event, new)]
-        gone = replace(event, op="D", new=None)
-        come = replace(event, op="I", old=None, full=False)
-        return [_Part("d", gone, old), _Part("c", come, new)]
+            return [_KeyChange("d", event, converter.key(event.old or []))]
+        new = converter.key(event.new or [])
+        old = new if event.old is None else converter.key(event.old)
+        if old == new or not converter.table.key:
+            return [_KeyChange("u", event, new)]
+        deletion = replace(event, op="D", new=None)
+        insertion = replace(event, op="I", old=None, full=False)
+        return [_KeyChange("d", deletion, old), _KeyChange("c", insertion, new)]
 
-    def _change(self, sent: list[_Part]) -> Change:
-        side = sent[0]
-        reading = self._reading(side.event)
-        assert reading is not None
-        if len(sent) == 2:  # both keys are read: it is one change
-            whole = replace(sent[0].event, op="U", new=sent[1].event.new)
-            return reading.change("u", whole)
-        return reading.change(side.op, side.event)
+    def _change(self, key_changes: list[_KeyChange]) -> Change:
+        first = key_changes[0]
+        converter = self._converter(first.event)
+        assert converter is not None
+        if len(key_changes) == 2:  # both keys were read: it is one update
+            update = replace(key_changes[0].event, op="U", new=key_changes[1].event.new)
+            return converter.change("u", update)
+        return converter.change(first.op, first.event)
 
-    def _decided(self, sides: list[_Part], read: Any) -> set[tuple[str, Key]]:
-        """Which keys are read already, asked of the database: it alone knows how its texts are ordered."""
+    def _keys_read(self, key_changes: list[_KeyChange], read: Any) -> set[tuple[str, Key]]:
+        """Return the keys that were read; the database compares them, because only it has the order of its texts."""
         keys: dict[str, set[Key]] = {}
-        for side in sides:
-            keys.setdefault(self._table(side), set()).add(side.key)
-        found: set[tuple[str, Key]] = set()
-        for name, wanted in keys.items():
+        for key_change in key_changes:
+            keys.setdefault(self._table(key_change), set()).add(key_change.key)
+        keys_of_tables: set[tuple[str, Key]] = set()
+        for name, table_keys in keys.items():
             if name not in read:
                 continue
             bound = read[name]
-            found |= {(name, key) for key in (wanted if bound is None else self._up_to(name, list(wanted), bound))}
-        return found
+            keys_of_tables |= {
+                (name, key) for key in (table_keys if bound is None else self._up_to(name, list(table_keys), bound))
+            }
+        return keys_of_tables
 
     def _up_to(self, name: str, keys: list[Key], bound: Key) -> list[Key]:
         table = self._tables[name]
-        places = [f"k{number}" for number in range(len(table.key))]
-        listed = ", ".join("%s::text[]" for _ in places)
-        columns = [[key[number] for key in keys] for number in range(len(places))]
+        names = [f"k{number}" for number in range(len(table.key))]
+        arrays = ", ".join("%s::text[]" for _ in names)
+        columns = [[key[number] for key in keys] for number in range(len(names))]
         sql = (
-            f"SELECT {', '.join(places)} FROM unnest({listed}) AS asked ({', '.join(places)}) "
-            f"WHERE {table.bound(places)} <= {table.bound(['%s'] * len(places))}"
+            f"SELECT {', '.join(names)} FROM unnest({arrays}) AS asked ({', '.join(names)}) "
+            f"WHERE {table.bound(names)} <= {table.bound(['%s'] * len(names))}"
         )
         return [tuple(row) for row in self._session.query("cannot compare keys", sql, [*columns, *bound])]
 
@@ -212,6 +222,6 @@ class ChangeReader(SourceReader):
         self._session.close()
 
 
-def _matters(event: Event, tables: set[str]) -> bool:
-    """Whether an event can have to do with tables that are read, or being read: others are not kept in memory."""
+def _is_relevant(event: Event, tables: set[str]) -> bool:
+    """Return whether an event may concern a table of the snapshot; other events are not kept in memory."""
     return event.relation is None or event.relation.table in tables

@@ -1,10 +1,10 @@
-"""A replication slot and its publication: the log of changes that can be read again until it is acknowledged.
+"""A replication slot and its publication: a log of changes that can be read repeatedly until it is acknowledged.
 
-Promises: reading does not consume; the same positions give the same messages until `advance` goes past them.
+Promises: reading does not consume; the same positions have the same messages until `advance` moves past them.
 Does not know: what messages mean, epochs.
 
-A slot is read by SQL functions: a peek decodes from the last acknowledged position on. So an epoch costs as much as all
-that changed since the last checkpoint, on the server; take checkpoints often enough."""
+A slot is read by SQL functions, which decode from the last acknowledged position. So an epoch costs the server as much
+as all changes since the last checkpoint; checkpoints should be frequent."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from typing import Any, TypeVar
 
 from millstream.connectors.jdbc.cdc.pgoutput import format_lsn, parse_lsn
 from millstream.connectors.jdbc.cdc.tables import CannotCapture, Table
-from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg, translated
-from millstream.connectors.jdbc.statements import quoted
+from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg, translate_errors
+from millstream.connectors.jdbc.statements import quote_name
 from millstream.errors import ExternalError
 
 _IN_USE = "55006"
-_PATIENCE = 30.0  # seconds that someone else may hold the slot
-_CREATION = 120  # seconds that open transactions may hold up the creation of a slot
+_MAX_WAIT = 30.0  # seconds that another connection may use the slot
+_CREATION_TIMEOUT = 120  # seconds that open transactions may delay the creation of a slot
 _T = TypeVar("_T")
 
-# B(egin), C(ommit), R(elation), Y (type) and O(rigin) are no changes
+# B(egin), C(ommit), R(elation), Y (type) and O(rigin) are not changes
 _PEEK = "pg_logical_slot_peek_binary_changes(%s, %s, %s, VARIADIC %s)"
 _COUNT = f"""
 WITH peeked AS MATERIALIZED (SELECT row_number() OVER () AS n, lsn, get_byte(data, 0) AS kind FROM {_PEEK})
@@ -39,14 +39,16 @@ FROM peeked
 class SlotInUse(ExternalError):
     """Another connection reads the slot."""
 
-    hint = "does another job or connector use the same slot? give each its own; `SELECT * FROM pg_replication_slots`"
+    hint = "does another job or connector use the same slot? use one slot per job; `SELECT * FROM pg_replication_slots`"
 
     def __init__(self, slot: str) -> None:
-        super().__init__(f"the replication slot {slot} is used by another connection for more than {_PATIENCE:g} s")
+        super().__init__(
+            f"the replication slot {slot} has been used by another connection for more than {_MAX_WAIT:g} s"
+        )
 
 
 class SlotMovedOn(ExternalError):
-    """The slot no longer has what a checkpoint needs."""
+    """The slot no longer has the changes that a checkpoint needs."""
 
     hint = "start a new job with a snapshot; only one job may use a slot, and only the job may advance it"
 
@@ -69,113 +71,117 @@ class Slot:
     def __init__(self, session: Session, name: str, publication: str) -> None:
         self._session = session
         self._name = name
-        self._options = ["proto_version", "1", "publication_names", quoted(publication), "messages", "true"]
+        self._options = ["proto_version", "1", "publication_names", quote_name(publication), "messages", "true"]
         self._publication = publication
 
     def exists(self) -> bool:
         """Whether the slot exists; `CannotCapture` if it is of another plugin or database."""
-        found = self._session.query(
-            "cannot look for the replication slot",
+        slots = self._session.query(
+            "cannot find the replication slot",
             "SELECT plugin, database = current_database() FROM pg_replication_slots WHERE slot_name = %s",
             (self._name,),
         )
-        if found and found[0] != ("pgoutput", True):
-            message = f"the replication slot {self._name} is of plugin {found[0][0]} or of another database"
-            raise CannotCapture(message, hint="give another slot_name")
-        return bool(found)
+        if slots and slots[0] != ("pgoutput", True):
+            message = f"the replication slot {self._name} is of plugin {slots[0][0]} or of another database"
+            raise CannotCapture(message, hint="use another slot_name")
+        return bool(slots)
 
     def create(self) -> None:
         """Create the slot. The server waits for open transactions to end."""
 
         def create(connection: Any) -> None:
             with connection.transaction():
-                connection.execute(f"SET LOCAL statement_timeout = '{_CREATION}s'")
+                connection.execute(f"SET LOCAL statement_timeout = '{_CREATION_TIMEOUT}s'")
                 connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (self._name,))
 
         self._session.run("cannot create the replication slot (are transactions open for long?)", create)
 
     def publish(self, tables: Sequence[Table]) -> None:
         """Create the publication, unless it exists and has all tables."""
-        doing = f"cannot publish the tables as {self._publication}"
-        known = self._session.query(doing, "SELECT 1 FROM pg_publication WHERE pubname = %s", (self._publication,))
-        if not known:
-            listed = ", ".join(table.quoted for table in tables)
-            self._session.query(doing, f"CREATE PUBLICATION {quoted(self._publication)} FOR TABLE {listed}")
-        has = self._session.query(
-            doing, "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (self._publication,)
+        action = f"cannot publish the tables as {self._publication}"
+        publications = self._session.query(
+            action, "SELECT 1 FROM pg_publication WHERE pubname = %s", (self._publication,)
         )
-        missing = [table for table in tables if (table.schema, table.name) not in has]
+        if not publications:
+            table_names = ", ".join(table.quoted_name for table in tables)
+            self._session.query(action, f"CREATE PUBLICATION {quote_name(self._publication)} FOR TABLE {table_names}")
+        published = self._session.query(
+            action, "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (self._publication,)
+        )
+        missing = [table for table in tables if (table.schema, table.name) not in published]
         if missing:
             message = f"the publication {self._publication} lacks {', '.join(table.id for table in missing)}"
             raise CannotCapture(message, hint=f"ALTER PUBLICATION {self._publication} ADD TABLE ...")
 
     def confirmed(self) -> int:
         """Return the confirmed position of the slot."""
-        found = self._session.query(
-            "cannot look at the replication slot",
+        positions = self._session.query(
+            "cannot read the replication slot",
             "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = %s",
             (self._name,),
         )
-        if not found or found[0][0] is None:
+        if not positions or positions[0][0] is None:
             message = f"there is no replication slot {self._name}"
             raise CannotCapture(message, hint="it was dropped; start a new job with a snapshot")
-        return parse_lsn(found[0][0])
+        return parse_lsn(positions[0][0])
 
     def flushed(self) -> int:
         """Return the position up to which the log is durable."""
-        found = self._session.query("cannot read the log's position", "SELECT pg_current_wal_flush_lsn()::text")
-        return parse_lsn(found[0][0])
+        positions = self._session.query("cannot read the log's position", "SELECT pg_current_wal_flush_lsn()::text")
+        return parse_lsn(positions[0][0])
 
-    def peek(self, at: int, end: int, before: int, wanted: int) -> Peeked:
-        """Look ahead from `at` to at most `end`, for about `wanted` changes after the `before` that were planned."""
-        limit = before + wanted
+    def peek(self, position: int, end: int, before: int, count: int) -> Peeked:
+        """Count changes from `position` to at most `end`: about `count` after the `before` that are already planned."""
+        limit = before + count
         while True:
-            asked = (self._name, format_lsn(end), limit, self._options, format_lsn(at))
-            changes, old, messages, last = self._counted(asked)
-            cut = messages >= limit and last is not None
-            if cut and changes == old:  # the limit was spent on what is planned already
+            parameters = (self._name, format_lsn(end), limit, self._options, format_lsn(position))
+            changes, old, messages, last = self._count(parameters)
+            is_limited = messages >= limit and last is not None
+            if is_limited and changes == old:  # the limit covers only changes that are already planned
                 limit *= 2
                 continue
-            return Peeked(changes - old, old, parse_lsn(last) if cut else end)
+            return Peeked(changes - old, old, parse_lsn(last) if is_limited else end)
 
-    def _counted(self, asked: tuple[Any, ...]) -> Any:
-        return self._patiently(lambda: self._session.query("cannot peek", _COUNT, asked))[0]
+    def _count(self, parameters: tuple[Any, ...]) -> Any:
+        return self._wait_for_slot(lambda: self._session.query("cannot peek", _COUNT, parameters))[0]
 
     def messages(self, end: int) -> Generator[bytes, None, None]:
         """Yield all messages from the beginning of the slot up to `end`."""
-        stream = self._patiently(lambda: self._first(end))
+        stream = self._wait_for_slot(lambda: self._open_stream(end))
         try:
             yield from stream
         finally:
             stream.close()
 
-    def _first(self, end: int) -> Generator[bytes, None, None]:
-        """The stream of messages, of which one has come: the slot is ours."""
+    def _open_stream(self, end: int) -> Generator[bytes, None, None]:
+        """Return the stream of messages after the first has arrived, which shows that this connection has the slot."""
         stream = self._stream(end)
         first = next(stream, None)
-        return _chained(first, stream)
+        return _prepend(first, stream)
 
     def _stream(self, end: int) -> Generator[bytes, None, None]:
         connection = self._session.connection()
-        asked = (self._name, format_lsn(end), None, self._options)
-        with translated("cannot read the changes"), connection.cursor(binary=True) as cursor:
-            for (data,) in cursor.stream(f"SELECT data FROM {_PEEK}", asked, size=_rows_at_once()):
+        parameters = (self._name, format_lsn(end), None, self._options)
+        with translate_errors("cannot read the changes"), connection.cursor(binary=True) as cursor:
+            for (data,) in cursor.stream(f"SELECT data FROM {_PEEK}", parameters, size=_rows_per_chunk()):
                 yield data
 
     def advance(self, to: int) -> None:
         """Advance the slot: the server may delete the log before `to`."""
         sql = "SELECT pg_replication_slot_advance(%s, %s)"
-        self._patiently(lambda: self._session.query("cannot advance the slot", sql, (self._name, format_lsn(to))))
+        self._wait_for_slot(lambda: self._session.query("cannot advance the slot", sql, (self._name, format_lsn(to))))
 
     def drop(self) -> None:
         """Remove slot and publication."""
         sql = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
-        self._patiently(lambda: self._session.query("cannot drop the slot", sql, (self._name,)))
-        self._session.query("cannot drop the publication", f"DROP PUBLICATION IF EXISTS {quoted(self._publication)}")
+        self._wait_for_slot(lambda: self._session.query("cannot drop the slot", sql, (self._name,)))
+        self._session.query(
+            "cannot drop the publication", f"DROP PUBLICATION IF EXISTS {quote_name(self._publication)}"
+        )
 
-    def _patiently(self, work: Callable[[], _T]) -> _T:
+    def _wait_for_slot(self, work: Callable[[], _T]) -> _T:
         """Retry while another connection uses the slot, up to a time limit."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _MAX_WAIT
         while True:
             try:
                 return work()
@@ -187,11 +193,11 @@ class Slot:
             time.sleep(0.02)
 
 
-def _rows_at_once() -> int:
+def _rows_per_chunk() -> int:
     return 1000 if psycopg().capabilities.has_stream_chunked() else 1
 
 
-def _chained(first: bytes | None, rest: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+def _prepend(first: bytes | None, rest: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
     try:
         if first is not None:
             yield first

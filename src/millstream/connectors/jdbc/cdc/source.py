@@ -1,7 +1,7 @@
 """The PostgreSQL CDC source: a snapshot of tables, then the stream of their changes, exactly once.
 
-Promises: every row that is there when the job starts comes once, then every change of it, in the order of commits;
-after a failure the job goes on from its checkpoint, and the log is kept until then. Reading needs no lock.
+Promises: every row that exists when the job starts is emitted once, then every change of it, in the order of commits;
+after a failure the job continues from its checkpoint; the server keeps the log for it. Reading needs no lock.
 Does not know: what records are; a deserializer does."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.connectors.jdbc.cdc.pgoutput import parse_lsn
 from millstream.connectors.jdbc.cdc.progress import Progress
 from millstream.connectors.jdbc.cdc.reader import ChangeReader
 from millstream.connectors.jdbc.cdc.slot import Slot
-from millstream.connectors.jdbc.cdc.tables import Table, check_server, described
+from millstream.connectors.jdbc.cdc.tables import Table, check_server, describe_table
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.types import SESSION
@@ -89,7 +89,7 @@ class PostgresSource(Source):
             session.close()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Create an enumerator; it creates the slot if need be, and continues from a checkpoint."""
+        """Create an enumerator, which creates the slot if it is missing, or continues from a checkpoint."""
         session, slot = self._open()
         if state is not None:
             progress, stop = Progress.from_json(state), state["stop"]
@@ -97,8 +97,8 @@ class PostgresSource(Source):
             slot.publish(self.tables)
             if not slot.exists():
                 slot.create()
-            read = {table.id: None for table in self.tables} if self.startup is StartupOptions.LATEST else {}
-            progress, stop = Progress(slot.confirmed(), read), self._stop(slot)
+            tables_read = {table.id: None for table in self.tables} if self.startup is StartupOptions.LATEST else {}
+            progress, stop = Progress(slot.confirmed(), tables_read), self._stop(slot)
         return ChangeEnumerator(
             session,
             slot,
@@ -147,7 +147,8 @@ class PostgresSource(Source):
 
 
 class PostgresSourceBuilder:
-    """Builds a PostgresSource, under the names of Flink CDC; `build` asks the database for the tables' columns."""
+    """Builds a PostgresSource, under the names of Flink CDC; `build` reads the columns of the tables from the
+    database."""
 
     def __init__(self) -> None:
         self._url: str | None = None
@@ -236,7 +237,7 @@ class PostgresSourceBuilder:
         return self
 
     def split_size(self, rows: int) -> PostgresSourceBuilder:
-        """Set the least number of rows that one query of a snapshot reads."""
+        """Set the minimal number of rows that one query of a snapshot reads."""
         self._split_size = rows
         return self
 
@@ -258,7 +259,7 @@ class PostgresSourceBuilder:
         session = Session(options.conninfo())
         try:
             check_server(session)
-            tables = tuple(described(session, table) for table in self._tables)
+            tables = tuple(describe_table(session, table) for table in self._tables)
         finally:
             session.close()
         self._check_schemas(tables)

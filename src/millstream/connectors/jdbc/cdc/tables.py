@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from millstream.connectors.jdbc.driver import Session
-from millstream.connectors.jdbc.statements import quoted, quoted_table
+from millstream.connectors.jdbc.statements import quote_name, quote_table
 from millstream.connectors.jdbc.types import pg_type
 from millstream.errors import UserError
 from millstream.types.factory import RowTypeInfo
@@ -24,17 +24,17 @@ class KeyColumn:
     """A column of a table's key, and how the database compares it."""
 
     name: str
-    kind: str
+    type_name: str
     collation: str
 
     def cast(self, text: str) -> str:
-        """A value, given as text, to compare with the column."""
-        return f"{text}::{self.kind}" + (f" COLLATE {self.collation}" if self.collation else "")
+        """Return an SQL expression that compares a text as a value of the column."""
+        return f"{text}::{self.type_name}" + (f" COLLATE {self.collation}" if self.collation else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A captured table: its columns with the numbers of their types, and the key that changes name rows by."""
+    """A captured table: its columns with the OIDs of their types, and the key that identifies rows in changes."""
 
     schema: str
     name: str
@@ -44,25 +44,27 @@ class Table:
 
     @property
     def id(self) -> str:
-        """Schema and name."""
+        """The schema and the name."""
         return f"{self.schema}.{self.name}"
 
     @property
-    def quoted(self) -> str:
+    def quoted_name(self) -> str:
         """Return the quoted name of the table."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
+        return f"{quote_name(self.schema)}.{quote_name(self.name)}"
 
     def row_type(self) -> RowTypeInfo:
-        """The type of its rows."""
-        return RowTypeInfo([pg_type(kind).type_info for _, kind in self.columns], [name for name, _ in self.columns])
+        """Return the type of its rows."""
+        return RowTypeInfo(
+            [pg_type(type_oid).type_info for _, type_oid in self.columns], [name for name, _ in self.columns]
+        )
 
     def key_list(self, prefix: str = "") -> str:
-        """The key's columns between commas."""
-        return ", ".join(prefix + quoted(column.name) for column in self.key)
+        """Return the columns of the key, separated by commas."""
+        return ", ".join(prefix + quote_name(column.name) for column in self.key)
 
-    def bound(self, places: Sequence[str]) -> str:
-        """A key whose parts are given as text, to compare with the key's columns."""
-        return f"({', '.join(column.cast(place) for column, place in zip(self.key, places, strict=True))})"
+    def bound(self, parameters: Sequence[str]) -> str:
+        """Return an SQL expression of a key, from SQL expressions of its parts as text."""
+        return f"({', '.join(column.cast(parameter) for column, parameter in zip(self.key, parameters, strict=True))})"
 
 
 _TABLE = """
@@ -84,21 +86,23 @@ ORDER BY k.place
 """
 
 
-def described(session: Session, table: str) -> Table:
+def describe_table(session: Session, table: str) -> Table:
     """Read the description of a table from the database."""
-    doing = "cannot look at the table"
-    found = session.query(doing, _TABLE, (quoted_table(table),))
-    if not found:
+    action = "cannot read the description of the table"
+    tables = session.query(action, _TABLE, (quote_table(table),))
+    if not tables:
         message = f"there is no table {table}"
         raise CannotCapture(message, hint="write schema.table; quote names with capital letters")
-    oid, schema, name, kind, identity, persistence = found[0]
-    if kind != "r" or persistence != "p":
-        what = {"p": "partitioned", "v": "a view", "m": "a materialized view", "f": "foreign"}.get(kind, "not logged")
-        message = f"changes of {table} cannot be captured: it is {what}"
-        raise CannotCapture(message, hint="name plain tables; of a partitioned one, its partitions")
-    columns = session.query(doing, _COLUMNS, (oid,))
-    key = session.query(doing, _KEY, (oid, identity))
-    return Table(schema, name, tuple((n, k) for n, k in columns), tuple(KeyColumn(*each) for each in key), identity)
+    oid, schema, name, relation_kind, identity, persistence = tables[0]
+    if relation_kind != "r" or persistence != "p":
+        reason = {"p": "partitioned", "v": "a view", "m": "a materialized view", "f": "foreign"}.get(
+            relation_kind, "not logged"
+        )
+        message = f"changes of {table} cannot be captured: it is {reason}"
+        raise CannotCapture(message, hint="use plain tables; for a partitioned table, its partitions")
+    columns = session.query(action, _COLUMNS, (oid,))
+    key = session.query(action, _KEY, (oid, identity))
+    return Table(schema, name, tuple((n, k) for n, k in columns), tuple(KeyColumn(*column) for column in key), identity)
 
 
 def check_server(session: Session) -> None:

@@ -1,6 +1,6 @@
-"""GROUP BY: groups, aggregates, grouping sets and legacy group windows.
+"""Binding of GROUP BY: keys, aggregates, grouping sets and group windows.
 
-Promises: after grouping, expressions may use what was grouped by and aggregates, nothing else.
+Promises: after grouping, expressions may refer to keys and aggregates only.
 Does not know: how groups are computed."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from millstream.sql.functions.aggregates import resolve_aggregate
 from millstream.sql.functions.user_functions import TABLE_AGGREGATE, UserFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind import windows
-from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments, user_options
 from millstream.sql.logical.bind.over import OverRef
 from millstream.sql.logical.bind.scope import Outer, Scope
 from millstream.sql.logical.window_columns import window_edges
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
@@ -31,21 +31,21 @@ _GROUP_WINDOWS = ("TUMBLE", "HOP", "SESSION")
 
 @dataclass(frozen=True)
 class AggregateRef(Expression):
-    """The result of an aggregate, until the plan is built."""
+    """Placeholder for the result of an aggregate, until the plan is built."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class GroupingRef(Expression):
-    """GROUPING of some keys, until the plan is built."""
+    """Placeholder for GROUPING of some keys, until the plan is built."""
 
     keys: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class WindowRef(Expression):
-    """A part of a legacy group window, until the plan is built."""
+    """Placeholder for the start, end or time of a group window, until the plan is built."""
 
     part: str
 
@@ -59,19 +59,19 @@ class Grouping:
         self._binder = ExpressionBinder(self._session, scope, Hooks(), "in GROUP BY")
         self._inside = ExpressionBinder(self._session, scope, Hooks(), "inside an aggregate")
         self._calls: list[tuple[AggregateCall, tuple[Expression, ...], Expression | None, tuple[object, ...]]] = []
-        self._window: windows.GroupWindow | None = None
+        self._window: windows.GroupWindow | windows.CountWindow | None = None
         self._keys: list[Expression] = []
         self._sets: list[tuple[int, ...]] = []
-        self.places: dict[int, int] = {}  # of columns that are keys, in the plan that `build` makes
+        self.key_columns: dict[int, int] = {}  # input column of a key -> column of the plan that `build` returns
 
     def is_needed(self, items: list[s.Expr], having: s.Expr | None, order: list[s.Expr]) -> bool:
-        """Whether there is anything to group."""
+        """Return whether the SELECT has GROUP BY, HAVING or aggregates."""
         if self._node.group is not None:
             self._group_by(self._node.group)
             return True
-        wanted = any(self._has_aggregate(each) for each in [*items, *([having] if having else []), *order])
+        has_aggregates = any(self._has_aggregate(expr) for expr in [*items, *([having] if having else []), *order])
         self._sets = [()]
-        return wanted or having is not None
+        return has_aggregates or having is not None
 
     def _has_aggregate(self, node: object) -> bool:
         if isinstance(node, s.Call):
@@ -87,7 +87,7 @@ class Grouping:
             case s.ElementAccess(operand=operand, index=index):
                 return self._has_aggregate(operand) or self._has_aggregate(index)
             case s.Case(operand=operand, whens=whens, otherwise=otherwise):
-                parts = [operand, otherwise, *(each for pair in whens for each in pair)]
+                parts = [operand, otherwise, *(expr for pair in whens for expr in pair)]
                 return any(map(self._has_aggregate, parts))
             case s.In(operand=operand, items=items):
                 return any(map(self._has_aggregate, (operand, *items)))
@@ -98,27 +98,27 @@ class Grouping:
     def _group_by(self, items: tuple[s.GroupItem, ...]) -> None:
         choices: list[list[tuple[int, ...]]] = []
         for item in items:
-            if item.kind == "PLAIN":
+            if item.type == "PLAIN":
                 (expr,) = item.sets[0]
                 if isinstance(expr, s.Call) and expr.name == "ROW" and not expr.path:
-                    choices.append([tuple(self._key(each) for each in expr.args)])
+                    choices.append([tuple(self._key(arg) for arg in expr.args)])
                     continue
                 if isinstance(expr, s.Call) and expr.name in _GROUP_WINDOWS:
                     self._window = windows.group_window(self._binder, self._plan, expr)
                     continue
                 choices.append([(self._key(expr),)])
                 continue
-            indexes = [tuple(self._key(each) for each in group) for group in item.sets]
-            if item.kind == "SETS":
+            indexes = [tuple(self._key(key) for key in group) for group in item.sets]
+            if item.type == "SETS":
                 choices.append(indexes)
-            elif item.kind == "ROLLUP":
+            elif item.type == "ROLLUP":
                 choices.append([_flat(indexes[:n]) for n in range(len(indexes), -1, -1)])
             else:
-                every = [c for n in range(len(indexes), -1, -1) for c in combinations(indexes, n)]
-                choices.append([_flat(list(each)) for each in every])
+                subsets = [c for n in range(len(indexes), -1, -1) for c in combinations(indexes, n)]
+                choices.append([_flat(list(subset)) for subset in subsets])
         sets: list[tuple[int, ...]] = [()]
         for choice in choices:
-            sets = [tuple(dict.fromkeys((*one, *other))) for one in sets for other in choice]
+            sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in choice]
         self._sets = list(dict.fromkeys(sets))
 
     def _key(self, node: s.Expr) -> int:
@@ -129,10 +129,10 @@ class Grouping:
             self._keys.append(expression)
         return self._keys.index(expression)
 
-    # ------------------------------------------------------------------------------------------------ what is gathered
+    # ----------------------------------------------------------------------------------------------- calls of SELECT
 
     def aggregate(self, node: s.Call) -> Expression:
-        """Take an aggregate call in."""
+        """Add an aggregate call and return a placeholder for its result."""
         args = [self._inside.bind(arg) for arg in node.args if not isinstance(arg, s.Symbol)]
         words = tuple(arg.word for arg in node.args if isinstance(arg, s.Symbol))
         condition = None if node.filter is None else self._inside.condition(node.filter)
@@ -143,18 +143,20 @@ class Grouping:
         options: tuple[object, ...] = words if node.nulls is None else (node.nulls,)
         if isinstance(user, UserFunction):
             args = user_arguments(user, args, node.at)
-            kind = user.result_type or t.STRING
+            result_type = user.result_type or t.STRING
             if user.kind == TABLE_AGGREGATE:
                 if node.user is None:
-                    message = f"'{user.name}' is a table aggregate function, which makes several rows"
+                    message = f"'{user.name}' is a table aggregate function, which returns several rows"
                     raise SqlValidationError(message, at=node.at, hint="use it in flat_aggregate of the Table API")
-                kind = t.ArrayType(kind.not_null())
-            call = AggregateCall(user.name, (), kind, tuple(a.type for a in args), node.distinct, user=user)
+                result_type = t.ArrayType(result_type.not_null())
+            options = user_options(user, args, self._session.zone)
+            arg_types = tuple(a.type for a in args)
+            call = AggregateCall(user.name, (), result_type, arg_types, node.distinct, options=options, user=user)
         else:
             if not args and not node.star and node.name != "COUNT":
                 message = f"{node.name} needs a value"
                 raise SqlValidationError(message, at=node.at)
-            kind = resolve_aggregate(node.name, [arg.type for arg in args], node.at)
+            result_type = resolve_aggregate(node.name, [arg.type for arg in args], node.at)
             if node.name == "LISTAGG" and len(args) == 2:
                 if not isinstance(args[1], Lit):
                     message = "the separator of LISTAGG must be a constant"
@@ -162,10 +164,16 @@ class Grouping:
                 options, args = (args[1].value,), args[:1]
             grouped_all = bool(self._keys) or self._window is not None
             if not grouped_all and node.name not in ("COUNT",):
-                kind = kind.nullable() if node.name not in ("COLLECT", "JSON_OBJECTAGG", "JSON_ARRAYAGG") else kind
-            call = AggregateCall(node.name, (), kind, tuple(a.type for a in args), node.distinct, options=options)
+                result_type = (
+                    result_type.nullable()
+                    if node.name not in ("COLLECT", "JSON_OBJECTAGG", "JSON_ARRAYAGG")
+                    else result_type
+                )
+            call = AggregateCall(
+                node.name, (), result_type, tuple(a.type for a in args), node.distinct, options=options
+            )
             if node.name in ("SUM", "AVG", "MIN", "MAX") and grouped_all and condition is None and args:
-                call = replace(call, type=kind.with_null(args[0].type.null))
+                call = replace(call, type=result_type.with_null(args[0].type.null))
         entry = (call, tuple(args), condition, options)
         if entry in self._calls:
             return AggregateRef(call.type, self._calls.index(entry))
@@ -173,34 +181,34 @@ class Grouping:
         return AggregateRef(call.type, len(self._calls) - 1)
 
     def grouping(self, node: s.Call) -> Expression:
-        """GROUPING, GROUPING_ID, GROUP_ID."""
+        """Bind GROUPING, GROUPING_ID or GROUP_ID."""
         if node.name == "GROUP_ID":
             return Lit(t.BIGINT.not_null(), 0)
         return GroupingRef(t.BIGINT.not_null(), tuple(self._inside.bind(arg) for arg in node.args))
 
     def window_part(self, node: s.Call) -> Expression:
-        """TUMBLE_START and its kin."""
+        """Bind TUMBLE_START and the other functions of a group window."""
         if self._window is None:
             message = f"{node.name} needs its window in GROUP BY"
             raise SqlValidationError(message, at=node.at)
         part = node.name.rpartition("_")[2]
-        kind = self._window.part_type(part)
-        return WindowRef(kind, part)
+        data_type = self._window.part_type(part)
+        return WindowRef(data_type, part)
 
     # -------------------------------------------------------------------------------------------------------- the plan
 
     def build(self, exprs: list[Expression]) -> tuple[l.Plan, list[Expression]]:
-        """The grouped plan, and the expressions over it."""
+        """Return the grouped plan, and the expressions rewritten to refer to it."""
         plan = self._plan
         keys = list(self._keys)
         starts: list[Expression] = []
         if self._window is not None:
-            plan, starts = self._window.applied(plan, keys)
+            plan, starts = self._window.apply(plan, keys)
         columns: list[Expression] = [*starts, *keys]
         offset = len(starts)
-        self.places = {key.index: offset + i for i, key in enumerate(keys) if isinstance(key, Ref)}
+        self.key_columns = {key.index: offset + i for i, key in enumerate(keys) if isinstance(key, Ref)}
 
-        def place(expression: Expression) -> int:
+        def column_index(expression: Expression) -> int:
             for i in range(offset + len(keys), len(columns)):
                 if columns[i] == expression:
                     return i
@@ -209,47 +217,52 @@ class Grouping:
 
         calls: list[AggregateCall] = []
         for call, args, condition, _ in self._calls:
-            where = None if condition is None else place(condition)
-            calls.append(replace(call, args=tuple(place(arg) for arg in args), filter=where))
+            filter_column = None if condition is None else column_index(condition)
+            calls.append(replace(call, args=tuple(column_index(arg) for arg in args), filter=filter_column))
         names = [self._key_name(i, e) for i, e in enumerate(columns)]
         base: l.Plan = l.project(plan, columns, names)
         count = offset + len(keys)
-        several = len(self._sets) > 1 or (len(self._sets) == 1 and len(self._sets[0]) < len(keys))
-        key_places = tuple(range(count))
+        has_sets = len(self._sets) > 1 or (len(self._sets) == 1 and len(self._sets[0]) < len(keys))
+        key_indexes = tuple(range(count))
         expand_id: int | None = None
-        if several:
-            sets = tuple(tuple(offset + i for i in each) for each in self._sets)
-            always = set.intersection(*(set(each) for each in self._sets)) if self._sets else set()
-            kinds = [
-                k.nullable() if offset <= i < count and i - offset not in always else k
-                for i, k in enumerate(base.schema.types)
+        if has_sets:
+            sets = tuple(tuple(offset + i for i in grouping_set) for grouping_set in self._sets)
+            always = set.intersection(*(set(grouping_set) for grouping_set in self._sets)) if self._sets else set()
+            data_types = [
+                data_type.nullable() if offset <= i < count and i - offset not in always else data_type
+                for i, data_type in enumerate(base.schema.types)
             ]
-            schema = t.row_of([*base.schema.names, "$e"], [*kinds, t.BIGINT.not_null()], null=False)
+            schema = t.row_of([*base.schema.names, "$e"], [*data_types, t.BIGINT.not_null()], null=False)
             expand_id = len(base.schema)
             base = l.Expand(schema, base, tuple(range(offset, count)), sets)
-            key_places = (*key_places, expand_id)
-        out_names = l.unique([*(base.schema.names[i] for i in key_places), *(f"EXPR${i}" for i in range(len(calls)))])
-        kinds = [t.plain(base.schema.types[i]) for i in key_places]
+            key_indexes = (*key_indexes, expand_id)
+        out_names = l.unique_names(
+            [*(base.schema.names[i] for i in key_indexes), *(f"EXPR${i}" for i in range(len(calls)))]
+        )
+        data_types = [t.strip_time_attribute(base.schema.types[i]) for i in key_indexes]
         for i in range(len(starts)):
-            kinds[i] = base.schema.types[i]
+            data_types[i] = base.schema.types[i]
         edges = window_edges(base)
-        if {"start", "end"} <= {edges[i][0] for i in key_places if i in edges}:
-            kinds = [
-                base.schema.types[place] if place in edges and edges[place][0] == "time" else kind
-                for place, kind in zip(key_places, kinds, strict=True)
+        if {"start", "end"} <= {edges[i][0] for i in key_indexes if i in edges}:
+            data_types = [
+                base.schema.types[index] if index in edges and edges[index][0] == "time" else data_type
+                for index, data_type in zip(key_indexes, data_types, strict=True)
             ]
-        schema = t.row_of(out_names, [*kinds, *(call.type for call in calls)], null=False)
-        grouped: l.Plan = l.Aggregate(schema, base, key_places, tuple(calls), self._ttl())
-        return grouped, [self._lowered(each, starts, key_places, schema, expand_id) for each in exprs]
+        schema = t.row_of(out_names, [*data_types, *(call.type for call in calls)], null=False)
+        count_window = None
+        if isinstance(self._window, windows.CountWindow):
+            count_window = (self._window.size, self._window.slide)
+        grouped: l.Plan = l.Aggregate(schema, base, key_indexes, tuple(calls), self._ttl(), count_window)
+        return grouped, [self._lowered(expr, starts, key_indexes, schema, expand_id) for expr in exprs]
 
     def _ttl(self) -> int | None:
-        """How long a STATE_TTL hint that names the source has groups live without a change."""
+        """Return the duration of a STATE_TTL hint that names the source."""
         names = {getattr(self._node.source, "alias", None), *getattr(self._node.source, "parts", ())[-1:]}
         for hint in self._node.hints:
             if hint.name == "STATE_TTL":
                 for name, value in hint.options:
                     if name in names:
-                        return duration_millis(value, hint.at)
+                        return parse_duration_millis(value, hint.at)
         return None
 
     def _key_name(self, index: int, expression: Expression) -> str:
@@ -263,53 +276,53 @@ class Grouping:
         self,
         expression: Expression,
         starts: list[Expression],
-        places: tuple[int, ...],
+        key_indexes: tuple[int, ...],
         schema: t.RowType,
         expand_id: int | None,
     ) -> Expression:
-        keys, offset, width = self._keys, len(starts), len(places)
+        keys, offset, width = self._keys, len(starts), len(key_indexes)
 
-        def change(each: Expression) -> Expression | None:
-            if isinstance(each, AggregateRef):
-                return Ref(schema.types[width + each.index], width + each.index)
-            if isinstance(each, WindowRef):
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, AggregateRef):
+                return Ref(schema.types[width + node.index], width + node.index)
+            if isinstance(node, WindowRef):
                 assert self._window is not None
-                return self._window.part(each.part, schema)
-            if isinstance(each, GroupingRef):
-                return self._grouping_value(each, schema, width - 1 if expand_id is not None else None)
-            if each in keys:
-                index = offset + keys.index(each)
+                return self._window.part(node.part, schema)
+            if isinstance(node, GroupingRef):
+                return self._grouping_value(node, schema, width - 1 if expand_id is not None else None)
+            if node in keys:
+                index = offset + keys.index(node)
                 return Ref(schema.types[index], index)
-            if isinstance(each, Ref):
-                known = [name for name, _, i in self._scope.columns() if i == each.index]
-                message = f"column '{known[0] if known else each}' is neither grouped by nor inside an aggregate"
-                at = _place(self._node, known[0]) if known else None
+            if isinstance(node, Ref):
+                known = [name for name, _, i in self._scope.columns() if i == node.index]
+                message = f"column '{known[0] if known else node}' is neither grouped by nor inside an aggregate"
+                at = _find_column(self._node, known[0]) if known else None
                 raise SqlValidationError(message, at=self._node.at if at is None else at, hint="add it to GROUP BY")
-            return each if isinstance(each, OverRef | Outer) else None
+            return node if isinstance(node, OverRef | Outer) else None
 
         return rewrite(expression, change)
 
-    def _grouping_value(self, ref: GroupingRef, schema: t.RowType, place: int | None) -> Expression:
-        if place is None:
+    def _grouping_value(self, ref: GroupingRef, schema: t.RowType, set_column: int | None) -> Expression:
+        if set_column is None:
             return Lit(t.BIGINT.not_null(), 0)
         args: list[Expression] = []
         for number, chosen in enumerate(self._sets):
             bits = 0
             for key in ref.keys:
                 bits = bits * 2 + (0 if key in self._keys and self._keys.index(key) in chosen else 1)
-            args += [_is(place, number), Lit(t.BIGINT.not_null(), bits)]
+            args += [_equals(set_column, number), Lit(t.BIGINT.not_null(), bits)]
         return Choose(t.BIGINT.not_null(), (*args, Lit(t.BIGINT.not_null(), 0)))
 
 
-def _is(place: int, number: int) -> Expression:
-    kind = t.BIGINT.not_null()
-    return Apply(t.BOOLEAN.not_null(), "=", (Ref(kind, place), Lit(kind, number)))
+def _equals(column_index: int, number: int) -> Expression:
+    bigint = t.BIGINT.not_null()
+    return Apply(t.BOOLEAN.not_null(), "=", (Ref(bigint, column_index), Lit(bigint, number)))
 
 
 def _flat(groups: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(index for group in groups for index in group))
 
 
-def _place(node: s.Select, column: str) -> int | None:
-    """Where a column stands by itself among what is selected."""
+def _find_column(node: s.Select, column: str) -> int | None:
+    """Return the position in the text of a column that is selected as it is."""
     return next((e.at for e, _ in node.items if isinstance(e, s.Name) and e.parts[-1] == column), None)

@@ -1,12 +1,12 @@
-"""Expressions of the syntax tree become bound ones.
+"""Binding of expressions: syntax tree to bound expressions.
 
-Promises: every argument has the type its function wants, by casts that Flink would insert; whatever is wrong is
-refused at its place in the text.
-Does not know: queries; aggregates, windows over rows and subqueries are handed to whoever binds the query."""
+Promises: every argument has the type that its function requires, by the casts that Flink inserts; errors have the
+position in the statement.
+Does not know: queries; aggregates, OVER calls and subqueries are bound by the binder of the query (see `Hooks`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,13 @@ from millstream.sql.functions.arithmetic import rounded_decimal_type
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.temporal_arithmetic import timestampadd_type
-from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction
+from millstream.sql.functions.temporal_text import check_pattern, to_timestamp_ltz_type
+from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction, describe_mismatch
 from millstream.sql.logical.bind import literals, objects
 from millstream.sql.logical.bind.scope import Scope, field_of
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import leading_type
 
 GROUPINGS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_PARTS = tuple(
@@ -34,7 +35,7 @@ WINDOW_PARTS = tuple(
 
 @dataclass
 class Session:
-    """What binding needs to know beyond the text."""
+    """The catalogs and options that binding depends on."""
 
     catalogs: Catalogs
     zone: str = "UTC"
@@ -44,7 +45,7 @@ class Session:
 
 @dataclass
 class Hooks:
-    """What the binder of a query does for expressions."""
+    """Callbacks to the binder of the query, for expressions that depend on the query."""
 
     aggregate: Callable[[s.Call], Expression] | None = None
     over: Callable[[s.Call], Expression] | None = None
@@ -55,11 +56,11 @@ class Hooks:
 
 
 def is_aggregate(call: s.Call, catalogs: Catalogs) -> bool:
-    """Whether a call is of an aggregate function."""
+    """Return whether a call is of an aggregate function."""
     if call.user is None and not call.path and call.name in AGGREGATES:
         return True
-    found = call.user or catalogs.function(call.path or (call.name,))
-    return isinstance(found, UserFunction) and found.kind in (AGGREGATE, TABLE_AGGREGATE)
+    function = call.user or catalogs.function(call.path or (call.name,))
+    return isinstance(function, UserFunction) and function.kind in (AGGREGATE, TABLE_AGGREGATE)
 
 
 class ExpressionBinder:
@@ -72,11 +73,11 @@ class ExpressionBinder:
         self.clause = clause
 
     def bind(self, node: s.Expr) -> Expression:
-        """An expression."""
+        """Bind an expression."""
         if self.hooks.pattern is not None:
-            found = self.hooks.pattern(node)
-            if found is not None:
-                return found
+            bound = self.hooks.pattern(node)
+            if bound is not None:
+                return bound
         match node:
             case s.Name(at=at, parts=parts):
                 return self.scope.resolve(parts, at)
@@ -96,7 +97,9 @@ class ExpressionBinder:
                 return self._subquery(node)
             case s.ElementAccess(at=at, operand=operand, index=index):
                 return self.apply("ITEM", [self.bind(operand), self.bind(index)], at)
-            case s.FieldAccess(at=at, operand=operand, name=name):
+            case s.FieldAccess(at=at, operand=operand, name=int(index)):
+                return self._field_or_element(self.bind(operand), index, at)
+            case s.FieldAccess(at=at, operand=operand, name=str(name)):
                 return field_of(self.bind(operand), name, at)
             case s.Call():
                 return self._call(node)
@@ -106,18 +109,26 @@ class ExpressionBinder:
             case s.Descriptor(at=at):
                 message = "DESCRIPTOR can only be an argument of a window function"
                 raise SqlValidationError(message, at=at)
-        message = "this cannot be used here"
+        message = "expected an expression"
         raise SqlValidationError(message, at=node.at)
 
     def condition(self, node: s.Expr) -> Expression:
-        """An expression that must be a boolean."""
-        found = self.bind(node)
-        if isinstance(found.type, t.NullType):
-            return Convert(t.BOOLEAN, found)
-        if not isinstance(found.type, t.BooleanType):
-            message = f"a condition must be BOOLEAN, this is {found.type}"
+        """Bind an expression that must be BOOLEAN."""
+        bound = self.bind(node)
+        if isinstance(bound.type, t.NullType):
+            return Convert(t.BOOLEAN, bound)
+        if not isinstance(bound.type, t.BooleanType):
+            message = f"a condition must be BOOLEAN, this is {bound.type}"
             raise SqlValidationError(message, at=node.at)
-        return found
+        return bound
+
+    def _field_or_element(self, operand: Expression, index: int, at: int) -> Expression:
+        if not isinstance(operand.type, t.RowType):
+            return self.apply("ITEM", [operand, Lit(t.INT.with_null(False), index)], at)
+        if index >= len(operand.type):
+            message = f"the row has {len(operand.type)} fields, there is none with index {index}"
+            raise SqlValidationError(message, at=at)
+        return field_of(operand, operand.type.names[index], at)
 
     def _subquery(self, node: s.Expr) -> Expression:
         if self.hooks.subquery is None:
@@ -130,8 +141,10 @@ class ExpressionBinder:
         if not can_cast(operand.type, node.type):
             message = f"{operand.type} cannot be cast to {node.type}"
             raise SqlValidationError(message, at=node.at)
-        kind = node.type.with_null(True if node.safe else operand.type.null or isinstance(operand.type, t.NullType))
-        return Convert(kind, operand, node.safe)
+        data_type = node.type.with_null(
+            True if node.safe else operand.type.null or isinstance(operand.type, t.NullType)
+        )
+        return Convert(data_type, operand, node.safe)
 
     def _case(self, node: s.Case) -> Expression:
         conditions: list[Expression] = []
@@ -145,23 +158,23 @@ class ExpressionBinder:
         return self.choose(conditions, [*results, otherwise], node.at)
 
     def choose(self, conditions: list[Expression], results: list[Expression], at: int) -> Expression:
-        """CASE of bound parts; the last result is that of ELSE."""
-        common = common_type([each.type for each in results])
+        """Return a CASE of bound parts; the last result is that of ELSE."""
+        common = leading_type([result.type for result in results])
         if common is None:
-            kinds = ", ".join(str(each.type) for each in results)
-            message = f"the results of CASE have no common type: {kinds}"
+            type_names = ", ".join(str(result.type) for result in results)
+            message = f"the results of CASE have no common type: {type_names}"
             raise SqlValidationError(message, at=at)
-        made = [coerced(each, common) for each in results]
-        parts = [part for pair in zip(conditions, made[:-1], strict=True) for part in pair]
-        return Choose(common, (*parts, made[-1]))
+        coerced_results = [coerce(result, common) for result in results]
+        parts = [part for pair in zip(conditions, coerced_results[:-1], strict=True) for part in pair]
+        return Choose(common, (*parts, coerced_results[-1]))
 
     def _in(self, node: s.In) -> Expression:
         if node.query is not None:
             return self._subquery(node)
         operand = self.bind(node.operand)
         items = [self.bind(item) for item in node.items]
-        found = self.apply("IN", [operand, *items], node.at)
-        return self.apply("NOT", [found], node.at) if node.negated else found
+        membership = self.apply("IN", [operand, *items], node.at)
+        return self.apply("NOT", [membership], node.at) if node.negated else membership
 
     # --------------------------------------------------------------------------------------------------------- calls
 
@@ -185,8 +198,8 @@ class ExpressionBinder:
             return self.hooks.window_part(node)
         special: Any = _SPECIAL.get(node.name) if not node.path else None
         if special is not None:
-            made: Expression = special(self, node)
-            return made
+            bound: Expression = special(self, node)
+            return bound
         return self._function(node)
 
     def _function(self, node: s.Call) -> Expression:
@@ -195,7 +208,7 @@ class ExpressionBinder:
         if isinstance(user, UserFunction):
             return self._user(node, user, args)
         if node.star:
-            message = f"{node.name}(*) means nothing"
+            message = f"{node.name} does not take *"
             raise SqlValidationError(message, at=node.at)
         return self.apply(node.name, args, node.at)
 
@@ -213,15 +226,15 @@ class ExpressionBinder:
         return UserCall(user.result_type or t.STRING, user.name, user, tuple(user_arguments(user, args, node.at)))
 
     def apply(self, name: str, args: list[Expression], at: int | None) -> Expression:
-        """A built-in function applied to bound arguments."""
+        """Apply a built-in function to bound arguments."""
         function = library.find(name)
         if function is None:
             message = f"there is no function '{name}'"
-            hint = library.similar(name, [*AGGREGATES, *self.session.catalogs.function_names()])
+            hint = library.suggest_name(name, [*AGGREGATES, *self.session.catalogs.function_names()])
             raise SqlValidationError(message, at=at, hint=hint)
-        kinds, result = library.resolve(function, [each.type for each in args], at)
-        made = tuple(coerced(arg, kind) for arg, kind in zip(args, kinds, strict=True))
-        return Apply(result, function.name, made)
+        arg_types, result = library.resolve(function, [argument.type for argument in args], at)
+        coerced_args = tuple(coerce(arg, data_type) for arg, data_type in zip(args, arg_types, strict=True))
+        return Apply(result, function.name, coerced_args)
 
     # -------------------------------------------------------------------------------------- calls with their own rules
 
@@ -229,28 +242,40 @@ class ExpressionBinder:
         left, right = (self.bind(arg) for arg in node.args)
         return self.sum(node.name, left, right, node.at)
 
-    def sum(self, sign: str, left: Expression, right: Expression, at: int | None) -> Expression:
-        """+ and - of numbers, moments and intervals."""
+    def _plus(self, node: s.Call) -> Expression:
+        """Bind + of the Table API, which concatenates if the left operand is a string; SQL has || for it."""
+        left, right = (self.bind(arg) for arg in node.args)
+        if t.is_text(left.type):
+            return self.apply("||", [left, coerce(right, t.STRING)], node.at)
+        if t.is_text(right.type):
+            message = f"+ cannot add {right.type} to {left.type}"
+            raise SqlValidationError(
+                message, at=node.at, hint="cast the string to a number, or the left side to a string"
+            )
+        return self.sum("+", left, right, node.at)
+
+    def sum(self, operator: str, left: Expression, right: Expression, at: int | None) -> Expression:
+        """Add or subtract numbers, timestamps and intervals."""
         if t.is_interval(right.type):
             prefix = "INTERVAL" if t.is_interval(left.type) else "TEMPORAL"
             if t.is_text(left.type):
                 left = Convert(t.TimestampType(3, null=left.type.null), left)
-            return self.apply(f"{prefix} {sign}", [left, right], at)
-        if t.is_interval(left.type) and sign == "+":
+            return self.apply(f"{prefix} {operator}", [left, right], at)
+        if t.is_interval(left.type) and operator == "+":
             return self.apply("TEMPORAL +", [right, left], at)
-        return self.apply(sign, [left, right], at)
+        return self.apply(operator, [left, right], at)
 
     def _product(self, node: s.Call) -> Expression:
         left, right = (self.bind(arg) for arg in node.args)
         return self.product(node.name, left, right, node.at)
 
-    def product(self, sign: str, left: Expression, right: Expression, at: int | None) -> Expression:
-        """* and / of numbers and intervals."""
-        if t.is_interval(left.type) and sign in ("*", "/"):
-            return self.apply(f"INTERVAL {sign}", [left, right], at)
-        if t.is_interval(right.type) and sign == "*":
+    def product(self, operator: str, left: Expression, right: Expression, at: int | None) -> Expression:
+        """Multiply or divide numbers and intervals."""
+        if t.is_interval(left.type) and operator in ("*", "/"):
+            return self.apply(f"INTERVAL {operator}", [left, right], at)
+        if t.is_interval(right.type) and operator == "*":
             return self.apply("INTERVAL *", [right, left], at)
-        return self.apply(sign, [left, right], at)
+        return self.apply(operator, [left, right], at)
 
     def _between(self, node: s.Call) -> Expression:
         value, low, high = (self.bind(arg) for arg in node.args)
@@ -276,23 +301,40 @@ class ExpressionBinder:
 
     def _round(self, node: s.Call) -> Expression:
         args = [self.bind(arg) for arg in node.args]
-        made = self.apply(node.name, args, node.at)
-        if isinstance(made.type, t.DecimalType):
+        call = self.apply(node.name, args, node.at)
+        if isinstance(call.type, t.DecimalType):
             digits = args[1].value if len(args) > 1 and isinstance(args[1], Lit) else (0 if len(args) == 1 else None)
             if digits is not None:
-                kind = rounded_decimal_type(made.type, digits).with_null(made.type.null)
-                assert isinstance(made, Apply)
-                return Apply(kind, made.function, made.args)
-        return made
+                data_type = rounded_decimal_type(call.type, digits).with_null(call.type.null)
+                assert isinstance(call, Apply)
+                return Apply(data_type, call.function, call.args)
+        return call
 
     def _timestampadd(self, node: s.Call) -> Expression:
-        made = self._function(node)
-        assert isinstance(made, Apply)
-        assert isinstance(made.args[0], Sym)
-        return Apply(timestampadd_type(made.args[0].word, made.type), made.function, made.args)
+        call = self._function(node)
+        assert isinstance(call, Apply)
+        assert isinstance(call.args[0], Sym)
+        return Apply(timestampadd_type(call.args[0].word, call.type), call.function, call.args)
 
     def _to_timestamp_ltz(self, node: s.Call) -> Expression:
-        return self._function(node)
+        call = self._function(node)
+        if not isinstance(call, Apply) or len(call.args) < 2 or not isinstance(call.args[1], Lit):
+            return call
+        try:
+            data_type = to_timestamp_ltz_type(call.args[1].value)
+        except ValueError as problem:
+            raise SqlValidationError(str(problem), at=node.at) from None
+        return Apply(data_type, call.function, call.args)
+
+    def _date_pattern(self, node: s.Call) -> Expression:
+        call = self._function(node)
+        pattern = call.args[1] if isinstance(call, Apply) and len(call.args) == 2 else None
+        if isinstance(call, Apply) and isinstance(pattern, Lit) and isinstance(pattern.value, str):
+            try:
+                check_pattern(call.function, call.args[0].type, pattern.value)
+            except ValueError as problem:
+                raise SqlValidationError(str(problem), at=node.at) from None
+        return call
 
     def _array(self, node: s.Call) -> Expression:
         if not node.args:
@@ -308,47 +350,56 @@ class ExpressionBinder:
         return literals.literal(self.session.catalogs.current_database, node.at)
 
     def _document(self, node: s.Expr) -> Expression:
-        """JSON that a path leads into: text, or a variant's."""
-        found = self.bind(node)
-        return self.apply("JSON_STRING", [found], node.at) if isinstance(found.type, t.VariantType) else found
+        """Bind a JSON document: text, or the text of a VARIANT."""
+        bound = self.bind(node)
+        return self.apply("JSON_STRING", [bound], node.at) if isinstance(bound.type, t.VariantType) else bound
 
     def _json_value(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
         returning: t.DataType = t.STRING
         handling: dict[str, tuple[str, Expression]] = {}
-        nothing = Convert(t.STRING, literals.literal(None, node.at))
-        for each in rest:
-            if isinstance(each, s.Cast):
-                returning = each.type
-            elif isinstance(each, s.NamedArgument):
-                if isinstance(each.value, s.Symbol):
-                    handling[each.name] = (each.value.word, nothing)
+        null_text = Convert(t.STRING, literals.literal(None, node.at))
+        for clause in rest:
+            if isinstance(clause, s.Cast):
+                returning = clause.type
+            elif isinstance(clause, s.NamedArgument):
+                if isinstance(clause.value, s.Symbol):
+                    handling[clause.name] = (clause.value.word, null_text)
                 else:
-                    handling[each.name] = ("DEFAULT", coerced(self.bind(each.value), t.STRING))
+                    handling[clause.name] = ("DEFAULT", coerce(self.bind(clause.value), t.STRING))
         parts: list[Expression] = [self._document(document), self.bind(path)]
         for event in ("ON EMPTY", "ON ERROR"):
-            how, default = handling.get(event, ("NULL", nothing))
-            parts += [Sym(t.SymbolType(null=False), how), default]
-        made = self.apply("JSON_VALUE", parts, node.at)
-        return made if t.is_text(returning) else Convert(returning.nullable(), made, safe=True)
+            behavior, default = handling.get(event, ("NULL", null_text))
+            parts += [Sym(t.SymbolType(null=False), behavior), default]
+        value = self.apply("JSON_VALUE", parts, node.at)
+        return value if t.is_text(returning) else Convert(returning.nullable(), value, safe=True)
 
     def _json_query(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
-        wrapper = next((each.word for each in rest if isinstance(each, s.Symbol)), "WITHOUT WRAPPER")
+        wrapper = next((clause.word for clause in rest if isinstance(clause, s.Symbol)), "WITHOUT WRAPPER")
         handling = {
-            each.name: each.value.word
-            for each in rest
-            if isinstance(each, s.NamedArgument) and isinstance(each.value, s.Symbol)
+            clause.name: clause.value.word
+            for clause in rest
+            if isinstance(clause, s.NamedArgument) and isinstance(clause.value, s.Symbol)
         }
         words = [wrapper, handling.get("ON EMPTY", "NULL"), handling.get("ON ERROR", "NULL")]
+        returning = next((clause.type for clause in rest if isinstance(clause, s.Cast)), t.STRING)
+        returns_array = returning.same(t.ArrayType(t.STRING))
+        if not returns_array and not t.is_text(returning):
+            message = f"JSON_QUERY cannot return {returning.text()}"
+            raise SqlValidationError(message, at=node.at, hint="write RETURNING STRING or RETURNING ARRAY<STRING>")
+        if returns_array and "EMPTY OBJECT" in words:
+            message = "JSON_QUERY cannot return an empty object as ARRAY<STRING>"
+            raise SqlValidationError(message, at=node.at, hint="write EMPTY ARRAY, NULL or ERROR")
         symbols: list[Expression] = [Sym(t.SymbolType(null=False), word) for word in words]
-        return self.apply("JSON_QUERY", [self._document(document), self.bind(path), *symbols], node.at)
+        function = "$JSON_QUERY_ARRAY" if returns_array else "JSON_QUERY"
+        return self.apply(function, [self._document(document), self.bind(path), *symbols], node.at)
 
-    def _json_made(self, node: s.Call) -> Expression:
-        """JSON_OBJECT and JSON_ARRAY: what other constructors made is not quoted."""
+    def _json_constructor(self, node: s.Call) -> Expression:
+        """Bind JSON_OBJECT and JSON_ARRAY; JSON of nested constructors is not quoted."""
         args: list[Expression] = []
-        for each in node.args:
-            bound = self.bind(each)
+        for arg in node.args:
+            bound = self.bind(arg)
             if isinstance(bound, Apply) and bound.function in ("JSON_OBJECT", "JSON_ARRAY"):
                 bound = Apply(t.JsonTextType(null=bound.type.null), "JSON", (bound,))
             args.append(bound)
@@ -365,6 +416,7 @@ class ExpressionBinder:
 
 _SPECIAL: dict[str, Any] = {
     "+": ExpressionBinder._sum,
+    "$PLUS": ExpressionBinder._plus,
     "-": ExpressionBinder._sum,
     "*": ExpressionBinder._product,
     "/": ExpressionBinder._product,
@@ -376,6 +428,11 @@ _SPECIAL: dict[str, Any] = {
     "TIMESTAMP_LTZ LITERAL": ExpressionBinder._temporal_literal,
     "IF": ExpressionBinder._if,
     "ROUND": ExpressionBinder._round,
+    "TO_TIMESTAMP_LTZ": ExpressionBinder._to_timestamp_ltz,
+    "DATE_FORMAT": ExpressionBinder._date_pattern,
+    "FROM_UNIXTIME": ExpressionBinder._date_pattern,
+    "UNIX_TIMESTAMP": ExpressionBinder._date_pattern,
+    "TO_DATE": ExpressionBinder._date_pattern,
     "TRUNCATE": ExpressionBinder._round,
     "TIMESTAMPADD": ExpressionBinder._timestampadd,
     "ARRAY VALUE": ExpressionBinder._array,
@@ -386,32 +443,47 @@ _SPECIAL: dict[str, Any] = {
     "JSON_VALUE": ExpressionBinder._json_value,
     "JSON_QUERY": ExpressionBinder._json_query,
     "JSON_EXISTS": ExpressionBinder._json_exists,
-    "JSON_OBJECT": ExpressionBinder._json_made,
-    "JSON_ARRAY": ExpressionBinder._json_made,
+    "JSON_OBJECT": ExpressionBinder._json_constructor,
+    "JSON_ARRAY": ExpressionBinder._json_constructor,
 }
 
 
-def coerced(expression: Expression, kind: t.DataType) -> Expression:
-    """The expression in a type it can be brought to; nothing is done when it already has it."""
-    have = expression.type
-    if isinstance(kind, t.SymbolType) or have.same(kind):
+def coerce(expression: Expression, data_type: t.DataType) -> Expression:
+    """Cast an expression to a type, unless it has the type already."""
+    source_type = expression.type
+    if isinstance(data_type, t.SymbolType) or source_type.same(data_type):
         return expression
-    if t.is_text(have) and t.is_text(kind) and (not isinstance(kind, t.CharType) or kind.length <= 0):
+    if (
+        t.is_text(source_type)
+        and t.is_text(data_type)
+        and (not isinstance(data_type, t.CharType) or data_type.length <= 0)
+    ):
         return expression  # both are strings: no value changes
     if isinstance(expression, Lit) and expression.value is None:
-        return Lit(kind.nullable(), None)
-    return Convert(kind.with_null(have.null), expression)
+        return Lit(data_type.nullable(), None)
+    return Convert(data_type.with_null(source_type.null), expression)
+
+
+def user_options(user: UserFunction, args: Sequence[Expression], zone: str) -> tuple[object, ...]:
+    """Return the options of a call of an aggregate function: the time zone if a pandas function needs it."""
+    data_types = [user.result_type, *(arg.type for arg in args)]
+    needs_zone = user.pandas and any("TIMESTAMP_LTZ" in str(data_type) for data_type in data_types)
+    return (zone,) if needs_zone else ()
 
 
 def user_arguments(user: UserFunction, args: list[Expression], at: int | None) -> list[Expression]:
-    """The arguments in the types a user's function declares."""
+    """Coerce arguments to the types that a user-defined function declares, and check their number."""
     if user.input_types is None:
+        expected = describe_mismatch(user, len(args))
+        if expected is not None:
+            message = f"'{user.name}' takes {expected}, but is called with {len(args)}"
+            raise SqlValidationError(message, at=at)
         return args
     if len(user.input_types) != len(args):
         message = f"'{user.name}' takes {len(user.input_types)} arguments, not {len(args)}"
         raise SqlValidationError(message, at=at)
-    for arg, kind in zip(args, user.input_types, strict=True):
-        if not can_cast(arg.type, kind):
-            message = f"'{user.name}' takes {kind}, not {arg.type}"
+    for arg, data_type in zip(args, user.input_types, strict=True):
+        if not can_cast(arg.type, data_type):
+            message = f"'{user.name}' takes {data_type}, not {arg.type}"
             raise SqlValidationError(message, at=at)
-    return [coerced(arg, kind) for arg, kind in zip(args, user.input_types, strict=True)]
+    return [coerce(arg, data_type) for arg, data_type in zip(args, user.input_types, strict=True)]

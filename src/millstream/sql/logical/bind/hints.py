@@ -1,7 +1,7 @@
-"""Hints: that there are such, and that they are about tables of their query.
+"""Checks of query and table hints.
 
-Promises: a hint that is misspelt, or names a table that is not there, is refused, as in Flink.
-Does not know: what hints do."""
+Promises: an unknown hint, or a hint that names a table which is not in the query, is refused, as in Flink.
+Does not know: what the hints do."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ _OF_TABLES = ("OPTIONS",)
 
 
 def check_query_hints(node: s.Select) -> None:
-    """Refuse hints of a SELECT that mean nothing."""
+    """Refuse unknown or misplaced hints of a SELECT."""
     for hint in node.hints:
-        _known(hint, _OF_QUERIES, _OF_TABLES, "behind a table")
-        given = hint.words if hint.name in _JOINS else [key for key, _ in hint.options]
+        _check_known(hint, _OF_QUERIES, _OF_TABLES, "after a table")
+        table_names = hint.words if hint.name in _JOINS else [key for key, _ in hint.options]
         names = sorted(set(_names(node.source)))
-        for name in given if hint.name != "LOOKUP" else ():
+        for name in table_names if hint.name != "LOOKUP" else ():
             if name not in names:
-                message = f"the hint {hint.name} names '{name}', which is no table of this query"
+                message = f"the hint {hint.name} names '{name}', which is not a table of this query"
                 raise SqlValidationError(message, at=hint.at, hint=nearest(name, names))
 
 
 def check_table_hints(hints: tuple[s.Hint, ...]) -> None:
-    """Refuse hints behind a table that mean nothing."""
+    """Refuse unknown or misplaced hints of a table."""
     for hint in hints:
-        _known(hint, _OF_TABLES, _OF_QUERIES, "behind SELECT")
+        _check_known(hint, _OF_TABLES, _OF_QUERIES, "after SELECT")
 
 
-def _known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...], place: str) -> None:
+def _check_known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...], right_place: str) -> None:
     if hint.name in here:
         return
     if hint.name in elsewhere:
-        message = f"the hint {hint.name} does not belong here"
-        raise SqlValidationError(message, at=hint.at, hint=f"write it {place}")
+        message = f"the hint {hint.name} cannot be used here"
+        raise SqlValidationError(message, at=hint.at, hint=f"write it {right_place}")
     message = f"there is no hint '{hint.name}'"
     raise SqlValidationError(message, at=hint.at, hint=nearest(hint.name, here))
 
 
 def _names(source: s.Source | None) -> Iterator[str]:
-    """The names by which a query can call the tables of its FROM."""
+    """Iterate over the names by which a query can refer to the tables of its FROM."""
     if isinstance(source, s.Join):
         yield from _names(source.left)
         yield from _names(source.right)

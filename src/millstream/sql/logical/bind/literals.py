@@ -1,6 +1,6 @@
-"""Literals: the types and internal values of constants.
+"""Binding of literals: their types and values.
 
-Promises: Flink's types: INT or BIGINT by size, DECIMAL by digits, CHAR by length, TIMESTAMP by digits of its fraction.
+Promises: Flink's types: INT or BIGINT by size, DECIMAL by digits, CHAR by length, TIMESTAMP by fractional digits.
 Does not know: columns."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DAY_TIME = re.compile(r"([+-]?)(?:(\d+)[ ])?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d
 
 
 def literal(value: Any, at: int) -> Lit:
-    """A constant as it is written."""
+    """Bind a literal by the type of its Python value."""
     match value:
         case None:
             return Lit(t.NULL, None)
@@ -54,7 +54,7 @@ def literal(value: Any, at: int) -> Lit:
 
 
 def exact(value: Decimal, at: int) -> Lit:
-    """A decimal constant."""
+    """Bind a decimal literal."""
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
@@ -65,22 +65,22 @@ def exact(value: Decimal, at: int) -> Lit:
     return Lit(t.DecimalType(precision, scale, null=False), value)
 
 
-def temporal(word: str, body: str, at: int) -> Lit:
-    """DATE '...', TIME '...', TIMESTAMP '...'."""
+def temporal(type_name: str, body: str, at: int) -> Lit:
+    """Bind DATE '...', TIME '...', TIMESTAMP '...' or TIMESTAMP_LTZ '...'."""
     try:
-        match word:
+        match type_name:
             case "DATE":
                 return Lit(t.DATE.not_null(), text.parse_date(body))
             case "TIME":
                 digits = len(body.rpartition(".")[2]) if "." in body else 0
                 return Lit(t.TimeType(digits, null=False), text.parse_time(body))
         digits = min(len(body.strip().rpartition(".")[2]), 9) if "." in body else 0
-        moment = text.parse_timestamp(body)
+        timestamp = text.parse_timestamp(body)
     except ValueError as problem:
-        raise SqlValidationError(str(problem), at=at, hint=f"write {_EXAMPLES[word]}") from None
-    if word == "TIMESTAMP_LTZ":
-        return Lit(t.LocalZonedTimestampType(digits, null=False), moment.replace(tzinfo=text.UTC))
-    return Lit(t.TimestampType(digits, null=False), moment)
+        raise SqlValidationError(str(problem), at=at, hint=f"write {_EXAMPLES[type_name]}") from None
+    if type_name == "TIMESTAMP_LTZ":
+        return Lit(t.LocalZonedTimestampType(digits, null=False), timestamp.replace(tzinfo=text.UTC))
+    return Lit(t.TimestampType(digits, null=False), timestamp)
 
 
 _EXAMPLES = {
@@ -92,19 +92,19 @@ _EXAMPLES = {
 
 
 def interval(node: s.IntervalLiteral) -> Lit:
-    """INTERVAL '...' unit [TO unit]."""
+    """Bind INTERVAL '...' unit [TO unit]."""
     body, sign = node.value.strip(), -1 if node.negative else 1
     resolution = node.unit if node.to is None else f"{node.unit} TO {node.to}"
     if node.unit in _MONTHS:
         months = _months(body, node) * sign
-        kind: t.DataType = t.YearMonthIntervalType(resolution, node.precision or 2, null=False)
-        return Lit(kind, months)
+        data_type: t.DataType = t.YearMonthIntervalType(resolution, node.precision or 2, null=False)
+        return Lit(data_type, months)
     if node.unit not in _MILLIS:
         message = f"there are no intervals in {node.unit}"
         raise SqlValidationError(message, at=node.at)
     micros = _micros(body, node) * sign
-    kind = t.DayTimeIntervalType(resolution, node.precision or 2 if node.unit == "DAY" else 2, 6, null=False)
-    return Lit(kind, datetime.timedelta(microseconds=micros))
+    data_type = t.DayTimeIntervalType(resolution, node.precision or 2 if node.unit == "DAY" else 2, 6, null=False)
+    return Lit(data_type, datetime.timedelta(microseconds=micros))
 
 
 def _months(body: str, node: s.IntervalLiteral) -> int:
@@ -112,7 +112,7 @@ def _months(body: str, node: s.IntervalLiteral) -> int:
         return int(body) * _MONTHS[node.unit]
     match = _YEAR_MONTH.fullmatch(body)
     if match is None or node.to != "MONTH":
-        raise _refused(node)
+        raise _invalid_interval(node)
     months = int(match.group(2)) * 12 + int(match.group(3))
     return -months if match.group(1) == "-" else months
 
@@ -120,25 +120,25 @@ def _months(body: str, node: s.IntervalLiteral) -> int:
 def _micros(body: str, node: s.IntervalLiteral) -> int:
     if node.to is None:
         if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", body):
-            raise _refused(node)
+            raise _invalid_interval(node)
         return int(Decimal(body) * _MILLIS[node.unit] * 1000)
     match = _DAY_TIME.fullmatch(body)
     if match is None:
-        raise _refused(node)
-    mark, days, *parts, fraction = match.groups()
+        raise _invalid_interval(node)
+    sign, days, *parts, fraction = match.groups()
     units = ["DAY", "HOUR", "MINUTE", "SECOND"]
-    wanted = units[units.index(node.unit) : units.index(node.to) + 1] if node.to in units else []
-    found = [part for part in ([days] if days is not None else []) + parts if part is not None]
-    if len(found) != len(wanted):
-        raise _refused(node)
-    millis = sum(int(part) * _MILLIS[unit] for part, unit in zip(found, wanted, strict=True))
+    fields = units[units.index(node.unit) : units.index(node.to) + 1] if node.to in units else []
+    values = [part for part in ([days] if days is not None else []) + parts if part is not None]
+    if len(values) != len(fields):
+        raise _invalid_interval(node)
+    millis = sum(int(part) * _MILLIS[unit] for part, unit in zip(values, fields, strict=True))
     micros = millis * 1000 + int(((fraction or "") + "000000")[:6])
-    return -micros if mark == "-" else micros
+    return -micros if sign == "-" else micros
 
 
-def _refused(node: s.IntervalLiteral) -> SqlValidationError:
+def _invalid_interval(node: s.IntervalLiteral) -> SqlValidationError:
     unit = node.unit if node.to is None else f"{node.unit} TO {node.to}"
     message = f"'{node.value}' is not an interval in {unit}"
     return SqlValidationError(
-        message, at=node.at, hint="as in INTERVAL '10' MINUTE or INTERVAL '1 10:30' DAY TO MINUTE"
+        message, at=node.at, hint="write INTERVAL '10' MINUTE or INTERVAL '1 10:30' DAY TO MINUTE"
     )

@@ -1,7 +1,7 @@
-"""Binding of MATCH_RECOGNIZE: a row pattern, and its expressions over the rows of a match.
+"""Binding of MATCH_RECOGNIZE: the row pattern, and the expressions over the rows of a match.
 
-Promises: steps are strict, quantifiers greedy unless a question mark follows; what Flink refuses (groups, alternatives,
-ALL ROWS PER MATCH, an optional last step) is refused.
+Promises: steps are strictly contiguous; quantifiers are greedy unless a question mark follows. Patterns that Flink
+refuses are refused: groups, alternatives, ALL ROWS PER MATCH, a last step that is optional.
 Does not know: how patterns are planned or matched."""
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.logical.patterns import MatchDescription, PatternRef
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
+from millstream.times import MILLISECOND
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
 
 
 class _Binder:
-    """Binds expressions over variables of a pattern."""
+    """Binds expressions that refer to variables of a pattern."""
 
     def __init__(self, queries: QueryBinder, plan: l.Plan, scope: Scope, variables: list[str], time: int) -> None:
         self._queries, self._plan, self._scope = queries, plan, scope
@@ -33,86 +34,86 @@ class _Binder:
         self._rows = ExpressionBinder(queries.session, scope, clause="in a pattern")
 
     def bind(self, node: s.Expr) -> tuple[Expression, list[PatternRef]]:
-        """An expression over values, and the values."""
+        """Bind an expression, and return it with the values that it reads."""
         refs: list[PatternRef] = []
 
-        def place(ref: PatternRef, kind: t.DataType) -> Expression:
+        def add_ref(ref: PatternRef, data_type: t.DataType) -> Expression:
             if ref not in refs:
                 refs.append(ref)
-            return Ref(kind if ref.call is not None else kind.nullable(), refs.index(ref))
+            return Ref(data_type if ref.call is not None else data_type.nullable(), refs.index(ref))
 
-        def pattern(each: s.Expr) -> Expression | None:
-            match each:
+        def pattern(expr_node: s.Expr) -> Expression | None:
+            match expr_node:
                 case s.Name(parts=(variable, *rest)) if rest and variable in self._variables:
-                    expr = self._scope.resolve(tuple(rest), each.at)
-                    return place(PatternRef(variable, expr=expr), expr.type)
+                    expr = self._scope.resolve(tuple(rest), expr_node.at)
+                    return add_ref(PatternRef(variable, expr=expr), expr.type)
                 case s.Name():
-                    expr = self._scope.resolve(each.parts, each.at)
-                    return place(PatternRef(None, expr=expr), expr.type)
+                    expr = self._scope.resolve(expr_node.parts, expr_node.at)
+                    return add_ref(PatternRef(None, expr=expr), expr.type)
                 case s.Call(name="FIRST" | "LAST", args=args) if args:
-                    return self._edge(each, place)
+                    return self._edge(expr_node, add_ref)
                 case s.Call(name="MATCH_ROWTIME" | "MATCH_PROCTIME"):
-                    kind = self._plan.schema.types[self._time]
-                    return place(PatternRef(None, expr=Ref(t.plain(kind), self._time)), kind)
+                    data_type = self._plan.schema.types[self._time]
+                    return add_ref(PatternRef(None, expr=Ref(t.strip_time_attribute(data_type), self._time)), data_type)
                 case s.Call(name="PREV" | "NEXT"):
-                    message = f"{each.name} is not supported"
-                    raise SqlNotSupported(message, at=each.at, hint="use LAST(A.x, 1) for the row before")
-                case s.Call() if is_aggregate(each, self._queries.session.catalogs):
-                    return self._aggregate(each, place)
+                    message = f"{expr_node.name} is not supported"
+                    raise SqlNotSupported(message, at=expr_node.at, hint="use LAST(A.x, 1) for the row before")
+                case s.Call() if is_aggregate(expr_node, self._queries.session.catalogs):
+                    return self._aggregate(expr_node, add_ref)
             return None
 
         binder = ExpressionBinder(self._queries.session, self._scope, Hooks(pattern=pattern), "in a pattern")
         return binder.bind(node), refs
 
     def _inner(self, node: s.Expr) -> tuple[str | None, Expression]:
-        """An expression over rows of one variable."""
-        found: set[str] = set()
+        """Bind an expression that reads rows of one variable, and return the variable."""
+        variables: set[str] = set()
 
-        def pattern(each: s.Expr) -> Expression | None:
-            if isinstance(each, s.Name) and len(each.parts) > 1 and each.parts[0] in self._variables:
-                found.add(each.parts[0])
-                return self._scope.resolve(each.parts[1:], each.at)
+        def pattern(expr_node: s.Expr) -> Expression | None:
+            if isinstance(expr_node, s.Name) and len(expr_node.parts) > 1 and expr_node.parts[0] in self._variables:
+                variables.add(expr_node.parts[0])
+                return self._scope.resolve(expr_node.parts[1:], expr_node.at)
             return None
 
         binder = ExpressionBinder(self._queries.session, self._scope, Hooks(pattern=pattern), "in a pattern")
         expr = binder.bind(node)
-        if len(found) > 1:
-            message = f"one expression names the variables {', '.join(sorted(found))}"
+        if len(variables) > 1:
+            message = f"one expression refers to several variables: {', '.join(sorted(variables))}"
             raise SqlValidationError(message, at=node.at, hint="FIRST, LAST and aggregates are over one variable")
-        return (found.pop() if found else None), expr
+        return (variables.pop() if variables else None), expr
 
-    def _edge(self, call: s.Call, place: object) -> Expression:
+    def _edge(self, call: s.Call, add_ref: object) -> Expression:
         variable, expr = self._inner(call.args[0])
         offset = 0
         if len(call.args) > 1:
             literal = self._rows.bind(call.args[1])
             if not isinstance(literal, Lit) or not isinstance(literal.value, int):
-                message = f"the offset of {call.name} must be a whole number"
+                message = f"the offset of {call.name} must be an integer"
                 raise SqlValidationError(message, at=call.at)
             offset = literal.value
         ref = PatternRef(variable, call.name == "FIRST", offset, expr)
-        made: Expression = place(ref, expr.type)  # type: ignore[operator]
-        return made
+        value: Expression = add_ref(ref, expr.type)  # type: ignore[operator]
+        return value
 
-    def _aggregate(self, call: s.Call, place: object) -> Expression:
+    def _aggregate(self, call: s.Call, add_ref: object) -> Expression:
         variable: str | None = None
         args: list[Expression] = []
         for arg in call.args:
             if isinstance(arg, s.Star) and arg.qualifier:
                 variable = arg.qualifier[0]
                 continue
-            found, expr = self._inner(arg)
-            variable = found or variable
+            arg_variable, expr = self._inner(arg)
+            variable = arg_variable or variable
             args.append(expr)
-        kinds = tuple(arg.type for arg in args)
-        kind = resolve_aggregate(call.name, kinds, call.at)
-        made = AggregateCall(call.name, (), kind, kinds, call.distinct)
-        result: Expression = place(PatternRef(variable, call=made, args=tuple(args)), kind)  # type: ignore[operator]
+        arg_types = tuple(arg.type for arg in args)
+        result_type = resolve_aggregate(call.name, arg_types, call.at)
+        aggregate_call = AggregateCall(call.name, (), result_type, arg_types, call.distinct)
+        result: Expression = add_ref(PatternRef(variable, call=aggregate_call, args=tuple(args)), result_type)  # type: ignore[operator]
         return result
 
 
 def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope: Scope) -> l.Plan:
-    """The plan of MATCH_RECOGNIZE over a bound input."""
+    """Bind MATCH_RECOGNIZE over a bound input."""
     if node.all_rows:
         message = "ALL ROWS PER MATCH is not supported"
         raise SqlNotSupported(message, at=node.at, hint="write ONE ROW PER MATCH")
@@ -124,9 +125,9 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         raise SqlNotSupported(message, at=node.pattern.at)
     if steps[-1][3] and (steps[-1][2] is None or steps[-1][2] > steps[-1][1]):
         message = "a pattern cannot end with a greedy quantifier"
-        raise SqlNotSupported(message, at=node.pattern.at, hint="put a variable behind it that says where it ends")
+        raise SqlNotSupported(message, at=node.pattern.at, hint="add a variable after it that ends the match")
     binder = ExpressionBinder(queries.session, scope, clause="in MATCH_RECOGNIZE")
-    partition = _columns([binder.bind(each) for each in node.partition], node.at)
+    partition = _columns([binder.bind(partition_expr) for partition_expr in node.partition], node.at)
     if not node.order:
         message = "MATCH_RECOGNIZE needs ORDER BY a time attribute"
         raise SqlValidationError(message, at=node.at)
@@ -146,8 +147,8 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
     measures = [(values.bind(expr), name) for expr, name in node.measures]
     skip = _skip(node, names)
     within = _within(binder, node.within)
-    kinds = [plan.schema.types[i] for i in partition] + [bound.type for (bound, _), _ in measures]
-    out = l.unique([*(plan.schema.names[i] for i in partition), *(name for _, name in measures)])
+    data_types = [plan.schema.types[i] for i in partition] + [bound.type for (bound, _), _ in measures]
+    out = l.unique_names([*(plan.schema.names[i] for i in partition), *(name for _, name in measures)])
     description = MatchDescription(
         tuple(steps),
         tuple(define),
@@ -159,36 +160,36 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         node.subsets,
         t.attribute_of(order.type) == t.PROCTIME,
     )
-    return l.Match(t.row_of(out, kinds, null=False), plan, description)
+    return l.Match(t.row_of(out, data_types, null=False), plan, description)
 
 
 def _columns(exprs: list[Expression], at: int) -> tuple[int, ...]:
-    if not all(isinstance(each, Ref) for each in exprs):
+    if not all(isinstance(expr, Ref) for expr in exprs):
         message = "PARTITION BY of MATCH_RECOGNIZE must name columns"
         raise SqlNotSupported(message, at=at)
-    return tuple(each.index for each in exprs if isinstance(each, Ref))
+    return tuple(expr.index for expr in exprs if isinstance(expr, Ref))
 
 
 def _steps(node: s.PatternNode) -> list[tuple[str, int, int | None, bool]]:
-    parts = node.parts if node.kind == "sequence" else (node,)
-    found: list[tuple[str, int, int | None, bool]] = []
+    parts = node.parts if node.type == "sequence" else (node,)
+    steps: list[tuple[str, int, int | None, bool]] = []
     for part in parts:
         match part:
-            case s.PatternNode(kind="variable", name=name):
-                found.append((name, 1, 1, False))
+            case s.PatternNode(type="variable", name=name):
+                steps.append((name, 1, 1, False))
             case s.PatternNode(
-                kind="quantified",
-                parts=(s.PatternNode(kind="variable", name=name),),
+                type="quantified",
+                parts=(s.PatternNode(type="variable", name=name),),
                 least=least,
                 most=most,
                 greedy=greedy,
             ):
-                found.append((name, least, most, greedy))
+                steps.append((name, least, most, greedy))
             case _:
-                what = "alternatives" if part.kind == "choice" else "groups of variables"
-                message = f"{what} in a pattern are not supported"
+                construct = "alternatives" if part.type == "choice" else "groups of variables"
+                message = f"{construct} in a pattern are not supported"
                 raise SqlNotSupported(message, at=part.at)
-    return found
+    return steps
 
 
 def _skip(node: s.MatchRecognize, names: list[str]) -> Skip:
@@ -209,8 +210,8 @@ def _skip(node: s.MatchRecognize, names: list[str]) -> Skip:
 def _within(binder: ExpressionBinder, node: s.Expr | None) -> int | None:
     if node is None:
         return None
-    found = binder.bind(node)
-    if not isinstance(found, Lit) or not isinstance(found.value, datetime.timedelta):
+    interval = binder.bind(node)
+    if not isinstance(interval, Lit) or not isinstance(interval.value, datetime.timedelta):
         message = "WITHIN needs an interval of days or less"
         raise SqlValidationError(message, at=node.at)
-    return int(found.value // datetime.timedelta(milliseconds=1))
+    return int(interval.value // MILLISECOND)

@@ -1,6 +1,6 @@
-"""The types of OBJECT_OF and OBJECT_UPDATE: they follow from class and field names, which are literals.
+"""Binding of OBJECT_OF and OBJECT_UPDATE, whose types depend on class and field names, which must be literals.
 
-Promises: names that are repeated, unknown or no literals are refused; a replaced field has the type of its new value.
+Promises: names that are repeated, unknown or not literals are refused; a replaced field has the type of its new value.
 Does not know: values."""
 
 from __future__ import annotations
@@ -11,53 +11,53 @@ from millstream.sql.types import data_types as t
 
 
 def object_of(args: list[Expression], at: int | None) -> Expression:
-    """OBJECT_OF of bound arguments."""
+    """Bind OBJECT_OF."""
     if len(args) % 2 == 0:
         message = "OBJECT_OF takes the name of a class, then names of fields and their values in turn"
         raise SqlValidationError(message, at=at, hint="it is used as OBJECT_OF(class, [field, value, ...])")
-    called = _literal(args[0], "the name of the class", at)
-    if not t.is_class_name(called):
-        message = f"'{called}' cannot be the name of a class"
+    class_name = _literal(args[0], "the name of the class", at)
+    if not t.is_class_name(class_name):
+        message = f"'{class_name}' cannot be the name of a class"
         raise SqlValidationError(message, at=at)
-    fields = tuple(t.RowField(name, kind) for name, kind in _given(args[1:], at).items())
-    return Apply(t.StructuredType(fields, called), "OBJECT_OF", tuple(args))
+    fields = tuple(t.RowField(name, data_type) for name, data_type in _field_types(args[1:], at).items())
+    return Apply(t.StructuredType(fields, class_name), "OBJECT_OF", tuple(args))
 
 
 def object_update(args: list[Expression], at: int | None) -> Expression:
-    """OBJECT_UPDATE of bound arguments."""
+    """Bind OBJECT_UPDATE."""
     if len(args) % 2 == 0:
         message = "OBJECT_UPDATE takes an object, then names of fields and their new values in turn"
         raise SqlValidationError(message, at=at, hint="it is used as OBJECT_UPDATE(object, [field, value, ...])")
-    kind = args[0].type
-    if not isinstance(kind, t.StructuredType):
-        message = f"OBJECT_UPDATE takes an object of a structured type, not {kind}"
-        raise SqlValidationError(message, at=at, hint="OBJECT_OF makes one")
-    new = _given(args[1:], at)
-    for name in new:
-        if name not in kind.names:
-            message = f"'{kind.class_name}' has no field '{name}'"
-            raise SqlValidationError(message, at=at, hint=nearest(name, kind.names))
-    fields = tuple(t.RowField(each.name, new.get(each.name, each.data_type)) for each in kind.fields)
-    return Apply(t.StructuredType(fields, kind.class_name), "OBJECT_UPDATE", tuple(args))
+    object_type = args[0].type
+    if not isinstance(object_type, t.StructuredType):
+        message = f"OBJECT_UPDATE takes an object of a structured type, not {object_type}"
+        raise SqlValidationError(message, at=at, hint="create one with OBJECT_OF")
+    new_types = _field_types(args[1:], at)
+    for name in new_types:
+        if name not in object_type.names:
+            message = f"'{object_type.class_name}' has no field '{name}'"
+            raise SqlValidationError(message, at=at, hint=nearest(name, object_type.names))
+    fields = tuple(t.RowField(field.name, new_types.get(field.name, field.data_type)) for field in object_type.fields)
+    return Apply(t.StructuredType(fields, object_type.class_name), "OBJECT_UPDATE", tuple(args))
 
 
-def _given(pairs: list[Expression], at: int | None) -> dict[str, t.DataType]:
-    """The types of the values of fields, by the names of these."""
-    found: dict[str, t.DataType] = {}
-    for named, value in zip(pairs[::2], pairs[1::2], strict=True):
-        name = _literal(named, "the name of a field", at)
-        if name in found:
-            message = f"the field '{name}' is there twice"
+def _field_types(pairs: list[Expression], at: int | None) -> dict[str, t.DataType]:
+    """Return the types of the fields, by name."""
+    field_types: dict[str, t.DataType] = {}
+    for name_expr, value in zip(pairs[::2], pairs[1::2], strict=True):
+        name = _literal(name_expr, "the name of a field", at)
+        if name in field_types:
+            message = f"the field '{name}' is given twice"
             raise SqlValidationError(message, at=at)
         if isinstance(value.type, t.NullType):
             message = f"the value of the field '{name}' has no type"
-            raise SqlValidationError(message, at=at, hint="CAST(NULL AS INT) has one")
-        found[name] = t.plain(value.type)
-    return found
+            raise SqlValidationError(message, at=at, hint="cast it, as in CAST(NULL AS INT)")
+        field_types[name] = t.strip_time_attribute(value.type)
+    return field_types
 
 
-def _literal(given: Expression, what: str, at: int | None) -> str:
-    if not isinstance(given, Lit) or not isinstance(given.value, str):
-        message = f"{what} has to be a literal, such as 'name'"
+def _literal(expression: Expression, what: str, at: int | None) -> str:
+    if not isinstance(expression, Lit) or not isinstance(expression.value, str):
+        message = f"{what} must be a literal, such as 'name'"
         raise SqlValidationError(message, at=at)
-    return given.value
+    return expression.value

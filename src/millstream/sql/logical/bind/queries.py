@@ -1,7 +1,7 @@
-"""Queries become logical plans.
+"""Binding of queries to logical plans.
 
-Promises: FROM, WHERE, GROUP BY, HAVING, OVER, SELECT, DISTINCT, ORDER BY, LIMIT in SQL's order of meaning; names of
-results are those that Flink gives.
+Promises: FROM, WHERE, GROUP BY, HAVING, OVER, SELECT, DISTINCT, ORDER BY and LIMIT apply in the order of the SQL
+standard; columns without a name are named as in Flink.
 Does not know: how plans are run."""
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from millstream.sql.evaluation.repeated import is_random
 from millstream.sql.expressions.nodes import Apply, Choose, Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind import aggregates, sources, subqueries
-from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, Session, coerced
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, Session, coerce
 from millstream.sql.logical.bind.hints import check_query_hints
-from millstream.sql.logical.bind.ordering import check_orderable
-from millstream.sql.logical.bind.over import OverCollector
+from millstream.sql.logical.bind.over import OverCollector, check_orderable
 from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -25,7 +24,7 @@ from millstream.sql.types.common_types import common_type
 
 
 class QueryBinder:
-    """Binds queries in a session; `ctes` are the names that WITH gave."""
+    """Binds queries in a session; `ctes` are the plans of WITH, by name."""
 
     def __init__(self, session: Session, ctes: dict[str, l.Plan] | None = None, outer: Scope | None = None) -> None:
         self.session = session
@@ -35,11 +34,11 @@ class QueryBinder:
     # --------------------------------------------------------------------------------------------------------- whole
 
     def query(self, node: s.Query) -> l.Plan:
-        """A whole query."""
+        """Bind a query with its WITH, ORDER BY and LIMIT."""
         if node.ctes:
             inner = QueryBinder(self.session, self.ctes, self.outer)
             for name, columns, cte in node.ctes:
-                inner.ctes[name] = l.renamed(inner.query(cte), columns, cte.at)
+                inner.ctes[name] = l.rename_columns(inner.query(cte), columns, cte.at)
             return inner.query(replace(node, ctes=()))
         if isinstance(node.body, s.Select):
             plan = self._select(node.body, node.order)
@@ -70,47 +69,57 @@ class QueryBinder:
 
     def _values(self, node: s.Values) -> l.Plan:
         binder = ExpressionBinder(self.session, Scope(parent=self.outer), clause="in VALUES")
-        rows = [[binder.bind(each) for each in row] for row in node.rows]
+        rows = [[binder.bind(expr) for expr in row] for row in node.rows]
         width = len(rows[0])
-        for row, written in zip(rows, node.rows, strict=True):
+        for row, row_node in zip(rows, node.rows, strict=True):
             if len(row) != width:
                 message = f"the rows of VALUES have {width} and {len(row)} columns"
-                raise SqlValidationError(message, at=written[0].at)
-        kinds: list[t.DataType] = []
+                raise SqlValidationError(message, at=row_node[0].at)
+        data_types: list[t.DataType] = []
         for i in range(width):
             common = common_type([row[i].type for row in rows])
             if common is None:
                 message = f"column {i + 1} of VALUES has no common type"
                 raise SqlValidationError(message, at=node.rows[0][i].at)
-            kinds.append(common)
-        schema = t.row_of([f"EXPR${i}" for i in range(width)], kinds, null=False)
-        made = tuple(tuple(coerced(each, kind) for each, kind in zip(row, kinds, strict=True)) for row in rows)
-        return l.Values(schema, made) if not any(is_random(e) for row in made for e in row) else _drawn(schema, made)
+            data_types.append(common)
+        schema = t.row_of([f"EXPR${i}" for i in range(width)], data_types, null=False)
+        values = tuple(
+            tuple(coerce(expr, data_type) for expr, data_type in zip(row, data_types, strict=True)) for row in rows
+        )
+        return (
+            l.Values(schema, values)
+            if not any(is_random(e) for row in values for e in row)
+            else _computed_values(schema, values)
+        )
 
     def _set_operation(self, node: s.SetOperation) -> l.Plan:
         left, right = self.query(node.left), self.query(node.right)
         if len(left.schema) != len(right.schema):
             message = f"{node.operator} of {len(left.schema)} and {len(right.schema)} columns"
             raise SqlValidationError(message, at=node.at)
-        kinds: list[t.DataType] = []
-        for i, (one, other) in enumerate(zip(left.schema.types, right.schema.types, strict=True)):
-            both = t.attribute_of(one) is not None and t.attribute_of(one) == t.attribute_of(other)
-            common = one if both and one.same(other) else common_type([one, other])
+        data_types: list[t.DataType] = []
+        for i, (left_type, right_type) in enumerate(zip(left.schema.types, right.schema.types, strict=True)):
+            same_attribute = t.attribute_of(left_type) is not None and t.attribute_of(left_type) == t.attribute_of(
+                right_type
+            )
+            common = (
+                left_type if same_attribute and left_type.same(right_type) else common_type([left_type, right_type])
+            )
             if common is None:
-                message = f"column {i + 1} of {node.operator} is {one} on one side and {other} on the other"
+                message = f"column {i + 1} of {node.operator} is {left_type} on one side and {right_type} on the other"
                 raise SqlValidationError(message, at=node.at)
-            kinds.append(common)
-        schema = t.row_of(left.schema.names, kinds, null=False)
-        parts = tuple(self._brought(plan, schema) for plan in (left, right))
+            data_types.append(common)
+        schema = t.row_of(left.schema.names, data_types, null=False)
+        parts = tuple(self._coerce_columns(plan, schema) for plan in (left, right))
         if node.operator == "UNION":
             whole = l.SetOperation(schema, "UNION", True, parts)
             return whole if node.all else distinct(whole)
-        plain = t.row_of(schema.names, [t.plain(kind) for kind in kinds], null=False)
+        plain = t.row_of(schema.names, [t.strip_time_attribute(data_type) for data_type in data_types], null=False)
         return l.SetOperation(plain, node.operator, node.all, parts)
 
     @staticmethod
-    def _brought(plan: l.Plan, schema: t.RowType) -> l.Plan:
-        exprs = [coerced(ref, kind) for ref, kind in zip(plan.refs(), schema.types, strict=True)]
+    def _coerce_columns(plan: l.Plan, schema: t.RowType) -> l.Plan:
+        exprs = [coerce(ref, data_type) for ref, data_type in zip(plan.refs(), schema.types, strict=True)]
         return l.project(plan, exprs, schema.names) if tuple(exprs) != plan.refs() else plan
 
     # -------------------------------------------------------------------------------------------------------- SELECT
@@ -134,9 +143,9 @@ class QueryBinder:
     def _where(self, plan: l.Plan, scope: Scope, where: s.Expr) -> l.Plan:
         width = len(plan.schema)
         for part in _conjuncts(where):
-            found = subqueries.semi_join(self, plan, scope, part)
-            if found is not None:
-                plan = found
+            joined = subqueries.semi_join(self, plan, scope, part)
+            if joined is not None:
+                plan = joined
                 continue
             holder = subqueries.Scalars(self, plan, scope)
             binder = ExpressionBinder(self.session, scope, Hooks(subquery=holder.bind), "in WHERE")
@@ -155,7 +164,7 @@ class QueryBinder:
 
 
 class _Selection:
-    """One SELECT on its way to a plan."""
+    """Builds the plan of one SELECT."""
 
     def __init__(self, queries: QueryBinder, node: s.Select, plan: l.Plan, scope: Scope) -> None:
         self.queries, self.node, self.plan, self.scope = queries, node, plan, scope
@@ -182,11 +191,11 @@ class _Selection:
         qualify = None if node.qualify is None else binder.condition(node.qualify)
         names = [name for name, _ in items]
         exprs = [expr for _, expr in items]
-        places, hidden = self._order_places(binder, order, names, len(exprs))
+        order_columns, hidden = self._order_columns(binder, order, names, len(exprs))
         exprs = [*exprs, *hidden]
         if grouped:
             plan, lowered = grouping.build([*exprs, *([having] if having is not None else []), *over.expressions()])
-            plan, lowered = deferred.joined(plan, grouping.places, lowered)
+            plan, lowered = deferred.join(plan, grouping.key_columns, lowered)
             exprs, rest = lowered[: len(exprs)], lowered[len(exprs) :]
             if having is not None:
                 plan = l.Filter(plan.schema, plan, rest[0])
@@ -210,7 +219,9 @@ class _Selection:
                 raise SqlValidationError(message, at=node.at)
             plan = distinct(plan)
         if order:
-            keys = tuple(_order_key(plan, place, item) for place, item in zip(places, order, strict=True))
+            keys = tuple(
+                _order_key(plan, column_index, item) for column_index, item in zip(order_columns, order, strict=True)
+            )
             plan = l.Sort(plan.schema, plan, keys)
             if hidden:
                 kept = plan.refs()[:width]
@@ -218,19 +229,19 @@ class _Selection:
         return plan
 
     def _items(self, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
-        found: list[tuple[str, Expression]] = []
+        items: list[tuple[str, Expression]] = []
         for item, alias in self.node.items:
             if isinstance(item, s.Star):
-                found.extend(self.scope.star(item.qualifier, item.at))
+                items.extend(self.scope.star(item.qualifier, item.at))
                 continue
             expression = binder.bind(item)
-            found.append((alias or _name_of(item) or f"EXPR${len(found)}", expression))
-        return found
+            items.append((alias or _name_of(item) or f"EXPR${len(items)}", expression))
+        return items
 
-    def _order_places(
+    def _order_columns(
         self, binder: ExpressionBinder, order: Sequence[s.OrderItem], names: list[str], width: int
     ) -> tuple[list[int], list[Expression]]:
-        places: list[int] = []
+        order_columns: list[int] = []
         hidden: list[Expression] = []
         for item in order:
             match item.expr:
@@ -238,13 +249,13 @@ class _Selection:
                     if not 1 <= number <= width:
                         message = f"ORDER BY {number}: there are {width} columns"
                         raise SqlValidationError(message, at=item.at)
-                    places.append(number - 1)
+                    order_columns.append(number - 1)
                 case s.Name(parts=(name,)) if name in names:
-                    places.append(names.index(name))
+                    order_columns.append(names.index(name))
                 case _:
-                    places.append(width + len(hidden))
+                    order_columns.append(width + len(hidden))
                     hidden.append(binder.bind(item.expr))
-        return places, hidden
+        return order_columns, hidden
 
 
 def _output_position(item: s.OrderItem, names: list[str]) -> int:
@@ -257,17 +268,17 @@ def _output_position(item: s.OrderItem, names: list[str]) -> int:
     raise SqlValidationError(message, at=item.at)
 
 
-def _order_key(plan: l.Plan, place: int, item: s.OrderItem) -> tuple[int, bool, bool]:
-    check_orderable(plan.schema.types[place], item.at)
+def _order_key(plan: l.Plan, column_index: int, item: s.OrderItem) -> tuple[int, bool, bool]:
+    check_orderable(plan.schema.types[column_index], item.at)
     nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
-    return place, item.ascending, nulls_first
+    return column_index, item.ascending, nulls_first
 
 
 def _name_of(node: s.Expr) -> str | None:
     match node:
         case s.Name(parts=parts):
             return parts[-1]
-        case s.FieldAccess(name=name):
+        case s.FieldAccess(name=str(name)):
             return name
     return None
 
@@ -278,21 +289,21 @@ def _conjuncts(node: s.Expr) -> list[s.Expr]:
     return [node]
 
 
-def _drawn(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
-    """The rows of VALUES computed by an operator: random values come into being while the job runs."""
+def _computed_values(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
+    """Return the rows of VALUES as a projection, so that random values are computed while the job runs."""
     number = t.BIGINT.not_null()
     numbered = l.Values(t.row_of(["$row"], [number], null=False), tuple((Lit(number, i),) for i in range(len(rows))))
     exprs = []
-    for kind, column in zip(schema.types, zip(*rows, strict=True), strict=True):
+    for data_type, column in zip(schema.types, zip(*rows, strict=True), strict=True):
         cases: list[Expression] = []
-        for i, each in enumerate(column[:-1]):
-            cases += [Apply(t.BOOLEAN.not_null(), "=", (Ref(number, 0), Lit(number, i))), each]
-        exprs.append(column[0] if len(set(column)) == 1 else Choose(kind, (*cases, column[-1])))
+        for i, expr in enumerate(column[:-1]):
+            cases += [Apply(t.BOOLEAN.not_null(), "=", (Ref(number, 0), Lit(number, i))), expr]
+        exprs.append(column[0] if len(set(column)) == 1 else Choose(data_type, (*cases, column[-1])))
     return l.Project(schema, numbered, tuple(exprs))
 
 
 def distinct(plan: l.Plan) -> l.Plan:
-    """Each row once."""
-    kinds = [t.plain(kind) for kind in plan.schema.types]
-    schema = t.row_of(plan.schema.names, kinds, null=False)
+    """Remove duplicate rows."""
+    data_types = [t.strip_time_attribute(data_type) for data_type in plan.schema.types]
+    schema = t.row_of(plan.schema.names, data_types, null=False)
     return l.Aggregate(schema, plan, tuple(range(len(plan.schema))), ())

@@ -1,7 +1,7 @@
-"""What names mean at one place of a query.
+"""Name resolution: which columns the names of a query refer to.
 
-Promises: a name is found by alias, by any tail of its table's path, and by fields of rows; an ambiguous or unknown one
-is refused with what was meant perhaps.
+Promises: a name is found by alias, by any suffix of its table's path, and by fields of rows; an ambiguous or unknown
+name is refused with the most similar known name.
 Does not know: expressions."""
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.expressions.fields import FieldRef
-from millstream.sql.expressions.nodes import Expression, Ref
+from millstream.sql.expressions.nodes import Expression, FieldRef, Ref
 from millstream.sql.types import data_types as t
 
 
 @dataclass(frozen=True)
 class Outer(Expression):
-    """A column of the query around this one; it is gone when the subquery is decorrelated."""
+    """A column of the enclosing query; decorrelation removes it."""
 
     index: int
     depth: int = 1
@@ -25,67 +24,67 @@ class Outer(Expression):
 
 @dataclass(frozen=True)
 class Relation:
-    """The columns of one source in FROM: (name, type, position in the row)."""
+    """The columns of one source in FROM: (name, type, column index)."""
 
     names: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, t.DataType, int], ...]
 
     def answers_to(self, path: tuple[str, ...]) -> bool:
-        """Whether the path names this source."""
+        """Return whether a path names this source."""
         return any(path == full[len(full) - len(path) :] for full in self.names if len(path) <= len(full))
 
 
 @dataclass
 class Scope:
-    """The sources of one query, and the query around it."""
+    """The sources of one query, and the scope of the enclosing query."""
 
     relations: list[Relation] = field(default_factory=list)
     parent: Scope | None = None
     merged: dict[str, Expression] = field(default_factory=dict)
 
     def columns(self) -> Iterator[tuple[str, t.DataType, int]]:
-        """All columns in order."""
+        """Iterate over all columns in order."""
         for relation in self.relations:
             yield from relation.columns
 
     def star(self, qualifier: tuple[str, ...], at: int) -> list[tuple[str, Expression]]:
-        """What * stands for."""
-        found: list[tuple[str, Expression]] = []
-        matched = False
+        """Return the columns that * or `qualifier`.* selects."""
+        selected: list[tuple[str, Expression]] = []
+        has_match = False
         hidden: set[str] = set()
         if not qualifier:
             for name, expression in self.merged.items():
-                found.append((name, expression))
+                selected.append((name, expression))
                 hidden.add(name)
         for relation in self.relations:
             if qualifier and not relation.answers_to(qualifier):
                 continue
-            matched = True
-            found.extend((name, Ref(kind, i)) for name, kind, i in relation.columns if name not in hidden)
-        if not matched:
+            has_match = True
+            selected.extend((name, Ref(data_type, i)) for name, data_type, i in relation.columns if name not in hidden)
+        if not has_match:
             if qualifier:
-                whole = self._here(qualifier, at)
-                if whole is not None and isinstance(whole.type, t.RowType):
-                    return [(name, field_of(whole, name, at)) for name in whole.type.names]
-                known = [full[-1] for relation in self.relations for full in relation.names]
+                row_column = self._here(qualifier, at)
+                if row_column is not None and isinstance(row_column.type, t.RowType):
+                    return [(name, field_of(row_column, name, at)) for name in row_column.type.names]
+                table_names = [full[-1] for relation in self.relations for full in relation.names]
                 message = f"there is no table '{'.'.join(qualifier)}' in FROM"
-                raise SqlValidationError(message, at=at, hint=nearest(qualifier[-1], known))
+                raise SqlValidationError(message, at=at, hint=nearest(qualifier[-1], table_names))
             message = "* needs a FROM"
             raise SqlValidationError(message, at=at)
-        return found
+        return selected
 
     def resolve(self, parts: tuple[str, ...], at: int) -> Expression:
-        """The column, or field of one, that a name stands for."""
-        found = self._here(parts, at)
+        """Return the column, or the field of a column, that a name refers to."""
+        local = self._here(parts, at)
         scope, depth = self.parent, 1
-        while found is None and scope is not None:
+        while local is None and scope is not None:
             outer = scope._here(parts, at)
             if outer is not None:
                 return _outer(outer, depth)
             scope, depth = scope.parent, depth + 1
-        if found is None:
+        if local is None:
             raise self._unknown(parts, at)
-        return found
+        return local
 
     def _here(self, parts: tuple[str, ...], at: int) -> Expression | None:
         if parts[0] in self.merged:
@@ -96,21 +95,21 @@ class Scope:
             for relation in self.relations:
                 if qualifier and not relation.answers_to(qualifier):
                     continue
-                for column, kind, i in relation.columns:
-                    if column == name and (not rest or isinstance(kind, t.RowType)):
-                        candidates.append(_fields(Ref(kind, i), rest, at))
+                for column, data_type, i in relation.columns:
+                    if column == name and (not rest or isinstance(data_type, t.RowType)):
+                        candidates.append(_fields(Ref(data_type, i), rest, at))
             if candidates:
                 break
-        if len(candidates) > 1 and not all(each == candidates[0] for each in candidates):
+        if len(candidates) > 1 and not all(candidate == candidates[0] for candidate in candidates):
             message = f"column '{'.'.join(parts)}' is ambiguous"
-            raise SqlValidationError(message, at=at, hint="say which table it is of")
+            raise SqlValidationError(message, at=at, hint="qualify it with the name of its table")
         return candidates[0] if candidates else None
 
     def _unknown(self, parts: tuple[str, ...], at: int) -> SqlValidationError:
         tables = [full[-1] for relation in self.relations for full in relation.names]
         columns = [name for name, _, _ in self.columns()]
-        strange = len(parts) > 1 and not any(r.answers_to(parts[:-1]) for r in self.relations)
-        if strange and parts[0] not in columns:
+        unknown_table = len(parts) > 1 and not any(r.answers_to(parts[:-1]) for r in self.relations)
+        if unknown_table and parts[0] not in columns:
             message = f"there is no table or column '{parts[0]}' here"
             return SqlValidationError(message, at=at, hint=nearest(parts[0], [*tables, *columns]))
         message = f"there is no column '{'.'.join(parts)}'"
@@ -124,17 +123,17 @@ def _fields(expression: Expression, rest: tuple[str, ...], at: int) -> Expressio
 
 
 def field_of(expression: Expression, name: str, at: int) -> Expression:
-    """A field of a row."""
-    kind = expression.type
-    if not isinstance(kind, t.RowType):
-        message = f"{kind} has no field '{name}'"
+    """Access a field of a row by name."""
+    row_type = expression.type
+    if not isinstance(row_type, t.RowType):
+        message = f"{row_type} has no field '{name}'"
         raise SqlValidationError(message, at=at)
-    if name not in kind.names:
+    if name not in row_type.names:
         message = f"the row has no field '{name}'"
-        raise SqlValidationError(message, at=at, hint=nearest(name, kind.names))
-    index = kind.names.index(name)
-    inner = kind.types[index]
-    return FieldRef(inner.with_null(inner.null or kind.null), expression, index)
+        raise SqlValidationError(message, at=at, hint=nearest(name, row_type.names))
+    index = row_type.names.index(name)
+    inner = row_type.types[index]
+    return FieldRef(inner.with_null(inner.null or row_type.null), expression, index)
 
 
 def _outer(expression: Expression, depth: int) -> Expression:

@@ -1,7 +1,7 @@
-"""Subqueries become joins: IN and EXISTS semi and anti joins, scalar ones left joins.
+"""Binding of subqueries to joins: IN and EXISTS to semi and anti joins, scalar subqueries to left joins.
 
-Promises: a correlated subquery is taken apart into the part that stands alone and the condition that ties it to the
-query around it; what cannot be taken apart is refused.
+Promises: a correlated subquery is split into a plan without references to the enclosing query, and join conditions;
+a subquery that cannot be split is refused.
 Does not know: how joins are computed."""
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from millstream.sql.expressions.nodes import (
     conjunction,
     conjuncts,
     rewrite,
-    shifted,
-    substituted,
+    shift_references,
+    substitute,
     walk,
 )
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.expressions import ExpressionBinder, coerced
+from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce
 from millstream.sql.logical.bind.scope import Outer, Scope
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def semi_join(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.Expr) -> l.Plan | None:
-    """The plan for a condition of WHERE that is IN, EXISTS or NOT of them over a query; None for any other."""
+    """Bind a conjunct of WHERE that is IN or EXISTS over a query, possibly negated; return None for other conjuncts."""
     negated = False
     while isinstance(node, s.Call) and node.name == "NOT" and isinstance(node.args[0], s.In | s.Exists):
         negated = not negated
@@ -48,43 +48,51 @@ def semi_join(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.Expr) ->
         case s.In(query=query) if query is not None:
             return _in(queries, plan, scope, node, negated != node.negated)
         case s.Exists(query=query):
-            inner = _subplan(queries, scope, query)
-            inner, conditions = decorrelated(inner, node.at)
-            return _joined(plan, inner, conditions, negated)
+            inner = _bind_subquery(queries, scope, query)
+            inner, conditions = decorrelate(inner, node.at)
+            return _semi_join(plan, inner, conditions, negated)
     return None
 
 
-def _subplan(queries: QueryBinder, scope: Scope, query: s.Query) -> l.Plan:
+def _bind_subquery(queries: QueryBinder, scope: Scope, query: s.Query) -> l.Plan:
     return type(queries)(queries.session, queries.ctes, scope).query(query)
 
 
-def _joined(plan: l.Plan, inner: l.Plan, conditions: list[Expression], negated: bool, *, aware: bool = False) -> l.Plan:
-    kind = "anti" if negated else "semi"
-    return l.Join(plan.schema, plan, inner, kind, conjunction(_over_join(conditions, len(plan.schema))), aware)
+def _semi_join(
+    plan: l.Plan, inner: l.Plan, conditions: list[Expression], negated: bool, *, null_aware: bool = False
+) -> l.Plan:
+    join_type = "anti" if negated else "semi"
+    return l.Join(
+        plan.schema, plan, inner, join_type, conjunction(_to_join_conditions(conditions, len(plan.schema))), null_aware
+    )
 
 
-def _over_join(conditions: list[Expression], width: int, places: Mapping[int, int] | None = None) -> list[Expression]:
-    """Conditions over (outer columns as Outer, inner columns as Ref) as conditions over both sides of a join; `places`
-    says where outer columns are, if not where they were."""
+def _to_join_conditions(
+    conditions: list[Expression], width: int, outer_columns: Mapping[int, int] | None = None
+) -> list[Expression]:
+    """Convert conditions with Outer and inner Ref to conditions over both sides of a join.
 
-    def change(each: Expression) -> Expression | None:
-        if isinstance(each, Outer):
-            return Ref(each.type, each.index if places is None else places[each.index])
-        return Ref(each.type, each.index + width) if isinstance(each, Ref) else None
+    `outer_columns` maps columns of the enclosing query to columns of the join's left side, None if they are the
+    same."""
+
+    def change(node: Expression) -> Expression | None:
+        if isinstance(node, Outer):
+            return Ref(node.type, node.index if outer_columns is None else outer_columns[node.index])
+        return Ref(node.type, node.index + width) if isinstance(node, Ref) else None
 
     return [rewrite(condition, change) for condition in conditions]
 
 
 def _in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: bool) -> l.Plan:
     assert node.query is not None
-    inner = _subplan(queries, scope, node.query)
+    inner = _bind_subquery(queries, scope, node.query)
     operand = ExpressionBinder(queries.session, scope, clause="before IN").bind(node.operand)
     items = list(operand.args) if isinstance(operand, Apply) and operand.function == "ROW" else [operand]
     if len(inner.schema) != len(items):
-        message = f"the query behind IN has {len(inner.schema)} columns, not {len(items)}"
+        message = f"the query after IN has {len(inner.schema)} columns, not {len(items)}"
         raise SqlValidationError(message, at=node.at)
     width = len(inner.schema)
-    inner, conditions = decorrelated(inner, node.at)
+    inner, conditions = decorrelate(inner, node.at)
     for i in range(width):
         left = rewrite(items[i], lambda e: Outer(e.type, e.index) if isinstance(e, Ref) else None)
         right: Expression = Ref(inner.schema.types[i], i)
@@ -93,16 +101,16 @@ def _in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: b
             message = f"{left.type} and {right.type} cannot be compared"
             raise SqlValidationError(message, at=node.at)
         null = left.type.null or right.type.null
-        equal: Expression = Apply(t.BooleanType(null=null), "=", (coerced(left, common), coerced(right, common)))
+        equal: Expression = Apply(t.BooleanType(null=null), "=", (coerce(left, common), coerce(right, common)))
         if negated and null:
-            unknown = Apply(t.BOOLEAN.not_null(), "IS NULL", (equal,))
-            equal = Apply(t.BooleanType(null=null), "OR", (equal, unknown))
+            is_unknown = Apply(t.BOOLEAN.not_null(), "IS NULL", (equal,))
+            equal = Apply(t.BooleanType(null=null), "OR", (equal, is_unknown))
         conditions.append(equal)
-    return _joined(plan, inner, conditions, negated, aware=negated)
+    return _semi_join(plan, inner, conditions, negated, null_aware=negated)
 
 
 def is_correlated(plan: l.Plan) -> bool:
-    """Whether anything in a plan refers to the query around it."""
+    """Return whether a plan refers to the enclosing query."""
     return any(isinstance(e, Outer) for node in _nodes(plan) for expr in _expressions(node) for e in walk(expr))
 
 
@@ -123,45 +131,50 @@ def _expressions(node: l.Plan) -> list[Expression]:
     return []
 
 
-def decorrelated(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]:
-    """The plan without references to the outside, and the conditions in which they were; columns that the conditions
-    need are behind the plan's own."""
+def decorrelate(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]:
+    """Remove the references to the enclosing query from a plan, and return the conditions that contain them.
+
+    Columns that the conditions read are appended to the plan."""
     if not is_correlated(plan):
         return plan, []
     match plan:
         case l.Filter(input=inner, condition=condition):
-            base, conditions = decorrelated(inner, at)
-            tied = [c for c in conjuncts(condition) if _is_tied(c)]
-            free = conjunction([c for c in conjuncts(condition) if not _is_tied(c)])
-            made = base if free is None else l.Filter(base.schema, base, free)
-            return made, [*conditions, *tied]
+            base, conditions = decorrelate(inner, at)
+            correlated = [c for c in conjuncts(condition) if _is_correlated_expression(c)]
+            uncorrelated = conjunction([c for c in conjuncts(condition) if not _is_correlated_expression(c)])
+            filtered = base if uncorrelated is None else l.Filter(base.schema, base, uncorrelated)
+            return filtered, [*conditions, *correlated]
         case l.Project(input=inner, exprs=exprs):
-            base, conditions = decorrelated(inner, at)
-            if any(map(_is_tied, exprs)):
-                raise _refused(at)
+            base, conditions = decorrelate(inner, at)
+            if any(map(_is_correlated_expression, exprs)):
+                raise _not_decorrelatable(at)
             needed = sorted({e.index for c in conditions for e in walk(c) if isinstance(e, Ref)})
             columns = [*exprs, *(Ref(base.schema.types[i], i) for i in needed)]
             names = [*plan.schema.names, *(f"$c{i}" for i in needed)]
             mapping = {i: len(exprs) + n for n, i in enumerate(needed)}
-            return l.project(base, columns, names), [shifted(c, mapping) for c in conditions]
+            return l.project(base, columns, names), [shift_references(c, mapping) for c in conditions]
         case l.Aggregate(input=inner, keys=keys, calls=calls):
-            base, conditions = decorrelated(inner, at)
-            return _grouped(plan, base, keys, calls, conditions, at)
+            base, conditions = decorrelate(inner, at)
+            return _decorrelate_aggregate(plan, base, keys, calls, conditions, at)
         case l.Join(left=left, right=right, kind="inner", condition=condition):
-            one, ones = decorrelated(left, at)
-            other, others = decorrelated(right, at)
-            if len(one.schema) != len(left.schema):
-                raise _refused(at)
+            left_plan, left_conditions = decorrelate(left, at)
+            right_plan, right_conditions = decorrelate(right, at)
+            if len(left_plan.schema) != len(left.schema):
+                raise _not_decorrelatable(at)
             width = len(left.schema)
-            tied = [c for c in conjuncts(condition) if _is_tied(c)]
-            free = conjunction([c for c in conjuncts(condition) if not _is_tied(c)])
-            schema = l.joined_schema(one.schema, other.schema, "inner")
-            moved = [shifted(c, lambda i: i + width) for c in others]
-            return l.Join(schema, one, other, "inner", free), [*ones, *moved, *tied]
-    raise _refused(at)
+            correlated = [c for c in conjuncts(condition) if _is_correlated_expression(c)]
+            uncorrelated = conjunction([c for c in conjuncts(condition) if not _is_correlated_expression(c)])
+            schema = l.joined_schema(left_plan.schema, right_plan.schema, "inner")
+            shifted_conditions = [shift_references(c, lambda i: i + width) for c in right_conditions]
+            return l.Join(schema, left_plan, right_plan, "inner", uncorrelated), [
+                *left_conditions,
+                *shifted_conditions,
+                *correlated,
+            ]
+    raise _not_decorrelatable(at)
 
 
-def _grouped(
+def _decorrelate_aggregate(
     plan: l.Aggregate,
     base: l.Plan,
     keys: tuple[int, ...],
@@ -169,174 +182,180 @@ def _grouped(
     conditions: list[Expression],
     at: int | None,
 ) -> tuple[l.Plan, list[Expression]]:
-    """An aggregate of a correlated input: it is grouped by what ties it, too."""
-    ties: list[int] = []
+    """Group an aggregate over a correlated input also by the columns that are compared with the enclosing query."""
+    compared: list[int] = []
     for condition in conditions:
         match condition:
             case Apply(function="=", args=(Ref(index=i), other)) if not any(isinstance(e, Ref) for e in walk(other)):
-                ties.append(i)
+                compared.append(i)
             case Apply(function="=", args=(other, Ref(index=i))) if not any(isinstance(e, Ref) for e in walk(other)):
-                ties.append(i)
+                compared.append(i)
             case _:
-                raise _refused(at)
-    extra = [i for i in dict.fromkeys(ties) if i not in keys]
+                raise _not_decorrelatable(at)
+    added_keys = [i for i in dict.fromkeys(compared) if i not in keys]
     width = len(keys)
-    all_keys = (*keys, *extra)
-    kinds = [t.plain(base.schema.types[i]) for i in extra]
-    names = l.unique([*plan.schema.names[:width], *(f"$t{i}" for i in extra), *plan.schema.names[width:]])
-    schema = t.row_of(names, [*plan.schema.types[:width], *kinds, *plan.schema.types[width:]], null=False)
+    all_keys = (*keys, *added_keys)
+    added_types = [t.strip_time_attribute(base.schema.types[i]) for i in added_keys]
+    names = l.unique_names([*plan.schema.names[:width], *(f"$t{i}" for i in added_keys), *plan.schema.names[width:]])
+    schema = t.row_of(names, [*plan.schema.types[:width], *added_types, *plan.schema.types[width:]], null=False)
     grouped = l.Aggregate(schema, base, all_keys, calls)
-    back = [*range(width), *range(width + len(extra), len(schema)), *range(width, width + len(extra))]
-    refs = [Ref(schema.types[i], i) for i in back]
-    made = l.project(grouped, refs, [names[i] for i in back])
-    mapping = {key: back.index(all_keys.index(key)) for key in all_keys}
-    return made, [shifted(c, mapping) for c in conditions]
+    order = [*range(width), *range(width + len(added_keys), len(schema)), *range(width, width + len(added_keys))]
+    refs = [Ref(schema.types[i], i) for i in order]
+    reordered = l.project(grouped, refs, [names[i] for i in order])
+    mapping = {key: order.index(all_keys.index(key)) for key in all_keys}
+    return reordered, [shift_references(c, mapping) for c in conditions]
 
 
-def _is_tied(expression: Expression) -> bool:
+def _is_correlated_expression(expression: Expression) -> bool:
     return any(isinstance(e, Outer) for e in walk(expression))
 
 
-def _refused(at: int | None) -> SqlNotSupported:
-    message = "this correlated subquery cannot be taken apart"
+def _not_decorrelatable(at: int | None) -> SqlNotSupported:
+    message = "this correlated subquery cannot be converted to a join"
     return SqlNotSupported(message, at=at, hint="write it as a join")
 
 
 class Scalars:
-    """Subqueries that stand for values, joined to a plan one after the other."""
+    """Scalar subqueries, each joined to the plan when it is bound."""
 
     def __init__(
-        self, queries: QueryBinder, plan: l.Plan, scope: Scope, places: Mapping[int, int] | None = None
+        self, queries: QueryBinder, plan: l.Plan, scope: Scope, outer_columns: Mapping[int, int] | None = None
     ) -> None:
-        self._queries, self._scope, self._places = queries, scope, places
+        self._queries, self._scope, self._outer_columns = queries, scope, outer_columns
         self.plan = plan
 
     def bind(self, node: s.Expr) -> Expression:
-        """The value of a subquery."""
+        """Join a subquery to the plan and return its value."""
         match node:
             case s.Subquery(at=at, query=query):
                 return self._scalar(at, query)
             case s.Exists(at=at, query=query):
                 return self._exists(at, query)
             case s.In():
-                return self._marked(node)
+                return self._in_value(node)
         raise AssertionError(node)
 
     def _scalar(self, at: int, query: s.Query) -> Expression:
-        inner = _subplan(self._queries, self._scope, query)
+        inner = _bind_subquery(self._queries, self._scope, query)
         if len(inner.schema) != 1:
-            message = f"a subquery that stands for a value has {len(inner.schema)} columns"
+            message = f"a scalar subquery must have one column, this one has {len(inner.schema)}"
             raise SqlValidationError(message, at=at)
-        kind = t.plain(inner.schema.types[0]).nullable()
-        of_nothing = self._of_nothing(inner)
-        inner, conditions = _lateral_parts(inner, at) if is_correlated(inner) else (inner, [])
-        if not conditions and not _one_row(inner):
-            call = AggregateCall("SINGLE_VALUE", (0,), kind, (kind,))
-            inner = l.Aggregate(t.row_of(inner.schema.names, [kind], null=False), inner, (), (call,))
-        elif conditions and not isinstance(_below(inner), l.Aggregate):
-            inner, conditions = _single_values(inner, conditions, kind, at)
-        if conditions and of_nothing is not None:
-            inner = l.project(inner, [*inner.refs(), TRUE], l.unique([*inner.schema.names, "$found"]))
-        place = len(self.plan.schema)
+        data_type = t.strip_time_attribute(inner.schema.types[0]).nullable()
+        empty_value = self._empty_value(inner)
+        inner, conditions = _decorrelate_lateral(inner, at) if is_correlated(inner) else (inner, [])
+        if not conditions and not _has_one_row(inner):
+            call = AggregateCall("SINGLE_VALUE", (0,), data_type, (data_type,))
+            inner = l.Aggregate(t.row_of(inner.schema.names, [data_type], null=False), inner, (), (call,))
+        elif conditions and not isinstance(_skip_projections(inner), l.Aggregate):
+            inner, conditions = _single_values(inner, conditions, data_type, at)
+        if conditions and empty_value is not None:
+            inner = l.project(inner, [*inner.refs(), TRUE], l.unique_names([*inner.schema.names, "$found"]))
+        value_column = len(self.plan.schema)
         schema = l.joined_schema(self.plan.schema, inner.schema, "left")
-        condition = conjunction(self._tied(conditions, place, at))
+        condition = conjunction(self._join_conditions(conditions, value_column, at))
         self.plan = l.Join(schema, self.plan, inner, "left", condition)
-        value: Expression = Ref(schema.types[place], place)
-        if conditions and of_nothing is not None:
-            found = Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (Ref(schema.types[-1], len(schema) - 1),))
-            value = Choose(kind, (found, value, Lit(kind, of_nothing)))
+        value: Expression = Ref(schema.types[value_column], value_column)
+        if conditions and empty_value is not None:
+            has_group = Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (Ref(schema.types[-1], len(schema) - 1),))
+            value = Choose(data_type, (has_group, value, Lit(data_type, empty_value)))
         return value
 
-    def _of_nothing(self, plan: l.Plan) -> object:
-        """What an aggregate without groups is of no rows, where that is not NULL: a join finds no row for it."""
-        values = _values_of_nothing(plan)
+    def _empty_value(self, plan: l.Plan) -> object:
+        """Return the value over no rows of an aggregate without groups, if it is not NULL.
+
+        The left join has no row for such a group, so the value is added after the join."""
+        values = _values_over_no_rows(plan)
         try:
             return None if values is None else constant(values[0], zone=self._queries.session.zone)
         except EvaluationFailed:
             return None
 
     def _exists(self, at: int, query: s.Query) -> Expression:
-        inner = _subplan(self._queries, self._scope, query)
-        inner, conditions = decorrelated(inner, at)
+        inner = _bind_subquery(self._queries, self._scope, query)
+        inner, conditions = decorrelate(inner, at)
         return self._mark(inner, conditions, at)
 
     def _mark(self, inner: l.Plan, conditions: list[Expression], at: int) -> Expression:
-        """Whether there is a row: equalities only, so that each row of the plan meets one group at most."""
+        """Join the plan with the groups of a query, and return whether a row has a match.
+
+        Only equalities are supported, so that each row of the plan matches at most one group."""
         keys: list[int] = []
         for condition in conditions:
             match condition:
                 case Apply(function="=", args=(Ref(index=i), _)) | Apply(function="=", args=(_, Ref(index=i))):
                     keys.append(i)
                 case _:
-                    raise _refused(at)
-        unique = tuple(dict.fromkeys(keys))
-        base = l.project(inner, [Ref(inner.schema.types[i], i) for i in unique], [f"$m{i}" for i in unique])
+                    raise _not_decorrelatable(at)
+        keys_once = tuple(dict.fromkeys(keys))
+        base = l.project(inner, [Ref(inner.schema.types[i], i) for i in keys_once], [f"$m{i}" for i in keys_once])
         call = AggregateCall("COUNT", (), t.BIGINT.not_null(), ())
-        kinds = [t.plain(k) for k in base.schema.types]
-        schema = t.row_of([*base.schema.names, "$count"], [*kinds, t.BIGINT.not_null()], null=False)
-        grouped = l.Aggregate(schema, base, tuple(range(len(unique))), (call,))
-        place = len(self.plan.schema)
+        data_types = [t.strip_time_attribute(data_type) for data_type in base.schema.types]
+        schema = t.row_of([*base.schema.names, "$count"], [*data_types, t.BIGINT.not_null()], null=False)
+        grouped = l.Aggregate(schema, base, tuple(range(len(keys_once))), (call,))
+        width = len(self.plan.schema)
         joined = l.joined_schema(self.plan.schema, grouped.schema, "left")
-        mapping = {i: n for n, i in enumerate(unique)}
-        tied = self._tied([shifted(c, mapping) for c in conditions], place, at)
-        self.plan = l.Join(joined, self.plan, grouped, "left", conjunction(tied))
+        mapping = {i: n for n, i in enumerate(keys_once)}
+        join_conditions = self._join_conditions([shift_references(c, mapping) for c in conditions], width, at)
+        self.plan = l.Join(joined, self.plan, grouped, "left", conjunction(join_conditions))
         count = Ref(joined.types[-1], len(joined) - 1)
         return Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (count,))
 
-    def _tied(self, conditions: list[Expression], width: int, at: int) -> list[Expression]:
+    def _join_conditions(self, conditions: list[Expression], width: int, at: int) -> list[Expression]:
         try:
-            return _over_join(conditions, width, self._places)
+            return _to_join_conditions(conditions, width, self._outer_columns)
         except KeyError:
-            message = "a subquery beside aggregates can refer to what is grouped by only"
+            message = "a subquery in a grouped SELECT can refer to columns of GROUP BY only"
             raise SqlValidationError(message, at=at, hint="add the column to GROUP BY") from None
 
-    def _marked(self, node: s.In) -> Expression:
+    def _in_value(self, node: s.In) -> Expression:
         assert node.query is not None
-        inner = _subplan(self._queries, self._scope, node.query)
+        inner = _bind_subquery(self._queries, self._scope, node.query)
         operand = ExpressionBinder(self._queries.session, self._scope, clause="before IN").bind(node.operand)
         if len(inner.schema) != 1:
-            message = f"the query behind IN has {len(inner.schema)} columns"
+            message = f"the query after IN has {len(inner.schema)} columns"
             raise SqlValidationError(message, at=node.at)
         if operand.type.null or inner.schema.types[0].null:
-            message = "IN over a query with NULLs can only stand alone in WHERE"
+            message = "IN with a subquery over nullable columns can only be a condition of WHERE"
             raise SqlNotSupported(message, at=node.at, hint="write it as a join, or exclude NULLs")
-        inner, conditions = decorrelated(inner, node.at)
+        inner, conditions = decorrelate(inner, node.at)
         left = rewrite(operand, lambda e: Outer(e.type, e.index) if isinstance(e, Ref) else None)
         conditions.append(Apply(t.BOOLEAN.not_null(), "=", (left, Ref(inner.schema.types[0], 0))))
-        found = self._mark(inner, conditions, node.at)
-        return Apply(t.BOOLEAN.not_null(), "NOT", (found,)) if node.negated else found
+        has_match = self._mark(inner, conditions, node.at)
+        return Apply(t.BOOLEAN.not_null(), "NOT", (has_match,)) if node.negated else has_match
 
 
 @dataclass(frozen=True)
 class SubqueryRef(Expression):
-    """The value of a subquery beside aggregates, until there are groups to join it to."""
+    """Placeholder for the value of a subquery in a grouped SELECT, until the grouped plan exists."""
 
     index: int
 
 
 class Deferred:
-    """Subqueries of a grouped SELECT, which stand for values beside those of the groups."""
+    """Scalar subqueries of a grouped SELECT, which are joined to the groups."""
 
     def __init__(self, queries: QueryBinder, scope: Scope) -> None:
         self._queries, self._scope = queries, scope
         self._nodes: list[s.Expr] = []
 
     def collect(self, node: s.Expr) -> Expression:
-        """Take a subquery in."""
-        kind: t.DataType = t.BOOLEAN.not_null()
+        """Add a subquery and return a placeholder for its value."""
+        data_type: t.DataType = t.BOOLEAN.not_null()
         if isinstance(node, s.In):
-            message = "IN over a query cannot stand beside aggregates"
+            message = "IN with a subquery cannot be used in a grouped SELECT"
             raise SqlNotSupported(message, at=node.at, hint="put the grouped query into FROM")
         if isinstance(node, s.Subquery):
-            kind = t.plain(_subplan(self._queries, self._scope, node.query).schema.types[0]).nullable()
+            data_type = t.strip_time_attribute(
+                _bind_subquery(self._queries, self._scope, node.query).schema.types[0]
+            ).nullable()
         self._nodes.append(node)
-        return SubqueryRef(kind, len(self._nodes) - 1)
+        return SubqueryRef(data_type, len(self._nodes) - 1)
 
-    def joined(
-        self, plan: l.Plan, places: Mapping[int, int], exprs: list[Expression]
+    def join(
+        self, plan: l.Plan, key_columns: Mapping[int, int], exprs: list[Expression]
     ) -> tuple[l.Plan, list[Expression]]:
-        """The groups with the values behind them, and the expressions over both."""
-        holder = Scalars(self._queries, plan, self._scope, places)
+        """Join the subqueries to the groups, and rewrite the expressions to refer to their values."""
+        holder = Scalars(self._queries, plan, self._scope, key_columns)
         values = [holder.bind(node) for node in self._nodes]
 
         def change(each: Expression) -> Expression | None:
@@ -345,53 +364,55 @@ class Deferred:
         return holder.plan, [rewrite(each, change) for each in exprs]
 
 
-def _below(plan: l.Plan) -> l.Plan:
+def _skip_projections(plan: l.Plan) -> l.Plan:
     while isinstance(plan, l.Project):
         plan = plan.input
     return plan
 
 
-def _values_of_nothing(plan: l.Plan) -> tuple[Expression, ...] | None:
-    """What an aggregate without groups, and what is computed from it, is of no rows; None for any other plan."""
+def _values_over_no_rows(plan: l.Plan) -> tuple[Expression, ...] | None:
+    """Return the values over no rows of an aggregate without groups, and of projections of it.
+
+    Returns None for any other plan."""
     match plan:
         case l.Aggregate(keys=(), calls=calls):
             return tuple(
                 Lit(call.type, 0) if call.function == "COUNT" else Lit(call.type.nullable(), None) for call in calls
             )
         case l.Project(input=inner, exprs=exprs):
-            below = _values_of_nothing(inner)
-            if below is None or any(map(_is_tied, exprs)):
+            input_values = _values_over_no_rows(inner)
+            if input_values is None or any(map(_is_correlated_expression, exprs)):
                 return None
-            return tuple(substituted(each, below) for each in exprs)
+            return tuple(substitute(expr, input_values) for expr in exprs)
     return None
 
 
 def _single_values(
-    inner: l.Plan, conditions: list[Expression], kind: t.DataType, at: int | None
+    inner: l.Plan, conditions: list[Expression], data_type: t.DataType, at: int | None
 ) -> tuple[l.Plan, list[Expression]]:
-    """The one value for each tie; it fails where there is more than one."""
-    ties = []
+    """Group by the compared columns and return the only value of each group; more than one value is an error."""
+    compared = []
     for condition in conditions:
         match condition:
             case Apply(function="=", args=(Ref(index=i), other)) if not any(isinstance(e, Ref) for e in walk(other)):
-                ties.append(i)
+                compared.append(i)
             case Apply(function="=", args=(other, Ref(index=i))) if not any(isinstance(e, Ref) for e in walk(other)):
-                ties.append(i)
+                compared.append(i)
             case _:
-                raise _refused(at)
-    keys = tuple(dict.fromkeys(ties))
-    call = AggregateCall("SINGLE_VALUE", (0,), kind, (kind,))
-    names = l.unique([*(inner.schema.names[i] for i in keys), "$value"])
-    kinds = [t.plain(inner.schema.types[i]) for i in keys]
-    grouped = l.Aggregate(t.row_of(names, [*kinds, kind], null=False), inner, keys, (call,))
+                raise _not_decorrelatable(at)
+    keys = tuple(dict.fromkeys(compared))
+    call = AggregateCall("SINGLE_VALUE", (0,), data_type, (data_type,))
+    names = l.unique_names([*(inner.schema.names[i] for i in keys), "$value"])
+    key_types = [t.strip_time_attribute(inner.schema.types[i]) for i in keys]
+    grouped = l.Aggregate(t.row_of(names, [*key_types, data_type], null=False), inner, keys, (call,))
     refs = grouped.refs()
-    made = l.project(grouped, [refs[-1], *refs[:-1]], [names[-1], *names[:-1]])
-    mapping = {key: place + 1 for place, key in enumerate(keys)}
-    return made, [shifted(c, mapping) for c in conditions]
+    reordered = l.project(grouped, [refs[-1], *refs[:-1]], [names[-1], *names[:-1]])
+    mapping = {key: index + 1 for index, key in enumerate(keys)}
+    return reordered, [shift_references(c, mapping) for c in conditions]
 
 
-def _one_row(plan: l.Plan) -> bool:
-    below = _below(plan)
+def _has_one_row(plan: l.Plan) -> bool:
+    below = _skip_projections(plan)
     match below:
         case l.Aggregate(keys=()):
             return True
@@ -403,39 +424,41 @@ def _one_row(plan: l.Plan) -> bool:
 
 
 def lateral_join(
-    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, kind: str
+    queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, join_type: str
 ) -> tuple[l.Plan, list[str]]:
-    """LATERAL (SELECT ...): an inner or left join with what ties the query to the row."""
-    if kind not in ("inner", "left"):
+    """Bind LATERAL (SELECT ...) as an inner or left join."""
+    if join_type not in ("inner", "left"):
         message = "a lateral query can be joined by JOIN or LEFT JOIN only"
         raise SqlNotSupported(message, at=node.at)
-    inner = _subplan(queries, scope, node.query)
+    inner = _bind_subquery(queries, scope, node.query)
     names = list(node.columns or inner.schema.names)
-    inner, conditions = _lateral_parts(inner, node.at)
-    schema = l.joined_schema(left.schema, inner.schema, kind)
-    condition = conjunction(_over_join(conditions, len(left.schema)))
-    return l.Join(schema, left, inner, kind, condition), names
+    inner, conditions = _decorrelate_lateral(inner, node.at)
+    schema = l.joined_schema(left.schema, inner.schema, join_type)
+    condition = conjunction(_to_join_conditions(conditions, len(left.schema)))
+    return l.Join(schema, left, inner, join_type, condition), names
 
 
-def _lateral_parts(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]:
-    """As `decorrelated`; ORDER BY with LIMIT inside becomes a rank for each tie."""
+def _decorrelate_lateral(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]:
+    """Decorrelate a plan; ORDER BY with LIMIT becomes a Top-N for each value of the compared columns."""
     if isinstance(plan, l.Sort) and plan.limit is not None:
-        base, conditions = decorrelated(plan.input, at)
-        ties = []
+        base, conditions = decorrelate(plan.input, at)
+        compared = []
         for condition in conditions:
             match condition:
                 case Apply(function="=", args=(Ref(index=i), _)) | Apply(function="=", args=(_, Ref(index=i))):
-                    ties.append(i)
+                    compared.append(i)
                 case _:
-                    raise _refused(at)
+                    raise _not_decorrelatable(at)
         first = plan.offset + 1
-        rank = l.Rank(base.schema, base, "ROW_NUMBER", tuple(ties), plan.order, first, plan.offset + plan.limit, False)
+        rank = l.Rank(
+            base.schema, base, "ROW_NUMBER", tuple(compared), plan.order, first, plan.offset + plan.limit, False
+        )
         return rank, conditions
     if isinstance(plan, l.Project) and isinstance(plan.input, l.Sort):
-        base, conditions = _lateral_parts(plan.input, at)
+        base, conditions = _decorrelate_lateral(plan.input, at)
         needed = sorted({e.index for c in conditions for e in walk(c) if isinstance(e, Ref)})
         columns = [*plan.exprs, *(Ref(base.schema.types[i], i) for i in needed)]
         mapping = {i: len(plan.exprs) + n for n, i in enumerate(needed)}
         names = [*plan.schema.names, *(f"$c{i}" for i in needed)]
-        return l.project(base, columns, names), [shifted(c, mapping) for c in conditions]
-    return decorrelated(plan, at)
+        return l.project(base, columns, names), [shift_references(c, mapping) for c in conditions]
+    return decorrelate(plan, at)

@@ -1,7 +1,7 @@
-"""Arguments of functions that take a table and give one: windows, changelogs.
+"""Arguments of functions that take a table and return one: window functions and changelog functions.
 
-Promises: an argument that a function does not have, and a table that is none, are refused where they stand.
-Does not know: what any of the functions does."""
+Promises: unknown parameters, and arguments that are not tables, are refused with the position in the statement.
+Does not know: what the functions do."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ BindSource = Callable[["QueryBinder", s.Source, tuple[s.Hint, ...]], tuple[l.Pla
 
 
 def arguments_of(call: s.Call, parameters: Sequence[str]) -> dict[str, s.Expr]:
-    """What a call gives for its parameters, by their names in capitals."""
-    names = [each.upper() for each in parameters]
-    found: dict[str, s.Expr] = {}
-    for place, arg in enumerate(call.args):
+    """Return the arguments of a call by the upper-case names of its parameters."""
+    names = [parameter.upper() for parameter in parameters]
+    arguments: dict[str, s.Expr] = {}
+    for index, arg in enumerate(call.args):
         if isinstance(arg, s.NamedArgument):
             if arg.name.upper() not in names:
                 message = f"{call.name} has no parameter '{arg.name}'"
                 raise SqlValidationError(message, at=arg.at, hint=nearest(arg.name, parameters))
-            found[arg.name.upper()] = arg.value
-        elif place < len(names):
-            found[names[place]] = arg
+            arguments[arg.name.upper()] = arg.value
+        elif index < len(names):
+            arguments[names[index]] = arg
         else:
             message = f"{call.name} takes {len(names)} arguments at most"
             raise SqlValidationError(message, at=arg.at)
-    return found
+    return arguments
 
 
 def table_of(
-    queries: QueryBinder, call: s.Call, given: s.Expr | None, bind: BindSource, usage: str
+    queries: QueryBinder, call: s.Call, argument: s.Expr | None, bind: BindSource, usage: str
 ) -> tuple[l.Plan, tuple[int, ...]]:
-    """The table that a call is given, and its columns of PARTITION BY; `usage` is how it should be written."""
-    if isinstance(given, s.Subquery):
-        given = s.TableArgument(given.at, s.DerivedTable(given.at, given.query))
-    if not isinstance(given, s.TableArgument):
+    """Bind the table argument of a call and its PARTITION BY columns; `usage` is part of the hint."""
+    if isinstance(argument, s.Subquery):
+        argument = s.TableArgument(argument.at, s.DerivedTable(argument.at, argument.query))
+    if not isinstance(argument, s.TableArgument):
         message = f"the first argument of {call.name} must be a table"
         raise SqlValidationError(message, at=call.at, hint=f"write {call.name}({usage})")
-    plan, scope = bind(queries, given.table, ())
+    plan, scope = bind(queries, argument.table, ())
     columns = ExpressionBinder(queries.session, scope, clause="in PARTITION BY")
-    found = [columns.bind(each) for each in given.partition]
-    return plan, tuple(each.index for each in found if isinstance(each, Ref))
+    partition = [columns.bind(column) for column in argument.partition]
+    return plan, tuple(column.index for column in partition if isinstance(column, Ref))

@@ -1,7 +1,7 @@
-"""Tables and views by name: what their columns are made of.
+"""Binding of tables and views by name.
 
-Promises: computed columns, metadata and the watermark stand between the connector and the query; a view is bound in a
-scope of its own and cannot contain itself.
+Promises: computed columns, metadata columns and the watermark are added on top of the scan; a view is bound in the
+catalog and database where it was created, and cannot contain itself.
 Does not know: connectors."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.syntax import parse_expression, parse_query
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.durations import duration_millis
+from millstream.sql.types.durations import parse_duration_millis
 from millstream.sql_options import SOURCE_IDLE_TIMEOUT
 from millstream.times import Duration
 
@@ -29,26 +29,29 @@ if TYPE_CHECKING:
 
 
 def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:
-    """The full name under which the columns of a table can be called."""
+    """Return the full name by which columns of a table can be qualified."""
     if len(node.parts) == 1:
         return (*(session.catalogs.full_name(node.parts)[:2]), node.parts[0])
     return session.catalogs.full_name(node.parts) if len(node.parts) <= 3 else node.parts
 
 
 def table_plan(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
-    """The plan that reads a table or view."""
+    """Return the plan that reads a table or view."""
     session = queries.session
     check_table_hints(hints)
-    full, found = session.catalogs.table(path, at)
+    full, table = session.catalogs.table(path, at)
     options = tuple(pair for hint in hints if hint.name == "OPTIONS" for pair in hint.options)
-    match found:
+    match table:
         case ViewDefinition():
-            return _view(queries, full, found, at)
+            if options:
+                message = f"view '{'.'.join(full)}' cannot have an OPTIONS hint: it has no options"
+                raise SqlValidationError(message, at=at, hint="write the hint behind the tables inside of the view")
+            return _view(queries, full, table, at)
         case StreamTable():
-            return l.Scan(found.schema, found, full, options)
+            return l.Scan(table.schema, table, full, options)
         case TableDefinition():
-            return _table(session, full, found, options)
-    raise AssertionError(found)
+            return _table(session, full, table, options)
+    raise AssertionError(table)
 
 
 def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition, at: int | None) -> l.Plan:
@@ -61,62 +64,69 @@ def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition
         raise SqlValidationError(message, at=at)
     inner = replace(session, catalogs=session.catalogs.at(view.home), views=(*session.views, full))
     try:
-        made = type(queries)(inner).query(parse_query(view.text))
+        plan_of_text = type(queries)(inner).query(parse_query(view.text))
     except SqlError as problem:
         message = f"view '{'.'.join(full)}' can no longer be used: {problem.problem}"
         raise SqlValidationError(message, at=at, hint=problem.hint) from None
-    return l.renamed(made, tuple(view.schema.names), 0)
+    return l.rename_columns(plan_of_text, tuple(view.schema.names), 0)
 
 
 def _table(
     session: Session, full: tuple[str, str, str], table: TableDefinition, options: tuple[tuple[str, str], ...]
 ) -> l.Plan:
-    read = [each for each in table.columns if each.expr is None]
-    kinds = [each.type.not_null() if each.name in table.primary_key else each.type for each in read]
-    scan: l.Plan = l.Scan(t.row_of([each.name for each in read], kinds, null=False), table, full, options)
-    if any(each.expr is not None for each in table.columns):
-        scan = _computed(session, scan, table)
+    stored_columns = [column for column in table.columns if column.expr is None]
+    data_types = [
+        column.type.not_null() if column.name in table.primary_key else column.type for column in stored_columns
+    ]
+    scan: l.Plan = l.Scan(
+        t.row_of([column.name for column in stored_columns], data_types, null=False), table, full, options
+    )
+    if any(column.expr is not None for column in table.columns):
+        scan = _add_computed_columns(session, scan, table)
     if table.watermark is not None:
-        scan = watermarked(session, scan, *table.watermark)
+        scan = add_watermark(session, scan, *table.watermark)
     return scan
 
 
-def _computed(session: Session, scan: l.Plan, table: TableDefinition) -> l.Plan:
+def _add_computed_columns(session: Session, scan: l.Plan, table: TableDefinition) -> l.Plan:
     scope = scope_of(scan)
     binder = ExpressionBinder(session, scope, clause="in a computed column")
     exprs: list[Expression] = []
-    for each in table.columns:
-        if each.expr is None:
-            index = scan.schema.names.index(each.name)
+    for column in table.columns:
+        if column.expr is None:
+            index = scan.schema.names.index(column.name)
             exprs.append(Ref(scan.schema.types[index], index))
         else:
-            exprs.append(binder.bind(parse_expression(each.expr)))
-    return l.project(scan, exprs, [each.name for each in table.columns])
+            exprs.append(binder.bind(parse_expression(column.expr)))
+    return l.project(scan, exprs, [column.name for column in table.columns])
 
 
 def scope_of(plan: l.Plan) -> Scope:
-    """The columns of a plan, unqualified."""
-    triples = tuple((n, k, i) for i, (n, k) in enumerate(zip(plan.schema.names, plan.schema.types, strict=True)))
+    """Return a scope with the columns of a plan, unqualified."""
+    triples = tuple(
+        (name, data_type, i)
+        for i, (name, data_type) in enumerate(zip(plan.schema.names, plan.schema.types, strict=True))
+    )
     return Scope([Relation((), triples)])
 
 
-def watermarked(session: Session, plan: l.Plan, column: str, text: str) -> l.Plan:
-    """The plan with a watermark that follows an expression."""
+def add_watermark(session: Session, plan: l.Plan, column: str, text: str) -> l.Plan:
+    """Add a watermark assigner with the expression `text`."""
     index = plan.schema.names.index(column)
-    kind = plan.schema.types[index]
+    data_type = plan.schema.types[index]
     expr = ExpressionBinder(session, scope_of(plan), clause="in a watermark").bind(parse_expression(text))
-    kinds = list(plan.schema.types)
-    kinds[index] = replace(kind, attribute=t.ROWTIME)  # type: ignore[call-arg]
-    timeout = session.options(SOURCE_IDLE_TIMEOUT.key)
-    idle = _timeout(timeout)
-    return l.WatermarkAssigner(t.row_of(plan.schema.names, kinds, null=False), plan, index, expr, idle)
+    data_types = list(plan.schema.types)
+    data_types[index] = replace(data_type, attribute=t.ROWTIME)  # type: ignore[call-arg]
+    option = session.options(SOURCE_IDLE_TIMEOUT.key)
+    idle_timeout = _parse_timeout(option)
+    return l.WatermarkAssigner(t.row_of(plan.schema.names, data_types, null=False), plan, index, expr, idle_timeout)
 
 
-def _timeout(text: str | None) -> int | None:
+def _parse_timeout(text: str | None) -> int | None:
     if not text:
         return None
     try:
-        millis = duration_millis(text)
+        millis = parse_duration_millis(text)
     except UserError:
         millis = Duration.of_millis(0).to_milliseconds()
     return millis or None

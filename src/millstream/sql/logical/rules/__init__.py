@@ -1,4 +1,4 @@
-"""Rewrites of logical plans, in the order in which they are made."""
+"""Rewrite rules of logical plans, in the order in which they are applied."""
 
 from collections.abc import Callable
 
@@ -18,11 +18,11 @@ RULES: tuple[Callable[[Plan], Plan], ...] = (
 )
 
 
-def rewritten(plan: Plan) -> Plan:
-    """The plan after all rules."""
+def apply_rules(plan: Plan) -> Plan:
+    """Apply all rules to a plan."""
     for rule in RULES:
         plan = rule(plan)
     return plan
 
 
-__all__ = ["RULES", "rewritten"]
+__all__ = ["RULES", "apply_rules"]

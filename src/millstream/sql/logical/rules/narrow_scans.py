@@ -1,10 +1,10 @@
-"""A scan is told which columns, and which fields of rows in them, anyone reads.
+"""Set on each scan the columns, and the fields of row columns, that the plan reads.
 
-Promises: the same rows; what nobody reads may come as NULL. A scan that several parts of a plan share reads what all of
-them need together.
+Promises: the same rows; columns and fields that are not read may be NULL. A scan that several nodes share reads what
+all of them need.
 Does not know: which connectors can leave fields out.
 
-It comes after equal parts have become one."""
+It runs after `share_equal_plans`, so that shared scans are known."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from dataclasses import replace
 
 from millstream.formats.format_types import FieldSelection
 from millstream.sql.catalog.catalog import TableDefinition
-from millstream.sql.expressions.fields import FieldRef
-from millstream.sql.expressions.nodes import Expression, Ref
+from millstream.sql.expressions.nodes import Expression, FieldRef, Ref
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.rewriting import everywhere
+from millstream.sql.logical.rewriting import rewrite_bottom_up
 
-Need = dict[int, "Need | None"]  # by position: what is needed of a row, or None for all of a value
+Need = dict[int, "Need | None"]  # by column or field index: the needed fields of a row, or None for the whole value
 
 
 def narrow_scans(plan: l.Plan) -> l.Plan:
-    """The rewrite."""
+    """Set `Scan.wanted` everywhere in the plan."""
     order: list[l.Plan] = []
     _visit(plan, order, set())
     needs: dict[int, Need] = {id(plan): _whole(plan)}
     for node in reversed(order):
-        for below, need in _asked(node, needs[id(node)]):
-            _merge(needs.setdefault(id(below), {}), need)
+        for input_plan, need in _input_needs(node, needs[id(node)]):
+            _merge(needs.setdefault(id(input_plan), {}), need)
 
-    def told(node: l.Plan) -> l.Plan:
+    def narrow(node: l.Plan) -> l.Plan:
         if not isinstance(node, l.Scan) or not isinstance(node.table, TableDefinition) or id(node) not in needs:
             return node
-        wanted = _frozen(needs[id(node)])
-        return node if wanted == _frozen(_whole(node)) else replace(node, wanted=wanted)
+        wanted = _to_selection(needs[id(node)])
+        return node if wanted == _to_selection(_whole(node)) else replace(node, wanted=wanted)
 
-    return everywhere(plan, told)
+    return rewrite_bottom_up(plan, narrow)
 
 
 def _visit(plan: l.Plan, order: list[l.Plan], seen: set[int]) -> None:
-    """All nodes, each behind its inputs."""
+    """Append all nodes to `order`, each after its inputs."""
     if id(plan) not in seen:
         seen.add(id(plan))
-        for each in plan.inputs():
-            _visit(each, order, seen)
+        for input_plan in plan.inputs():
+            _visit(input_plan, order, seen)
         order.append(plan)
 
 
@@ -51,13 +50,13 @@ def _whole(plan: l.Plan) -> Need:
     return dict.fromkeys(range(len(plan.schema)))
 
 
-def _asked(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
-    """What a node needs of its inputs, if this is needed of it."""
+def _input_needs(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
+    """Return what a node needs of its inputs if `need` is needed of the node."""
     below: Need = {}
     match node:
         case l.Project(exprs=exprs):
-            for place, part in need.items():
-                _use(below, exprs[place], part)
+            for index, part in need.items():
+                _use(below, exprs[index], part)
         case l.Filter(condition=condition):
             _merge(below, need)
             _use(below, condition, None)
@@ -66,12 +65,12 @@ def _asked(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
             _merge(below, {column: None})
             _use(below, expr, None)
         case _:
-            return [(each, _whole(each)) for each in node.inputs()]
+            return [(input_plan, _whole(input_plan)) for input_plan in node.inputs()]
     return [(node.inputs()[0], below)]
 
 
 def _use(need: Need, expression: Expression, part: Need | None) -> None:
-    """Add what an expression reads, of whose value `part` is needed."""
+    """Add what an expression reads; `part` are the needed fields of its value, None for all."""
     match expression:
         case Ref(index=index):
             _merge(need, {index: part})
@@ -83,15 +82,15 @@ def _use(need: Need, expression: Expression, part: Need | None) -> None:
 
 
 def _merge(need: Need, more: Need) -> None:
-    for place, part in more.items():
-        known = need.get(place, {})
+    for index, part in more.items():
+        known = need.get(index, {})
         if part is None or known is None:
-            need[place] = None
+            need[index] = None
         else:
             merged = dict(known)
             _merge(merged, part)
-            need[place] = merged
+            need[index] = merged
 
 
-def _frozen(need: Need) -> FieldSelection:
-    return tuple((place, None if part is None else _frozen(part)) for place, part in sorted(need.items()))
+def _to_selection(need: Need) -> FieldSelection:
+    return tuple((index, None if part is None else _to_selection(part)) for index, part in sorted(need.items()))

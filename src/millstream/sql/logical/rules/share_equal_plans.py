@@ -1,51 +1,53 @@
-"""Equal parts of a plan become one part, which is computed once.
+"""Merge equal subplans into one, which is computed once.
 
-Promises: the same rows; only parts that give the same rows whenever they are computed are shared: none with a user's
-function, with chance or with the clock in it.
-Does not know: what computing a part costs.
+Promises: the same rows. Subplans with user-defined functions, random values or the current time are not shared, because
+each computation of them may give other rows.
+Does not know: what computing a subplan costs.
 
-It comes last: a part that is used twice is rewritten by no other rule."""
+It runs after the rules that do not rewrite shared subplans."""
 
 from __future__ import annotations
 
 from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.evaluation.repeated import is_pure
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.rewriting import everywhere
+from millstream.sql.logical.rewriting import rewrite_bottom_up
 
 
 def share_equal_plans(plan: l.Plan) -> l.Plan:
-    """The rewrite."""
-    known: dict[type[l.Plan], list[l.Plan]] = {}
+    """Share equal subplans everywhere in the plan."""
+    candidates: dict[type[l.Plan], list[l.Plan]] = {}
     unshared: set[int] = set()
 
-    def shared(node: l.Plan) -> l.Plan:
-        if any(id(each) in unshared for each in node.inputs()) or not _repeatable(node):
+    def share(node: l.Plan) -> l.Plan:
+        if any(id(input_plan) in unshared for input_plan in node.inputs()) or not _is_repeatable(node):
             unshared.add(id(node))
             kept.append(node)
             return node
-        same = known.setdefault(type(node), [])
-        for other in same:
-            if _alike(node, other):
+        equal_type = candidates.setdefault(type(node), [])
+        for other in equal_type:
+            if _are_equal(node, other):
                 return other
-        same.append(node)
+        equal_type.append(node)
         return node
 
-    kept: list[l.Plan] = []  # so that no other node gets the number of one that is gone
-    return everywhere(plan, shared)
+    kept: list[l.Plan] = []  # keeps these nodes alive, so that no new node gets the id of a deleted one
+    return rewrite_bottom_up(plan, share)
 
 
-def _alike(one: l.Plan, other: l.Plan) -> bool:
-    inputs = zip(one.inputs(), other.inputs(), strict=False)
-    if len(one.inputs()) != len(other.inputs()) or not all(mine is theirs for mine, theirs in inputs):
+def _are_equal(left: l.Plan, right: l.Plan) -> bool:
+    inputs = zip(left.inputs(), right.inputs(), strict=False)
+    if len(left.inputs()) != len(right.inputs()) or not all(
+        left_input is right_input for left_input, right_input in inputs
+    ):
         return False
-    if isinstance(one, l.Scan) and isinstance(other, l.Scan) and one.table is not other.table:
+    if isinstance(left, l.Scan) and isinstance(right, l.Scan) and left.table is not right.table:
         return False
-    return one == other
+    return left == right
 
 
-def _repeatable(node: l.Plan) -> bool:
-    """Whether equal nodes over the same input give the same rows, and equality sees all of them."""
+def _is_repeatable(node: l.Plan) -> bool:
+    """Return whether equal nodes over the same input give the same rows, and `==` compares all their fields."""
     match node:
         case l.Scan():
             return isinstance(node.table, TableDefinition)

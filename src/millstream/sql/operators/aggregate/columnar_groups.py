@@ -1,10 +1,10 @@
-"""GROUP BY on whole columns, with mini-batches.
+"""GROUP BY on columns, with mini-batches.
 
-Promises: what GroupAggregateOperator tells with mini-batches, for aggregates that columns can be added up for, of rows
-that are never taken back.
-Does not know: retraction, state that expires.
+Promises: the changelog of GroupAggregateOperator with mini-batches, for aggregates that can be computed on columns and
+insert-only input.
+Does not know: retractions, state TTL.
 
-The rows of an epoch are grouped once; their keys are then looked up and replaced together."""
+The rows of an epoch are grouped once; then their keys are looked up and replaced together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import INSERT, UPDATE_AFTER, UPDATE_BEFORE, arrow_type, struct_of
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.group_state import GroupState
 from millstream.sql.operators.aggregate.partials import Partials
 from millstream.sql.operators.epochs import EpochOperator
@@ -29,47 +29,55 @@ class ColumnarGroupAggregateOperator(EpochOperator):
         super().__init__(context, spec.output)
         self._spec = spec
         self._partials = self.partials(context, spec)
-        self._functions = [aggregation(call, retracts=False) for call in spec.calls]
-        self._part_kinds = self._partials.part_types()
-        nothing = tuple(0 if how.startswith("count") else None for _, _, how in self._partials.parts)
-        self._state = GroupState(context, [spec.input.types[i] for i in spec.keys], self._part_kinds, nothing)
+        self._functions = [create_aggregation(call, retracts=False) for call in spec.calls]
+        self._part_types = self._partials.part_types()
+        nothing = tuple(0 if function.startswith("count") else None for _, _, function in self._partials.parts)
+        self._state = GroupState(context, [spec.input.types[i] for i in spec.keys], self._part_types, nothing)
 
     def partials(self, context: OperatorContext, spec: Any) -> Any:
-        """How rows become one row for each key."""
+        """Return the partial aggregates of the calls."""
         return Partials(spec.calls, spec.keys, spec.input)
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting; all state has the form that is used."""
+        """Discard rows of a failed attempt, and convert state that is stored in the other form."""
         super().begin_epoch()
-        self._state.settle()
+        self._state.convert_stored_form()
 
-    def _take(self, array: pa.Array) -> None:
-        chunk = self._partials.regrouped(array) if self._spec.partial else self._partials.chunk(array)
-        known = self._state.known(chunk)
-        width, chunk = len(self._spec.keys), known.chunk
+    def _process(self, array: pa.Array) -> None:
+        chunk = self._partials.merge_rows(array) if self._spec.partial else self._partials.chunk(array)
+        looked_up = self._state.look_up(chunk)
+        width, chunk = len(self._spec.keys), looked_up.chunk
         keys = chunk.columns[:width]
-        more = [chunk.column(width + i).cast(arrow_type(kind), safe=False) for i, kind in enumerate(self._part_kinds)]
-        after = self._partials.added(known.before, more)
-        self._state.keep(keys, after, known.hashes)
-        self._emit(keys, known.before, after, known.fresh)
+        added = [
+            chunk.column(width + i).cast(arrow_type(data_type), safe=False)
+            for i, data_type in enumerate(self._part_types)
+        ]
+        after = self._partials.add(looked_up.before, added)
+        self._state.put(keys, after, looked_up.hashes)
+        self._emit(keys, looked_up.before, after, looked_up.is_new)
 
-    def _emit(self, keys: list[pa.Array], before: list[pa.Array], after: list[pa.Array], fresh: np.ndarray) -> None:
-        old = self._partials.finished(before, self._functions)
-        new = self._partials.finished(after, self._functions)
-        changed = fresh.copy()
-        for one, other in zip(old, new, strict=True):
-            same = pc.fill_null(pc.equal(one, other), False)
-            both = pc.and_(pc.is_null(one), pc.is_null(other))
-            changed |= ~pc.or_(same, both).to_numpy(zero_copy_only=False)
-        count = len(fresh)
+    def _emit(self, keys: list[pa.Array], before: list[pa.Array], after: list[pa.Array], is_new: np.ndarray) -> None:
+        old = self._partials.finish(before, self._functions)
+        new = self._partials.finish(after, self._functions)
+        changed = is_new.copy()
+        for old_result, new_result in zip(old, new, strict=True):
+            is_equal = pc.fill_null(pc.equal(old_result, new_result), False)
+            both_null = pc.and_(pc.is_null(old_result), pc.is_null(new_result))
+            changed |= ~pc.or_(is_equal, both_null).to_numpy(zero_copy_only=False)
+        count = len(is_new)
         rows = np.flatnonzero(changed)
-        told_before = ~fresh[rows] & self._spec.before
-        places = np.repeat(rows, np.where(told_before, 2, 1))
-        second = np.ones(len(places), dtype=bool)
-        firsts = np.cumsum(np.where(told_before, 2, 1)) - np.where(told_before, 2, 1)
-        second[firsts[told_before]] = False
-        kinds = np.where(second, np.where(fresh[places], INSERT, UPDATE_AFTER), UPDATE_BEFORE).astype(np.int8)
-        chosen = pa.array(np.where(second, places + count, places))
-        taken = [column.take(pa.array(places)) for column in keys]
-        results = [pa.concat_arrays([one, other]).take(chosen) for one, other in zip(old, new, strict=True)]
-        self.emit_array(struct_of([*taken, *results], pa.array(kinds), self.output, len(places)))
+        has_update_before = ~is_new[rows] & self._spec.before
+        key_indexes = np.repeat(rows, np.where(has_update_before, 2, 1))
+        is_after = np.ones(len(key_indexes), dtype=bool)
+        firsts = np.cumsum(np.where(has_update_before, 2, 1)) - np.where(has_update_before, 2, 1)
+        is_after[firsts[has_update_before]] = False
+        row_kinds = np.where(is_after, np.where(is_new[key_indexes], INSERT, UPDATE_AFTER), UPDATE_BEFORE).astype(
+            np.int8
+        )
+        result_indexes = pa.array(np.where(is_after, key_indexes + count, key_indexes))
+        key_columns = [column.take(pa.array(key_indexes)) for column in keys]
+        results = [
+            pa.concat_arrays([old_result, new_result]).take(result_indexes)
+            for old_result, new_result in zip(old, new, strict=True)
+        ]
+        self.emit_array(struct_of([*key_columns, *results], pa.array(row_kinds), self.output, len(key_indexes)))

@@ -1,11 +1,12 @@
-"""Rows of COUNT(DISTINCT ...) reduced to pairs of a key and a value, each once, before they are dealt out by key.
+"""Reduces rows of COUNT(DISTINCT ...) to distinct pairs of key and value before they are partitioned by key.
 
-Promises: the pairs of some rows and what is added up of them say all that distinct counts need of the rows; pairs of
-pairs are those of all rows.
+Promises: distinct counts can be computed from the pairs and the partial aggregates of the other calls; pairs of
+pairs
+are the pairs of all rows.
 Does not know: which values a key has seen before.
 
-A pair's mark has one bit for each filter under which it came. In a chunk, behind the keys and the parts that are added
-up, each counted column has its values and their marks; those of a key stand in as few rows as they need."""
+The mark of a pair has one bit for each filter that it has passed. A chunk has the keys, the partial columns, and for
+each counted column its values and marks. The pairs of a key occupy as few rows as possible."""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ import pyarrow.compute as pc
 
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators.aggregate.partials import Partials
-from millstream.sql.operators.row_runs import dense_codes
+from millstream.sql.operators.row_runs import dense_key_codes
 from millstream.sql.types import data_types as t
 
 Filters = list[int | None]
 
-_DENSE = 2  # numbers for each row, up to which those that are not there do not matter
+_MAX_SPARSITY = 2  # up to this ratio of possible to actual numbers, unused numbers are not removed
 
 
 class Groups(NamedTuple):
-    """The keys of some rows: the columns of each key once, which key each row has, and how many keys there are."""
+    """The keys of some rows: the columns of the distinct keys, the key index of each row, and the number of keys."""
 
     keys: list[pa.Array]
     codes: np.ndarray
@@ -35,16 +36,16 @@ class Groups(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of a key and a value: the key's number, which of the distinct values it is, those, and the mark."""
+    """Pairs of key and value: key indexes, value indexes, the distinct values, and marks."""
 
-    owners: np.ndarray
-    places: np.ndarray
+    key_indexes: np.ndarray
+    value_indexes: np.ndarray
     distinct: pa.Array
     marks: np.ndarray
 
 
-class Coded:
-    """The columns of rows, and behind them the number of each row's key."""
+class CodedRows:
+    """The columns of rows, followed by the key index of each row."""
 
     def __init__(self, array: pa.Array, width: int, codes: np.ndarray) -> None:
         self._array, self._width, self._codes = array, width, pa.array(codes)
@@ -53,89 +54,93 @@ class Coded:
         return len(self._codes)
 
     def field(self, index: int) -> pa.Array:
-        """A column."""
+        """Return a column."""
         return self._codes if index == self._width else self._array.field(index)
 
 
 def counted_columns(calls: Sequence[AggregateCall]) -> dict[int, Filters]:
-    """The columns whose values are counted once, and under which filters."""
-    found: dict[int, Filters] = {}
+    """Return the columns of distinct counts, with their filters."""
+    filters_by_column: dict[int, Filters] = {}
     for call in calls:
         if call.distinct:
-            listed = found.setdefault(call.args[0], [])
-            if call.filter not in listed:
-                listed.append(call.filter)
-    return found
+            filters = filters_by_column.setdefault(call.args[0], [])
+            if call.filter not in filters:
+                filters.append(call.filter)
+    return filters_by_column
 
 
-def groups_of(keys: Sequence[pa.Array], count: int) -> Groups:
-    """The keys of rows, in the order in which they come first."""
-    codes, number = dense_codes(keys, count)
+def group_rows(keys: Sequence[pa.Array], count: int) -> Groups:
+    """Group rows by key, in the order of their first rows."""
+    codes, number = dense_key_codes(keys, count)
     firsts = np.empty(number, dtype=np.int64)
-    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of rows with one code, the first is written last
+    firsts[codes[::-1]] = np.arange(
+        len(codes) - 1, -1, -1
+    )  # assigned from back to front, so that the first row of a code remains
     rows = pa.array(firsts)
     return Groups([key.take(rows) for key in keys], codes, number)
 
 
 def coded_partials(calls: Sequence[AggregateCall], schema: t.RowType) -> Partials:
-    """The partial aggregates, of calls that are not distinct, of `Coded` rows."""
+    """Return the partial aggregates of the calls without DISTINCT, for `CodedRows`."""
     coded = t.row_of([*schema.names, "$code"], [*schema.types, t.BIGINT], null=False)
     return Partials([call for call in calls if not call.distinct], (len(schema),), coded)
 
 
-def by_code(chunk: pa.RecordBatch) -> list[pa.Array]:
-    """The parts of a chunk in the order of the codes that are its key."""
+def sort_by_code(chunk: pa.RecordBatch) -> list[pa.Array]:
+    """Return the partial columns of a chunk in the order of the codes, which are its key."""
     codes = chunk.column(0).to_numpy()
     if (codes[1:] < codes[:-1]).any():
         chunk = chunk.take(pa.array(np.argsort(codes)))
     return list(chunk.columns[1:])
 
 
-def conditions_of(array: pa.Array, filters: Filters) -> list[np.ndarray | None]:
-    """Which rows each filter lets through; None for all."""
+def evaluate_filters(array: pa.Array, filters: Filters) -> list[np.ndarray | None]:
+    """Return which rows pass each filter; None for all rows."""
     return [
-        None if each is None else pc.fill_null(array.field(each), False).to_numpy(zero_copy_only=False)
-        for each in filters
+        None if column is None else pc.fill_null(array.field(column), False).to_numpy(zero_copy_only=False)
+        for column in filters
     ]
 
 
-def marked(marks: pa.Array, filters: Filters) -> list[np.ndarray | None]:
-    """The same of rows that have marks."""
+def filters_of_marks(marks: pa.Array, filters: Filters) -> list[np.ndarray | None]:
+    """Return which rows pass each filter, given their marks."""
     bits = marks.to_numpy()
     return [(bits >> bit) & 1 == 1 for bit in range(len(filters))]
 
 
-def pairs_of(values: pa.Array, groups: Groups, conditions: Sequence[np.ndarray | None]) -> Pairs:
-    """The pairs of rows whose value is not NULL and which some condition lets through."""
+def collect_pairs(values: pa.Array, groups: Groups, conditions: Sequence[np.ndarray | None]) -> Pairs:
+    """Return the distinct pairs of rows whose value is not NULL and which pass a filter."""
     codes = groups.codes
     if values.null_count:
         valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
         values, codes = values.drop_null(), codes[valid]
-        conditions = [None if each is None else each[valid] for each in conditions]
+        conditions = [None if condition is None else condition[valid] for condition in conditions]
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
-    numbers = codes.astype(np.int64) * len(distinct) + encoded.indices.to_numpy()
-    which, found = _each_once(numbers, groups.number * len(distinct))
-    marks = np.zeros(len(found), dtype=np.int64)
+    codes_of_pairs = codes.astype(np.int64) * len(distinct) + encoded.indices.to_numpy()
+    pair_indexes, pair_codes = _distinct_numbers(codes_of_pairs, groups.number * len(distinct))
+    marks = np.zeros(len(pair_codes), dtype=np.int64)
     for bit, condition in enumerate(conditions):
-        held = np.zeros(len(found), dtype=bool)
-        held[which if condition is None else which[condition]] = True
-        marks |= held.astype(np.int64) << bit
-    some = np.flatnonzero(marks)
-    owners, places = np.divmod(found[some], max(len(distinct), 1))
-    return Pairs(owners, places, distinct, marks[some])
+        is_marked = np.zeros(len(pair_codes), dtype=bool)
+        is_marked[pair_indexes if condition is None else pair_indexes[condition]] = True
+        marks |= is_marked.astype(np.int64) << bit
+    marked_pairs = np.flatnonzero(marks)
+    key_indexes, value_indexes = np.divmod(pair_codes[marked_pairs], max(len(distinct), 1))
+    return Pairs(key_indexes, value_indexes, distinct, marks[marked_pairs])
 
 
-def _each_once(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which of the numbers that are there each of these is, and those, all below `most`; some may not be there."""
-    if most <= _DENSE * len(numbers):
+def _distinct_numbers(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of each number among the distinct ones, and the distinct ones, which are all below `most`.
+
+    If there are few possible numbers, all of them are returned as distinct ones."""
+    if most <= _MAX_SPARSITY * len(numbers):
         return numbers, np.arange(most)
     encoded = pa.array(numbers).dictionary_encode()
     return encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
 
 
 class PairPartials:
-    """Chunks of rows that are added up by key, with their pairs."""
+    """Partial aggregates by key, with the distinct pairs."""
 
     def __init__(self, calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType) -> None:
         self._keys, self._schema = keys, schema
@@ -143,50 +148,53 @@ class PairPartials:
         self._columns = counted_columns(calls)
 
     def part_types(self) -> list[t.DataType]:
-        """The logical types of the columns behind the keys."""
-        counted = [t.plain(self._schema.types[column]).nullable() for column in self._columns]
-        return [*self._plain.part_types(), *(kind for value in counted for kind in (value, t.BIGINT))]
+        """Return the logical types of the columns after the keys."""
+        counted = [t.strip_time_attribute(self._schema.types[column]).nullable() for column in self._columns]
+        return [*self._plain.part_types(), *(data_type for value in counted for data_type in (value, t.BIGINT))]
 
     def chunk(self, array: pa.Array) -> pa.RecordBatch:
-        """The rows that some rows become."""
-        groups = groups_of([array.field(i) for i in self._keys], len(array))
-        parts = by_code(self._plain.chunk(Coded(array, len(self._schema), groups.codes)))
+        """Aggregate rows to one row for each key, or more if a key has several pairs."""
+        groups = group_rows([array.field(i) for i in self._keys], len(array))
+        parts = sort_by_code(self._plain.chunk(CodedRows(array, len(self._schema), groups.codes)))
         pairs = [
-            pairs_of(array.field(column), groups, conditions_of(array, filters))
+            collect_pairs(array.field(column), groups, evaluate_filters(array, filters))
             for column, filters in self._columns.items()
         ]
-        counts = [np.bincount(each.owners, minlength=groups.number) for each in pairs]
+        counts = [np.bincount(column_pairs.key_indexes, minlength=groups.number) for column_pairs in pairs]
         rows = np.maximum.reduce([np.ones(groups.number, dtype=np.int64), *counts])
         begins = np.cumsum(rows) - rows
         total = int(rows.sum())
         owners = pa.array(np.repeat(np.arange(groups.number), rows))
         columns = [key.take(owners) for key in groups.keys]
-        firsts = _spread(begins, np.arange(groups.number), total)
+        firsts = _scatter(begins, np.arange(groups.number), total)
         columns += [part.take(firsts) for part in parts]
-        for each, count in zip(pairs, counts, strict=True):
-            order = np.argsort(each.owners, kind="stable")
-            numbers = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
-            where = begins[each.owners[order]] + numbers
+        for column_pairs, count in zip(pairs, counts, strict=True):
+            order = np.argsort(column_pairs.key_indexes, kind="stable")
+            offsets = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
+            row_indexes = begins[column_pairs.key_indexes[order]] + offsets
             marks = np.zeros(total, dtype=np.int64)
-            marks[where] = each.marks[order]
-            columns += [each.distinct.take(_spread(where, each.places[order], total)), pa.array(marks)]
+            marks[row_indexes] = column_pairs.marks[order]
+            columns += [
+                column_pairs.distinct.take(_scatter(row_indexes, column_pairs.value_indexes[order], total)),
+                pa.array(marks),
+            ]
         return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
 
-    def singly(self, array: pa.Array) -> list[pa.Array]:
-        """The columns of a chunk in which each row stands for itself."""
-        parts = self._plain.singly(Coded(array, len(self._schema), np.zeros(len(array), dtype=np.int64)))[1:]
+    def pass_rows(self, array: pa.Array) -> list[pa.Array]:
+        """Return the columns of a chunk with one row for each input row."""
+        parts = self._plain.pass_rows(CodedRows(array, len(self._schema), np.zeros(len(array), dtype=np.int64)))[1:]
         columns = [*(array.field(i) for i in self._keys), *parts]
         for column, filters in self._columns.items():
             marks = np.zeros(len(array), dtype=np.int64)
-            for bit, condition in enumerate(conditions_of(array, filters)):
+            for bit, condition in enumerate(evaluate_filters(array, filters)):
                 marks |= (1 if condition is None else condition.astype(np.int64)) << bit
             columns += [array.field(column), pa.array(marks)]
         return columns
 
 
-def _spread(places: np.ndarray, what: np.ndarray, count: int) -> Any:
-    """Indices to take: at each of these places what stands there, NULL elsewhere."""
-    found = np.zeros(count, dtype=np.int64)
-    missing = np.ones(count, dtype=bool)
-    found[places], missing[places] = what, False
-    return pa.array(found, mask=missing)
+def _scatter(row_indexes: np.ndarray, values: np.ndarray, count: int) -> Any:
+    """Return indexes to take: `what` at the given rows, NULL elsewhere."""
+    indexes = np.zeros(count, dtype=np.int64)
+    is_missing = np.ones(count, dtype=bool)
+    indexes[row_indexes], is_missing[row_indexes] = values, False
+    return pa.array(indexes, mask=is_missing)

@@ -1,6 +1,6 @@
-"""GROUP BY without windows: one row for each group, corrected whenever it changes.
+"""GROUP BY without windows: one row for each group, updated when the result changes.
 
-Promises: Flink's changelog: +I for a new group, -U and +U when its result changes, -D when its last row is taken back;
+Promises: Flink's changelog: +I for a new group, -U and +U when its result changes, -D when its last row is retracted;
 after each row, or with mini-batches once for each group and epoch.
 Does not know: windows, watermarks."""
 
@@ -15,13 +15,13 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.expressions.stable_text import call_text, columns_text
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
 from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.aggregate.partials import can_aggregate
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, yes
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -29,9 +29,11 @@ from millstream.types.factory import Types
 
 @dataclass(frozen=True)
 class GroupAggregateSpec(SqlOperatorSpec):
-    """Aggregates by key columns. `retracts` says whether rows may be taken back; `before` whether -U is wanted.
+    """Aggregates by key columns. `retracts` is whether rows may be retracted, `before` whether -U is emitted.
 
-    With `partial`, rows are aggregated in part: the keys, then the parts; `input` and `keys` are those before that."""
+    With `partial`, the input rows are partial aggregates: the keys, then the partial columns. `input` and `keys`
+    describe
+    the rows before the local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -51,9 +53,9 @@ class GroupAggregateSpec(SqlOperatorSpec):
             {
                 "key": columns_text(self.keys, columns, self.input),
                 "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
-                "retracts": yes(self.retracts),
-                "mini-batch": yes(self.mini_batch),
-                "expires": yes(self.ttl is not None),
+                "retracts": trait_text(self.retracts),
+                "mini-batch": trait_text(self.mini_batch),
+                "expires": trait_text(self.ttl is not None),
             }
         )
 
@@ -64,10 +66,10 @@ class GroupAggregateSpec(SqlOperatorSpec):
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
-        return keys_first(plan.partition_keys)  # of two phases, the second reads its keys where the first has put them
+        return keys_first(plan.partition_keys)  # with two phases, the local aggregate has put the keys first
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator, on columns where it can be."""
+        """Create the operator, the columnar one if possible."""
         if not self.columnar:
             return GroupAggregateOperator(context, self)
         distinct = any(call.distinct for call in self.calls)
@@ -75,83 +77,83 @@ class GroupAggregateSpec(SqlOperatorSpec):
 
     @property
     def columnar(self) -> bool:
-        """Whether whole columns are added up."""
-        kinds = [self.input.types[i] for i in self.keys]
-        plain = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
-        return plain and (can_aggregate(self.calls, kinds) or can_count(self.calls, kinds))
+        """Return whether the operator works on columns."""
+        key_types = [self.input.types[i] for i in self.keys]
+        is_append_only = self.mini_batch and bool(self.keys) and not self.retracts and self.ttl is None
+        return is_append_only and (can_aggregate(self.calls, key_types) or can_count(self.calls, key_types))
 
 
 class GroupAggregateOperator(TableOperator):
-    """State: by key, [rows in the group, when it changed last, accumulators]."""
+    """State: by key, [number of rows, time of the last change, accumulators]."""
 
     def __init__(self, context: OperatorContext, spec: GroupAggregateSpec) -> None:
         super().__init__(context, spec.output, spec=spec)
         self._spec = spec
-        self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
+        self._functions = [create_aggregation(call, retracts=spec.retracts) for call in spec.calls]
         self._plans = [
             (function, call.args, call.filter) for function, call in zip(self._functions, spec.calls, strict=True)
         ]
         self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
         self._expiry = expiry_of(context, "groups", spec.ttl)
-        self._since = 0
+        self._rows_in_batch = 0
         self._before: dict[Any, tuple[Any, ...] | None] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}
 
     def begin_epoch(self) -> None:
-        """No group has changed."""
+        """Discard changes of a failed attempt, and delete expired groups."""
         super().begin_epoch()
-        self._before, self._keys, self._since = {}, {}, 0
+        self._before, self._keys, self._rows_in_batch = {}, {}, 0
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Take rows in."""
+        """Add rows to their groups; emit the changes unless there are mini-batches."""
         spec = self._spec
         live, dirty = self._table.by_key()
-        columns, plans, single = spec.keys, self._plans, not spec.mini_batch
+        columns, plans, emit_each = spec.keys, self._plans, not spec.mini_batch
         now, expiry = self.context.now, self._expiry
-        rows, kinds = rows_with_kinds(batch, spec.input)
-        for row, kind in zip(rows, kinds, strict=True):
+        rows, row_kinds = rows_with_kinds(batch, spec.input)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, columns)
             group = live[key]
             if expiry is not None:
-                if group is not ABSENT and not expiry.alive(key):
+                if group is not ABSENT and not expiry.is_alive(key):
                     group = ABSENT
                 expiry.touch(key)
-            adding = kind in (INSERT, UPDATE_AFTER)
-            fresh = group is ABSENT
-            if fresh:
-                if not adding and not self._pending(key):
+            is_insert = row_kind in (INSERT, UPDATE_AFTER)
+            is_new = group is ABSENT
+            if is_new:
+                if not is_insert and not self._is_pending(key):
                     continue
                 group = [0, now, [function.create() for function in self._functions]]
             if key not in self._before:
                 self._before[key] = (
-                    None if fresh else tuple(f.value(a) for f, a in zip(self._functions, group[2], strict=True))
+                    None if is_new else tuple(f.value(a) for f, a in zip(self._functions, group[2], strict=True))
                 )
                 self._keys[key] = tuple(row[i] for i in columns)
-            group[0] += 1 if adding else -1
+            group[0] += 1 if is_insert else -1
             group[1] = now
             for (function, args, condition), acc in zip(plans, group[2], strict=True):
                 if condition is not None and row[condition] is not True:
                     continue
                 values = tuple([row[i] for i in args])
-                if adding:
+                if is_insert:
                     function.add(acc, values)
                 else:
                     function.retract(acc, values)
             live[key] = group
             dirty.add(key)
-            if single:
+            if emit_each:
                 self._emit(key, live)
                 self._before.clear()
                 self._keys.clear()
         self.flush()
-        self._since += len(rows)
-        if spec.mini_batch_size is not None and self._since >= spec.mini_batch_size:
-            self._tell()
+        self._rows_in_batch += len(rows)
+        if spec.mini_batch_size is not None and self._rows_in_batch >= spec.mini_batch_size:
+            self._emit_changes()
 
-    def _pending(self, key: Any) -> bool:
+    def _is_pending(self, key: Any) -> bool:
         return self._spec.mini_batch and key in self._before
 
     def _emit(self, key: Any, live: Any) -> None:
@@ -170,16 +172,16 @@ class GroupAggregateOperator(TableOperator):
             self.put(DELETE, prefix + before)
 
     def end_epoch(self) -> None:
-        """With mini-batches, tell what changed."""
-        self._tell()
+        """Emit the changes of the mini-batch."""
+        self._emit_changes()
 
     def on_watermark(self, watermark: int) -> None:
-        """What changed comes before the watermark."""
-        self._tell()
+        """Emit the changes of the mini-batch before the watermark."""
+        self._emit_changes()
         super().on_watermark(watermark)
 
-    def _tell(self) -> None:
-        self._since = 0
+    def _emit_changes(self) -> None:
+        self._rows_in_batch = 0
         if self._before:
             live, _ = self._table.by_key()
             for key in self._before:

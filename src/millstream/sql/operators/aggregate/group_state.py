@@ -1,9 +1,9 @@
-"""What GROUP BY on whole columns keeps: partial aggregates by key, or runs of keys with them.
+"""State of GROUP BY on columns: partial aggregates by key, or runs of keys and partial aggregates.
 
-Promises: in memory all keys of an epoch are looked up and replaced with whole arrays, without Python for a key; on disk
-each key has a value of its own. An operator that finds state in the other form takes it over, so that state moves
-between memory and disk.
-Does not know: what is added up."""
+Promises: in memory, all keys of an epoch are looked up and replaced with array operations, without Python code for a
+key; on disk, each key has a value of its own. State in the other form is converted, so that state can move between
+memory and disk.
+Does not know: what is aggregated."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import pyarrow as pa
 from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import array_of, arrow_type, internal_values, tuple_type_info, tuples_of
 from millstream.sql.operators.base import key_of, key_values
-from millstream.sql.operators.row_runs import KeyColumns, RowRuns, Sorted
+from millstream.sql.operators.row_runs import KeyColumns, RowRuns, SortedHashes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 
 
-class Known(NamedTuple):
-    """Keys with whatever belongs to them; their parts so far, and which of them have none yet."""
+class LookedUpKeys(NamedTuple):
+    """The chunk with its keys in look-up order, their partial columns so far, and which keys are new."""
 
     chunk: pa.RecordBatch
     hashes: np.ndarray | None
     before: list[pa.Array]
-    fresh: np.ndarray
+    is_new: np.ndarray
 
 
 class GroupState:
-    """The partial aggregates of each key; those of a key that is not there are `nothing`."""
+    """The partial aggregates of each key; `nothing` are those of a key without rows."""
 
     def __init__(
         self,
@@ -41,22 +41,24 @@ class GroupState:
         nothing: tuple[Any, ...],
     ) -> None:
         self._keys, self._parts, self._nothing = list(keys), list(parts), nothing
-        self._places = tuple(range(len(keys)))
+        self._key_indexes = tuple(range(len(keys)))
         self._schema = t.row_of([f"c{i}" for i in range(len(keys) + len(parts))], [*keys, *parts], null=False)
         self._columns = KeyColumns(keys)
-        self._runs = RowRuns(context, "groups/runs", self._schema, self._places, newest=True)
+        self._runs = RowRuns(context, "groups/runs", self._schema, self._key_indexes, newest=True)
         self._table = context.state.table("groups/partials", tuple_type_info(self._parts))
         self._in_runs = context.state.is_in_memory
 
-    def settle(self) -> None:
-        """Take over what is kept in the other form."""
+    def convert_stored_form(self) -> None:
+        """Convert state that is stored in the other form."""
         width = len(self._keys)
         if not self._in_runs:
             array = self._runs.rows()
             if array is not None:
                 self._runs.clear()
                 rows = tuples_of(array, self._schema)
-                self._table.put_many(None, [key_of(row, self._places) for row in rows], [row[width:] for row in rows])
+                self._table.put_many(
+                    None, [key_of(row, self._key_indexes) for row in rows], [row[width:] for row in rows]
+                )
             return
         stored = list(self._table.scan(None))
         if stored:
@@ -64,44 +66,44 @@ class GroupState:
                 self._table.delete(None, key)
             array = array_of([((key,) if width == 1 else key) + value for key, value in stored], None, self._schema)
             columns = [array.field(i) for i in range(len(self._schema))]
-            self.keep(columns[:width], columns[width:], self._columns.hashes(columns[:width], len(stored)))
+            self.put(columns[:width], columns[width:], self._columns.hashes(columns[:width], len(stored)))
 
-    def known(self, chunk: pa.RecordBatch) -> Known:
-        """The keys of a chunk, each of which is there once, in the order in which they are found best."""
+    def look_up(self, chunk: pa.RecordBatch) -> LookedUpKeys:
+        """Look up the distinct keys of a chunk."""
         if not self._in_runs:
-            return Known(chunk, None, *self._found_by_key(chunk.columns[: len(self._keys)]))
+            return LookedUpKeys(chunk, None, *self._read_by_key(chunk.columns[: len(self._keys)]))
         hashes = self._columns.hashes(chunk.columns[: len(self._keys)], len(chunk))
         order = np.argsort(hashes)
         chunk, hashes = chunk.take(pa.array(order)), hashes[order]
-        return Known(chunk, hashes, *self._found_in_runs(chunk.columns[: len(self._keys)], hashes))
+        return LookedUpKeys(chunk, hashes, *self._read_runs(chunk.columns[: len(self._keys)], hashes))
 
-    def keep(self, keys: Sequence[pa.Array], parts: Sequence[pa.Array], hashes: np.ndarray | None) -> None:
-        """These are the parts of the keys from now on."""
+    def put(self, keys: Sequence[pa.Array], parts: Sequence[pa.Array], hashes: np.ndarray | None) -> None:
+        """Set the partial aggregates of keys."""
         if hashes is not None:
-            self._runs.add([*keys, *parts], Sorted.of(hashes))
+            self._runs.add([*keys, *parts], SortedHashes.of(hashes))
             return
-        values = [internal_values(column, kind) for column, kind in zip(parts, self._parts, strict=True)]
+        values = [internal_values(column, data_type) for column, data_type in zip(parts, self._parts, strict=True)]
         rows = list(zip(*values, strict=True)) or [()] * len(keys[0])
         self._table.put_many(None, key_values(keys, self._keys), rows)
 
-    def _found_in_runs(self, keys: Sequence[pa.Array], hashes: np.ndarray) -> tuple[list[pa.Array], np.ndarray]:
+    def _read_runs(self, keys: Sequence[pa.Array], hashes: np.ndarray) -> tuple[list[pa.Array], np.ndarray]:
         width = len(keys)
-        found = self._runs.find(keys, hashes, self._columns)
-        places = np.zeros(len(hashes), dtype=np.int64)
+        matches = self._runs.find(keys, hashes, self._columns)
+        positions = np.zeros(len(hashes), dtype=np.int64)
         end = 1
-        for each in found:
-            places[each.mine] = np.arange(end, end + len(each.mine))
-            end += len(each.mine)
-        rows, parts = pa.array(places), []
-        for index, (kind, none) in enumerate(zip(self._parts, self._nothing, strict=True)):
-            pieces = [each.run.columns[width + index].take(pa.array(each.places)) for each in found]
-            parts.append(pa.concat_arrays([pa.array([none], arrow_type(kind)), *pieces]).take(rows))
-        return parts, places == 0
+        for match in matches:
+            positions[match.key_rows] = np.arange(end, end + len(match.key_rows))
+            end += len(match.key_rows)
+        rows, parts = pa.array(positions), []
+        for index, (data_type, empty) in enumerate(zip(self._parts, self._nothing, strict=True)):
+            pieces = [match.run.columns[width + index].take(pa.array(match.rows)) for match in matches]
+            parts.append(pa.concat_arrays([pa.array([empty], arrow_type(data_type)), *pieces]).take(rows))
+        return parts, positions == 0
 
-    def _found_by_key(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
+    def _read_by_key(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
         live = self._table.reader(None)
         stored = [live[key] for key in key_values(keys, self._keys)]
-        fresh = np.fromiter((each is ABSENT for each in stored), dtype=bool, count=len(stored))
-        known = [self._nothing if each is ABSENT else each for each in stored]
-        columns = zip(zip(*known, strict=True), self._parts, strict=True)
-        return [pa.array(column, arrow_type(kind)) for column, kind in columns], fresh
+        is_new = np.fromiter((value is ABSENT for value in stored), dtype=bool, count=len(stored))
+        partials = [self._nothing if value is ABSENT else value for value in stored]
+        columns = zip(zip(*partials, strict=True), self._parts, strict=True)
+        return [pa.array(column, arrow_type(data_type)) for column, data_type in columns], is_new

@@ -1,8 +1,9 @@
-"""The first of two phases of GROUP BY: the rows of an epoch are aggregated before they are dealt out by key.
+"""The local aggregate of a two-phase GROUP BY: aggregates the rows of an epoch before they are partitioned by key.
 
-Promises: one row of partial aggregates for each key that came, before the watermark that follows it; where nearly every
-row has a key of its own, one for each row. No state.
-Does not know: groups beyond its own subtask; `columnar_groups` and `columnar_distinct` add the parts up."""
+Promises: one row of partial aggregates for each key of the rows, emitted before the next watermark. If nearly every
+row
+has a key of its own, rows pass as partial aggregates of one row each. No state.
+Does not know: the groups of other subtasks; `columnar_groups` and `columnar_distinct` merge the partial aggregates."""
 
 from __future__ import annotations
 
@@ -24,22 +25,22 @@ from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.spec import PartialAggregateSpec
 from millstream.sql.types import data_types as t
 
-_AT_ONCE = 1 << 18  # rows that wait; more are aggregated before the epoch ends
-_TELLING = 1 << 12  # rows of which the number of keys says something
-_WORTH = 1.5  # rows for each key, below which grouping costs more than it saves
-_AGAIN_AFTER = 20
+_MAX_BUFFERED = 1 << 18  # rows; a full buffer is aggregated before the epoch ends
+_MIN_SAMPLE = 1 << 12  # rows from which the ratio of rows to keys is reliable
+_MIN_ROWS_PER_KEY = 1.5  # with fewer, grouping costs more than it saves
+_SKIPPED_BATCHES = 20  # before the ratio is measured again
 
 
 def partial_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
-    """The columns of partial aggregates: the keys, then the parts."""
-    kinds = _partials(calls, keys, schema).part_types()
-    names = l.unique([*(schema.names[i] for i in keys), *(f"part${i}" for i in range(len(kinds)))])
-    return t.row_of(names, [*(t.plain(schema.types[i]) for i in keys), *kinds], null=False)
+    """Return the row type of partial aggregates: the keys, then the partial columns."""
+    part_types = _create_partials(calls, keys, schema).part_types()
+    names = l.unique_names([*(schema.names[i] for i in keys), *(f"part${i}" for i in range(len(part_types)))])
+    return t.row_of(names, [*(t.strip_time_attribute(schema.types[i]) for i in keys), *part_types], null=False)
 
 
-def _partials(calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType) -> Partials | PairPartials:
-    made = PairPartials if any(call.distinct for call in calls) else Partials
-    return made(calls, keys, schema)
+def _create_partials(calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType) -> Partials | PairPartials:
+    partials_type = PairPartials if any(call.distinct for call in calls) else Partials
+    return partials_type(calls, keys, schema)
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,18 @@ class LocalAggregateSpec(PartialAggregateSpec):
     calls: tuple[AggregateCall, ...]
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
-        return LocalAggregateOperator(context, self.output, _partials(self.calls, self.keys, self.input))
+        """Create the operator."""
+        return LocalAggregateOperator(context, self.output, _create_partials(self.calls, self.keys, self.input))
 
 
 class Reducing(Protocol):
-    """Makes fewer rows of rows: the columns of a chunk, or those of one in which each row stands for itself."""
+    """Aggregates rows locally, or passes each row as a partial aggregate of its own."""
 
     def chunk(self, array: pa.Array) -> pa.RecordBatch:
-        """As Partials promises."""
+        """Aggregate rows to one row for each key."""
 
-    def singly(self, array: pa.Array) -> list[pa.Array]:
-        """As Partials promises."""
+    def pass_rows(self, array: pa.Array) -> list[pa.Array]:
+        """Return the columns of partial aggregates of one row each."""
 
 
 @dataclass
@@ -77,45 +78,45 @@ class LocalAggregateMemory(MemoryPart):
 
 
 class LocalAggregateOperator(EpochOperator):
-    """Stateless: nothing waits at the end of an epoch. Memory: how often rows are still to go on ungrouped."""
+    """Stateless: the buffer is empty at the end of an epoch. Memory: how many batches still pass unaggregated."""
 
     def __init__(self, context: OperatorContext, output: t.RowType, partials: Reducing) -> None:
         super().__init__(context, output)
         self._partials = partials
-        self._columns = [arrow_type(kind) for kind in output.types]
+        self._columns = [arrow_type(data_type) for data_type in output.types]
         self._count = 0
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting."""
+        """Discard rows of a failed attempt."""
         super().begin_epoch()
         self._count = 0
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Gather, though not without end."""
+        """Buffer the rows, and aggregate a full buffer."""
         super().on_batch(batch, side)
         self._count += len(batch)
-        if self._count >= _AT_ONCE:
-            self._take_waiting()
+        if self._count >= _MAX_BUFFERED:
+            self._process_buffer()
 
-    def _take(self, array: pa.Array) -> None:
+    def _process(self, array: pa.Array) -> None:
         self._count = 0
-        made = self._partials.singly(array) if self._skips() else self._grouped(array)
+        partial_columns = self._partials.pass_rows(array) if self._skip_batch() else self._aggregate(array)
         columns = [
-            column if column.type == kind else column.cast(kind, safe=False)
-            for column, kind in zip(made, self._columns, strict=True)
+            column if column.type == data_type else column.cast(data_type, safe=False)
+            for column, data_type in zip(partial_columns, self._columns, strict=True)
         ]
         self.emit_array(struct_of(columns, None, self.output, len(columns[0])))
 
-    def _grouped(self, array: pa.Array) -> list[pa.Array]:
+    def _aggregate(self, array: pa.Array) -> list[pa.Array]:
         chunk = self._partials.chunk(array)
-        if len(array) >= _TELLING and len(array) < _WORTH * chunk.num_rows:
-            self.context.memory.part(LocalAggregateMemory).batches_to_skip = _AGAIN_AFTER
+        if len(array) >= _MIN_SAMPLE and len(array) < _MIN_ROWS_PER_KEY * chunk.num_rows:
+            self.context.memory.part(LocalAggregateMemory).batches_to_skip = _SKIPPED_BATCHES
         return list(chunk.columns)
 
-    def _skips(self) -> bool:
-        """Whether rows go on as they are: there are nearly as many keys as rows. It is looked at again now and then."""
+    def _skip_batch(self) -> bool:
+        """Return whether this batch passes without aggregation, because there were nearly as many keys as rows."""
         memory = self.context.memory.part(LocalAggregateMemory)
-        skips = memory.batches_to_skip > 0
-        if skips:
+        is_skipped = memory.batches_to_skip > 0
+        if is_skipped:
             memory.batches_to_skip -= 1
-        return skips
+        return is_skipped

@@ -1,7 +1,7 @@
-"""An upsert stream becomes a full changelog: what a key had before is known again.
+"""Converts an upsert stream to a changelog with UPDATE_BEFORE rows.
 
 Promises: Flink's ChangelogNormalize. The first row of a key is an insert, a later one an update of the row before it
-(unless they are equal), a deletion takes away the row that is there; deletions of keys that have no row say nothing.
+(unless they are equal), and a delete has the previous row. Deletes of unknown keys are dropped.
 Does not know: where the stream comes from."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from millstream.types.factory import Types
 
 @dataclass(frozen=True)
 class ChangelogNormalizeSpec(RowPassingSpec):
-    """By primary key; `ttl` is how long, in milliseconds, a row is remembered."""
+    """Normalizes by primary key; `ttl` is the state TTL in milliseconds."""
 
     schema: t.RowType
     keys: tuple[int, ...]
@@ -32,12 +32,12 @@ class ChangelogNormalizeSpec(RowPassingSpec):
         return StateTraits({"key": columns_text(self.keys, plan.inputs[0], self.schema), "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ChangelogNormalizeOperator(context, self)
 
 
 class ChangelogNormalizeOperator(TableOperator):
-    """State: by key, (the row that is there, when it came)."""
+    """State: by key, (current row, time of its arrival)."""
 
     def __init__(self, context: OperatorContext, spec: ChangelogNormalizeSpec) -> None:
         super().__init__(context, spec.schema)
@@ -45,22 +45,22 @@ class ChangelogNormalizeOperator(TableOperator):
         self._table = context.state.table("row", Types.PICKLED_BYTE_ARRAY())
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Compare rows with those that are there."""
+        """Compare rows with the current ones, and emit the changes."""
         spec, now = self._spec, self.context.now
         live, dirty = self._table.by_key()
-        rows, kinds = rows_with_kinds(batch, spec.schema)
-        for row, kind in zip(rows, kinds, strict=True):
-            if kind == UPDATE_BEFORE:
+        rows, row_kinds = rows_with_kinds(batch, spec.schema)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
+            if row_kind == UPDATE_BEFORE:
                 continue
             key = key_of(row, spec.keys)
             entry = live[key]
-            known = entry is not ABSENT and (spec.ttl is None or now - entry[1] < spec.ttl)
-            if kind == DELETE:
-                if not known:
+            has_row = entry is not ABSENT and (spec.ttl is None or now - entry[1] < spec.ttl)
+            if row_kind == DELETE:
+                if not has_row:
                     continue
                 self.put(DELETE, tuple(entry[0]))
                 live[key] = ABSENT
-            elif not known:
+            elif not has_row:
                 self.put(INSERT, row)
                 live[key] = (row, now)
             else:

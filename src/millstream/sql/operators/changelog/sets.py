@@ -1,7 +1,7 @@
-"""INTERSECT and EXCEPT, of distinct rows or of all.
+"""INTERSECT and EXCEPT, with and without ALL.
 
-Promises: the result of the counts of each row on both sides, corrected whenever they change.
-Does not know: columns; a row is its key."""
+Promises: the result follows from the numbers of occurrences of each row on both sides, and is updated when they change.
+Does not know: columns; the whole row is the key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, yes
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -31,15 +31,15 @@ class SetSpec(SqlOperatorSpec):
         """Return what the state depends on."""
         rows = {f"rows of input {i + 1}": plan.rows(i) for i in range(len(plan.inputs))}
         operation = f"{self.operator} {self.all}"
-        return StateTraits({"operation": operation, **rows, "expires": yes(self.ttl is not None)})
+        return StateTraits({"operation": operation, **rows, "expires": trait_text(self.ttl is not None)})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SetOperator(context, self)
 
 
 class SetOperator(TableOperator):
-    """State: by row, how often it is on each side."""
+    """State: by row, the number of occurrences on each side."""
 
     def __init__(self, context: OperatorContext, spec: SetSpec) -> None:
         super().__init__(context, spec.schema)
@@ -48,33 +48,33 @@ class SetOperator(TableOperator):
         self._expiry = expiry_of(context, "counts", spec.ttl)
 
     def begin_epoch(self) -> None:
-        """Forget rows that have lived long enough."""
+        """Delete expired rows."""
         super().begin_epoch()
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
-    def _wanted(self, left: int, right: int) -> int:
+    def _result_count(self, left: int, right: int) -> int:
         left, right = max(left, 0), max(right, 0)
         if self._spec.operator == "INTERSECT":
             return min(left, right) if self._spec.all else int(left > 0 and right > 0)
         return max(left - right, 0) if self._spec.all else int(left > 0 and right == 0)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Count, and tell what that changes."""
+        """Count rows, and emit the changes of the result."""
         live, dirty = self._table.by_key()
-        single = len(self.output) == 1
-        rows, kinds = rows_with_kinds(batch, self.output)
-        for row, kind in zip(rows, kinds, strict=True):
-            key = row[0] if single else row
-            found = live[key]
+        is_single = len(self.output) == 1
+        rows, row_kinds = rows_with_kinds(batch, self.output)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
+            key = row[0] if is_single else row
+            stored = live[key]
             if self._expiry is not None:
-                found = found if self._expiry.alive(key) else ABSENT
+                stored = stored if self._expiry.is_alive(key) else ABSENT
                 self._expiry.touch(key)
-            counts = [0, 0] if found is ABSENT else found
-            before = self._wanted(*counts)
-            counts[side] += 1 if kind in (INSERT, UPDATE_AFTER) else -1
-            after = self._wanted(*counts)
+            counts = [0, 0] if stored is ABSENT else stored
+            before = self._result_count(*counts)
+            counts[side] += 1 if row_kind in (INSERT, UPDATE_AFTER) else -1
+            after = self._result_count(*counts)
             live[key] = counts if any(counts) else ABSENT
             dirty.add(key)
             for _ in range(after - before):

@@ -1,7 +1,7 @@
-"""What a sink with a primary key must be told when changes come under other keys than its own.
+"""Corrects changes for a sink whose primary key is not the upsert key of its input.
 
-Promises: Flink's SinkUpsertMaterializer. Several rows may claim one primary key; the sink is shown the one that came
-last among those that are still there, whatever order their changes arrive in.
+Promises: Flink's SinkUpsertMaterializer. Several rows may have the same primary key; the sink gets the latest of those
+that still exist, in whichever order their changes arrive.
 Does not know: the sink."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from millstream.types.factory import Types
 
 @dataclass(frozen=True)
 class UpsertMaterializeSpec(SqlOperatorSpec):
-    """`keys` are the sink's; `upsert_key` tells rows of one primary key apart, the whole row where it is None."""
+    """`keys` are those of the sink; `upsert_key` identifies rows with the same primary key, None for the whole row."""
 
     schema: t.RowType
     keys: tuple[int, ...]
@@ -40,12 +40,12 @@ class UpsertMaterializeSpec(SqlOperatorSpec):
         return StateTraits({"key": key, "upsert key": upsert_key, "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return UpsertMaterializeOperator(context, self)
 
 
 class UpsertMaterializeOperator(TableOperator):
-    """State: by primary key, [when it changed last, the rows that claim it in the order in which they came]."""
+    """State: by primary key, [time of the last change, its rows in order of arrival]."""
 
     def __init__(self, context: OperatorContext, spec: UpsertMaterializeSpec) -> None:
         super().__init__(context, spec.schema)
@@ -53,55 +53,56 @@ class UpsertMaterializeOperator(TableOperator):
         self._table = context.state.table("claims", Types.PICKLED_BYTE_ARRAY())
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Add and take back claims."""
+        """Add and retract rows of primary keys."""
         spec, now = self._spec, self.context.now
         live, dirty = self._table.by_key()
-        rows, kinds = rows_with_kinds(batch, spec.schema)
-        for row, kind in zip(rows, kinds, strict=True):
+        rows, row_kinds = rows_with_kinds(batch, spec.schema)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, spec.keys)
             entry = live[key]
             if entry is not ABSENT and spec.ttl is not None and now - entry[0] >= spec.ttl:
                 entry = ABSENT
-            claims: list[Any] = [] if entry is ABSENT else list(entry[1])
-            if kind in (INSERT, UPDATE_AFTER):
-                self._add(claims, row)
+            candidates: list[Any] = [] if entry is ABSENT else list(entry[1])
+            if row_kind in (INSERT, UPDATE_AFTER):
+                self._add(candidates, row)
             else:
-                self._retract(claims, row)
-            live[key] = [now, claims] if claims else ABSENT
+                self._retract(candidates, row)
+            live[key] = [now, candidates] if candidates else ABSENT
             dirty.add(key)
         self.flush()
 
-    def _place(self, claims: list[Any], row: tuple[Any, ...]) -> int | None:
+    def _find(self, candidates: list[Any], row: tuple[Any, ...]) -> int | None:
         key = self._spec.upsert_key
-        for place, claim in enumerate(claims):
-            same = tuple(claim) == row if key is None else all(claim[i] == row[i] for i in key)
-            if same:
-                return place
+        for index, candidate in enumerate(candidates):
+            is_equal = tuple(candidate) == row if key is None else all(candidate[i] == row[i] for i in key)
+            if is_equal:
+                return index
         return None
 
-    def _add(self, claims: list[Any], row: tuple[Any, ...]) -> None:
-        self.put(UPDATE_AFTER if claims else INSERT, row)
-        place = None if self._spec.upsert_key is None else self._place(claims, row)
-        if place is None:
-            claims.append(row)
+    def _add(self, candidates: list[Any], row: tuple[Any, ...]) -> None:
+        self.put(UPDATE_AFTER if candidates else INSERT, row)
+        index = None if self._spec.upsert_key is None else self._find(candidates, row)
+        if index is None:
+            candidates.append(row)
         else:
-            claims[place] = row
+            candidates[index] = row
 
-    def _retract(self, claims: list[Any], row: tuple[Any, ...]) -> None:
-        place = self._place(claims, row)
-        if place is None:  # its insert has been forgotten after the state's time to live
+    def _retract(self, candidates: list[Any], row: tuple[Any, ...]) -> None:
+        index = self._find(candidates, row)
+        if index is None:  # its insert has expired
             return
-        del claims[place]
-        if not claims:
+        del candidates[index]
+        if not candidates:
             self.put(DELETE, row)
-        elif place == len(claims):
-            self.put(UPDATE_AFTER, tuple(claims[-1]))
+        elif index == len(candidates):
+            self.put(UPDATE_AFTER, tuple(candidates[-1]))
 
 
 @dataclass(frozen=True)
 class UpsertsSpec(SqlOperatorSpec):
-    """All changes as upserts and deletions by key: a row as it was before an update is of no use to whoever replaces
-    rows, if the row after it has the same key and follows; otherwise it is a deletion."""
+    """Converts a changelog to upserts and deletes by key.
+
+    UPDATE_BEFORE is dropped if the next row is its UPDATE_AFTER with the same key; otherwise it becomes a delete."""
 
     schema: t.RowType
     keys: tuple[int, ...]
@@ -111,30 +112,30 @@ class UpsertsSpec(SqlOperatorSpec):
         return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return UpsertsOperator(context, self)
 
 
 class UpsertsOperator(TableOperator):
-    """Stateless."""
+    """Drops UPDATE_BEFORE rows, or converts them to deletes."""
 
     def __init__(self, context: OperatorContext, spec: UpsertsSpec) -> None:
         super().__init__(context, spec.schema)
         self._keys = spec.keys
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Leave out rows that are replaced at once."""
+        """Convert the changes to upserts and deletes."""
         array, width = batch.array(), len(self.output)
-        kinds = array.field(width).fill_null(INSERT).to_numpy()
-        before = np.flatnonzero(kinds == UPDATE_BEFORE)
+        row_kinds = array.field(width).fill_null(INSERT).to_numpy()
+        before = np.flatnonzero(row_kinds == UPDATE_BEFORE)
         if len(before):
-            replaced = before[before + 1 < len(kinds)]
-            replaced = replaced[kinds[replaced + 1] == UPDATE_AFTER]
-            for place in self._keys:
-                values = internal_values(array.field(place), self.output.types[place])
+            replaced = before[before + 1 < len(row_kinds)]
+            replaced = replaced[row_kinds[replaced + 1] == UPDATE_AFTER]
+            for key in self._keys:
+                values = internal_values(array.field(key), self.output.types[key])
                 replaced = np.array([i for i in replaced.tolist() if values[i] == values[i + 1]], np.int64)
-            kinds = np.where(kinds == UPDATE_BEFORE, DELETE, kinds).astype(np.int8)
+            row_kinds = np.where(row_kinds == UPDATE_BEFORE, DELETE, row_kinds).astype(np.int8)
             columns = [array.field(i) for i in range(width)]
-            array = struct_of(columns, pa.array(kinds), self.output, len(array))
-            array = array.take(pa.array(np.setdiff1d(np.arange(len(kinds)), replaced)))
+            array = struct_of(columns, pa.array(row_kinds), self.output, len(array))
+            array = array.take(pa.array(np.setdiff1d(np.arange(len(row_kinds)), replaced)))
         self.emit_array(array)

@@ -1,6 +1,6 @@
-"""What joins by equal keys have in common: their keys, and which side's columns the output keeps.
+"""What joins by equal keys share: their keys, and which columns of the sides the output keeps.
 
-Promises: in an outer join, columns of a side that can be filled with NULL are not said to be kept.
+Promises: in an outer join, columns of a side that may be NULL in the output are not declared as kept.
 Does not know: how rows are joined."""
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from millstream.sql.expressions.stable_text import columns_text, expression_text
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, same_columns
 from millstream.sql.types import data_types as t
 
-_KEEPS = ({"inner", "left", "semi", "anti"}, {"inner", "right"})  # join types in which a side is never filled with NULL
+_NEVER_NULL = (
+    {"inner", "left", "semi", "anti"},
+    {"inner", "right"},
+)  # join types in which a side is never filled with NULL
 
 
 class EquiJoinSpec(SqlOperatorSpec):
@@ -26,7 +29,7 @@ class EquiJoinSpec(SqlOperatorSpec):
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return where the columns of a side are: those of the left first, then those of the right."""
-        if self.kind not in _KEEPS[side]:
+        if self.kind not in _NEVER_NULL[side]:
             return {}
         if side == 0:
             return same_columns(len(self.left))

@@ -1,11 +1,11 @@
-"""Inner joins by key, a batch at a time.
+"""Inner joins by key, batch by batch.
 
-Promises: the changelog of JoinOperator for inner joins without a time to live: each row of a batch meets what the
-other side has, in the order in which it came.
+Promises: the changelog of JoinOperator for inner joins without state TTL: each row of a batch is joined with the rows
+of the other side, in order of arrival.
 Does not know: outer joins, time.
 
-Rows of the other side are found by key and made columns once, however many rows they meet; the condition is asked once
-for all pairs of a batch."""
+Rows of the other side are looked up by key and converted to columns once, however many rows they match; the condition
+is evaluated once for all pairs of a batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from millstream.state.store import ABSENT
 
 
 class InnerJoinOperator(TableOperator):
-    """State of a side: by key, how often each row is there. What ColumnarJoinOperator kept is taken over."""
+    """State of a side: by key, the number of occurrences of each row. State of ColumnarJoinOperator is converted."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
@@ -35,89 +35,91 @@ class InnerJoinOperator(TableOperator):
         self._condition = None if spec.condition is None else Condition(spec.condition)
 
     def begin_epoch(self) -> None:
-        """Take over runs."""
+        """Convert runs of ColumnarJoinOperator."""
         super().begin_epoch()
         for side, runs in enumerate(self._runs):
             schema = self._schemas[side]
             for run in runs.runs():
                 array = struct_of(run.columns, None, schema, len(run.hashes))
                 rows = tuples_of(array, schema)
-                self._keep(side, rows, [INSERT] * len(rows), *self._keys(side, array))
+                self._add_rows(side, rows, [INSERT] * len(rows), *self._keys(side, array))
             runs.clear()
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Join the rows with what is there, and keep them."""
+        """Join the rows with the other side, and add them to state."""
         array = batch.array()
-        rows, kinds = rows_with_kinds(batch, self._schemas[side])
-        keys, absent = self._keys(side, array)
-        self._meet(side, array, keys, absent)
-        self._keep(side, rows, kinds, keys, absent)
+        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
+        keys, without_key = self._keys(side, array)
+        self._join_rows(side, array, keys, without_key)
+        self._add_rows(side, rows, row_kinds, keys, without_key)
 
     def _keys(self, side: int, array: pa.Array) -> tuple[list[Any], set[int]]:
-        """The keys of rows, and the places of those that have none."""
+        """Return the keys of rows, and the indexes of rows whose key has a NULL."""
         columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
         keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         if not columns:
             keys = [None] * len(array)
         return keys, {i for column in columns for i, value in enumerate(column) if value is None}
 
-    def _meet(self, side: int, array: pa.Array, keys: list[Any], absent: set[int]) -> None:
+    def _join_rows(self, side: int, array: pa.Array, keys: list[Any], without_key: set[int]) -> None:
         live, _ = self._tables[1 - side].by_key()
-        mine: list[int] = []
-        theirs: list[int] = []
+        own_rows: list[int] = []
+        partner_indexes: list[int] = []
         partners: Rows = []
-        found: dict[Any, list[int]] = {}  # where the rows of a key are among the partners
-        for place, key in enumerate(keys):
-            if place in absent:
+        partners_by_key: dict[Any, list[int]] = {}  # indexes in `partners`
+        for row_index, key in enumerate(keys):
+            if row_index in without_key:
                 continue
-            places = found.get(key)
-            if places is None:
+            matching = partners_by_key.get(key)
+            if matching is None:
                 stored = live[key]
-                places = found[key] = []
+                matching = partners_by_key[key] = []
                 if stored is not ABSENT:
                     for row, count in stored.items():
-                        places.extend([len(partners)] * count)
+                        matching.extend([len(partners)] * count)
                         partners.append(row)
-            if places:
-                theirs += places
-                mine += [place] * len(places)
-        if mine:
-            self._emit(side, array, np.array(mine), np.array(theirs), partners)
+            if matching:
+                partner_indexes += matching
+                own_rows += [row_index] * len(matching)
+        if own_rows:
+            self._emit(side, array, np.array(own_rows), np.array(partner_indexes), partners)
 
-    def _emit(self, side: int, array: pa.Array, mine: np.ndarray, theirs: np.ndarray, partners: Rows) -> None:
+    def _emit(
+        self, side: int, array: pa.Array, own_rows: np.ndarray, partner_indexes: np.ndarray, partners: Rows
+    ) -> None:
         width = len(self._schemas[side])
         others = array_of(partners, None, self._schemas[1 - side])
-        kinds = array.field(width)
+        row_kinds = array.field(width)
 
-        def paired(own: np.ndarray, met: np.ndarray) -> list[pa.Array]:
-            first, second = pa.array(own), pa.array(met)
-            one = [array.field(i).take(first) for i in range(width)]
-            other = [others.field(i).take(second) for i in range(len(self._schemas[1 - side]))]
-            return [*one, *other] if side == 0 else [*other, *one]
+        def pair_columns(left_indexes: np.ndarray, right_indexes: np.ndarray) -> list[pa.Array]:
+            first, second = pa.array(left_indexes), pa.array(right_indexes)
+            own_columns = [array.field(i).take(first) for i in range(width)]
+            other_columns = [others.field(i).take(second) for i in range(len(self._schemas[1 - side]))]
+            return [*own_columns, *other_columns] if side == 0 else [*other_columns, *own_columns]
 
-        columns = paired(mine, theirs)
+        columns = pair_columns(own_rows, partner_indexes)
         if self._condition is not None:
-            frame = self.frame_over(columns, len(mine))
+            frame = self.frame_over(columns, len(own_rows))
             try:
                 holds = self._condition.holds(frame)
             except EvaluationFailed as problem:
                 raise self.fail(problem) from None
             if not holds.all():
-                mine, theirs = mine[holds], theirs[holds]
-                columns = paired(mine, theirs)
-        self.emit_array(struct_of(columns, kinds.take(pa.array(mine)), self.output, len(mine)))
+                own_rows, partner_indexes = own_rows[holds], partner_indexes[holds]
+                columns = pair_columns(own_rows, partner_indexes)
+        self.emit_array(struct_of(columns, row_kinds.take(pa.array(own_rows)), self.output, len(own_rows)))
 
-    def _keep(self, side: int, rows: Rows, kinds: list[int], keys: list[Any], absent: set[int]) -> None:
+    def _add_rows(self, side: int, rows: Rows, row_kinds: list[int], keys: list[Any], without_key: set[int]) -> None:
         table = self._tables[side]
         live, dirty = table.by_key()
         changed: dict[Any, list[tuple[Any, ...]]] = {}
-        for place, (key, row, kind) in enumerate(zip(keys, rows, kinds, strict=True)):
-            if place in absent:
+        for row_index, (key, row, row_kind) in enumerate(zip(keys, rows, row_kinds, strict=True)):
+            if row_index in without_key:
                 continue
             stored = live[key]
             if stored is ABSENT:
                 stored = live[key] = {}
-            count = stored.get(row, 0) + (1 if kind in (INSERT, UPDATE_AFTER) else -1)
+            count = stored.get(row, 0) + (1 if row_kind in (INSERT, UPDATE_AFTER) else -1)
             if count:
                 stored[row] = count
             else:

@@ -1,8 +1,8 @@
-"""What inner joins keep of a side: rows by key, or runs of rows.
+"""State of inner joins: the rows of each side, by key or in runs.
 
-Promises: both forms have tables of their own, and an operator that finds rows in the other form takes them over, so
-that state moves between memory and disk, and between tables that only grow and tables that change.
-Does not know: how rows meet."""
+Promises: each form has tables of its own, and an operator converts state that it finds in the other form, so that state
+moves between memory and disk, and between insert-only and updating tables.
+Does not know: how rows are joined."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SIDES = ("left", "right")
 
 
 def rows_by_key(context: OperatorContext, spec: Any) -> list[StateTable]:
-    """For both sides, by key: how often each row is there."""
-    kinds = [Types.MAP(tuple_type_info(schema.types), Types.LONG()) for schema in (spec.left, spec.right)]
-    sides = zip(_SIDES, kinds, strict=True)
-    return [context.state.table(f"join/rows/{side}", kind, kind="map") for side, kind in sides]
+    """Return the tables of both sides: by key, the number of occurrences of each row."""
+    type_infos = [Types.MAP(tuple_type_info(schema.types), Types.LONG()) for schema in (spec.left, spec.right)]
+    sides = zip(_SIDES, type_infos, strict=True)
+    return [context.state.table(f"join/rows/{side}", type_info, kind="map") for side, type_info in sides]
 
 
 def runs_of_rows(context: OperatorContext, spec: Any) -> list[RowRuns]:
-    """For both sides, the rows as columns."""
+    """Return the runs of rows of both sides."""
     sides = zip(_SIDES, (spec.left, spec.right), spec.keys, strict=True)
     return [RowRuns(context, f"join/runs/{side}", schema, keys) for side, schema, keys in sides]

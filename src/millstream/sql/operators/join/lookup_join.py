@@ -1,9 +1,9 @@
-"""Each row with the rows that another table has for its key now: Flink's lookup join.
+"""Flink's lookup join: each row with the rows that another table has for its key at processing time.
 
-Promises: one question for the distinct keys of a whole block; a row keeps its kind of change and its place among the
-others. What was found is not state: after a recovery a row may meet a newer one. A table that is kept as a whole is
-read again when it is due, before the rows of a block are joined.
-Does not know: where rows are found; the table's connector does."""
+Promises: the distinct keys of a batch are looked up together; a row keeps its row kind and its position among the
+others. Results are not state: after a recovery a row may be joined with a newer version. A table that is cached
+completely is reloaded when it is due, before the rows of a batch are joined.
+Does not know: where rows are looked up; the table's connector does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,14 @@ from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Proj
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.join.whole_tables import WholeTable
-from millstream.sql.operators.late_rows import Beside, LateRows, Plain, Some, columns_of, kinds_in
+from millstream.sql.operators.lazy_rows import (
+    JoinedRows,
+    LazyRows,
+    MaterializedRows,
+    SelectedRows,
+    batch_columns,
+    batch_row_kinds,
+)
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
@@ -44,17 +51,17 @@ _THREADS = 8
 
 
 class LookupTimeout(ExternalError):
-    """A table has not answered in time."""
+    """A lookup took longer than its timeout."""
 
     hint = "raise 'timeout' in the LOOKUP hint, or table.exec.async-lookup.timeout"
 
     def __init__(self, operator: str, keys: int, seconds: float) -> None:
-        super().__init__(f"{operator}: no answer for {keys} keys after {seconds:g} s")
+        super().__init__(f"{operator}: the lookup of {keys} keys timed out after {seconds:g} s")
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Keys that have no row are asked for again, `delay` milliseconds later, at most `attempts` times."""
+    """Keys without a row are looked up again after `delay` milliseconds, at most `attempts` times."""
 
     delay: int
     attempts: int
@@ -62,9 +69,11 @@ class Retry:
 
 @dataclass(frozen=True)
 class LookupJoinSpec(SqlOperatorSpec):
-    """`keys` are positions on the left. `condition` and `exprs` are about the rows of the table, `joined` about both.
+    """A lookup join.
 
-    Without `exprs` the rows are taken as they are found."""
+    `keys` are column indexes of the left side. `condition` and `exprs` filter and project the rows of the table,
+    `joined` is
+    a condition over both rows. Without `exprs` the rows are used as they are looked up."""
 
     left: t.RowType
     right: t.RowType
@@ -85,21 +94,21 @@ class LookupJoinSpec(SqlOperatorSpec):
         return StateTraits(free={"key": ", ".join(plan.inputs[0][i] for i in self.keys)})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return LookupJoinOperator(context, self)
 
 
 class LookupJoinOperator(TableOperator):
-    """No state; answers may be remembered, as the table's options say."""
+    """Stateless; results may be cached, as the table's options say."""
 
     def __init__(self, context: OperatorContext, spec: LookupJoinSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         policy = spec.lookup.cache
         self._cache = LookupCache(policy) if isinstance(policy, CachePolicy) else None
-        self._kept: dict[Key, list[Any]] = {}
-        self._read: tuple[int, int] | None = None  # when the whole table was read, first and last
-        self._kinds_found = [SqlTypeInfo(kind) for kind in spec.lookup.schema.types]
+        self._cached_table: dict[Key, list[Any]] = {}
+        self._load_times: tuple[int, int] | None = None  # times of the first and the last load of the whole table
+        self._type_infos = [SqlTypeInfo(data_type) for data_type in spec.lookup.schema.types]
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._projection = None if spec.exprs is None else Projection(spec.exprs)
         self._joined = None if spec.joined is None else Condition(spec.joined)
@@ -107,85 +116,92 @@ class LookupJoinOperator(TableOperator):
         self._pool: ThreadPoolExecutor | None = None
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Ask for the keys of the batch, then join."""
+        """Look up the keys of the batch, then join."""
         spec, width = self._spec, len(self._spec.left)
-        columns = columns_of(batch, width)
-        places, keys = distinct([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
+        columns = batch_columns(batch, width)
+        key_indexes, keys = distinct_keys([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
         try:
-            self._join(columns, kinds_in(batch, width), places, keys, self._answers(keys))
+            self._join(columns, batch_row_kinds(batch, width), key_indexes, keys, self._look_up_cached(keys))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
 
-    # ----------------------------------------------------------------------------------------------------- questions
+    # ------------------------------------------------------------------------------------------------------- lookups
 
-    def _answers(self, keys: list[Key]) -> dict[Key, list[Any]]:
+    def _look_up_cached(self, keys: list[Key]) -> dict[Key, list[Any]]:
         now, cache = self.context.now, self._cache
         if isinstance(self._spec.lookup.lookup, WholeTable):
-            self._keep_up(self._spec.lookup.lookup, now)
-            return {key: self._kept.get(key, []) for key in keys}
-        found: dict[Key, list[Any]] = {}
+            self._reload(self._spec.lookup.lookup, now)
+            return {key: self._cached_table.get(key, []) for key in keys}
+        cached: dict[Key, list[Any]] = {}
         if cache is not None:
-            found = {key: rows for key in keys if (rows := cache.get(key, now)) is not None}
-        asked = [key for key in keys if key not in found]
-        answered = self._asked(asked)
+            cached = {key: rows for key in keys if (rows := cache.get(key, now)) is not None}
+        missing = [key for key in keys if key not in cached]
+        looked_up = self._look_up(missing)
         retry = self._spec.retry
         for _ in range(0 if retry is None else retry.attempts):
             assert retry is not None
-            missed = [key for key in asked if not answered[key]]
-            if not missed:
+            without_rows = [key for key in missing if not looked_up[key]]
+            if not without_rows:
                 break
             time.sleep(retry.delay / 1000)
-            answered.update(self._asked(missed))
+            looked_up.update(self._look_up(without_rows))
         if cache is not None:
-            self.context.metrics.count("lookup.hits", len(found))
-            for key, rows in answered.items():
+            self.context.metrics.count("lookup.hits", len(cached))
+            for key, rows in looked_up.items():
                 cache.put(key, rows, now)
-        self.context.metrics.count("lookup.asked", len(asked))
-        return {**found, **answered}
+        self.context.metrics.count("lookup.asked", len(missing))
+        return {**cached, **looked_up}
 
-    def _keep_up(self, table: WholeTable, now: int) -> None:
-        """Read the table where that is due; when it cannot be read, what was kept is of no use either."""
-        policy, read = self._spec.lookup.cache, self._read
+    def _reload(self, table: WholeTable, now: int) -> None:
+        """Reload the table if it is due; if it cannot be read, the join fails."""
+        policy, load_times = self._spec.lookup.cache, self._load_times
         assert isinstance(policy, Reload)
-        if read is not None and now < policy.following(*read):
+        if load_times is not None and now < policy.next_reload(*load_times):
             return
-        kept: dict[Key, list[Any]] = {}
-        kinds = [table.schema.types[i] for i in table.keys]
+        rows_by_key: dict[Key, list[Any]] = {}
+        key_types = [table.schema.types[i] for i in table.keys]
         for array in table.read(now):
-            chosen, rows = self._shown(array)
-            found = array.take(pa.array(chosen))
-            columns = [internal_values(found.field(i), kind) for i, kind in zip(table.keys, kinds, strict=True)]
+            row_indexes, rows = self._select_rows(array)
+            selected = array.take(pa.array(row_indexes))
+            columns = [
+                internal_values(selected.field(i), data_type)
+                for i, data_type in zip(table.keys, key_types, strict=True)
+            ]
             for key, row in zip(zip(*columns, strict=True), rows, strict=True):
-                kept.setdefault(key, []).append(row)
+                rows_by_key.setdefault(key, []).append(row)
             self.context.metrics.count("lookup.loaded", len(array))
-        self._kept, self._read = kept, (now if read is None else read[0], now)
+        self._cached_table, self._load_times = rows_by_key, (now if load_times is None else load_times[0], now)
 
-    def _asked(self, keys: list[Key]) -> dict[Key, list[Any]]:
-        """The rows of keys as the join shows them: converted, filtered, projected."""
+    def _look_up(self, keys: list[Key]) -> dict[Key, list[Any]]:
+        """Look up keys, and return their rows converted, filtered and projected."""
         if not keys:
             return {}
         table = self._spec.lookup
         if not self._opened:
             table.lookup.open()
             self._opened = True
-        pieces = [keys[i : i + table.most] for i in range(0, len(keys), table.most)]
-        answers = self._at_once(pieces) if table.asynchronous else [table.lookup.find(piece) for piece in pieces]
-        given: list[Sequence[Any]] = []
-        owners: list[Key] = []
+        pieces = [keys[i : i + table.max_keys] for i in range(0, len(keys), table.max_keys)]
+        answers = (
+            self._look_up_concurrently(pieces) if table.asynchronous else [table.lookup.find(piece) for piece in pieces]
+        )
+        values: list[Sequence[Any]] = []
+        keys_of_rows: list[Key] = []
         for piece, answer in zip(pieces, answers, strict=True):
             for key in piece:
-                found = answer.get(key, ())
-                given += found
-                owners += [key] * len(found)
-        shown: dict[Key, list[Any]] = {key: [] for key in keys}
-        columns = zip(self._kinds_found, zip(*given, strict=True), strict=True) if given else ()
-        kept, rows = self._calculated(list(zip(*(kind.internals(each) for kind, each in columns), strict=True)))
-        for place, row in zip(kept, rows, strict=True):
-            shown[owners[place]].append(row)
-        return shown
+                key_rows = answer.get(key, ())
+                values += key_rows
+                keys_of_rows += [key] * len(key_rows)
+        rows_by_key: dict[Key, list[Any]] = {key: [] for key in keys}
+        columns = zip(self._type_infos, zip(*values, strict=True), strict=True) if values else ()
+        row_indexes, rows = self._select_values(
+            list(zip(*(type_info.internals(column) for type_info, column in columns), strict=True))
+        )
+        for row_index, row in zip(row_indexes, rows, strict=True):
+            rows_by_key[keys_of_rows[row_index]].append(row)
+        return rows_by_key
 
-    def _at_once(self, pieces: Sequence[list[Key]]) -> list[Any]:
-        """Several questions under way."""
+    def _look_up_concurrently(self, pieces: Sequence[list[Key]]) -> list[Any]:
+        """Run several lookups concurrently."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(min(_THREADS, self._spec.capacity), thread_name_prefix="lookup")
         limit = self._spec.timeout
@@ -198,70 +214,74 @@ class LookupJoinOperator(TableOperator):
                 raise LookupTimeout(self.context.name, len(piece), (limit or 0) / 1000) from None
         return answers
 
-    def _calculated(self, rows: list[tuple[Any, ...]]) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
-        places: Sequence[int] = range(len(rows))
+    def _select_values(self, rows: list[tuple[Any, ...]]) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
+        row_indexes: Sequence[int] = range(len(rows))
         if not rows or (self._condition is None and self._projection is None):
-            return places, rows
-        return self._shown(array_of(rows, None, self._spec.lookup.schema))
+            return row_indexes, rows
+        return self._select_rows(array_of(rows, None, self._spec.lookup.schema))
 
-    def _shown(self, array: pa.Array) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
-        """The rows that the join sees, and their places among those of the table."""
+    def _select_rows(self, array: pa.Array) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
+        """Filter and project rows of the table, and return the indexes of the rows that remain."""
         schema = self._spec.lookup.schema
-        places: Sequence[int] = range(len(array))
+        row_indexes: Sequence[int] = range(len(array))
         if self._condition is not None:
-            chosen = np.flatnonzero(self._condition.holds(self.frame(array, len(schema))))
-            places, array = chosen.tolist(), array.take(pa.array(chosen))
+            selected = np.flatnonzero(self._condition.holds(self.frame(array, len(schema))))
+            row_indexes, array = selected.tolist(), array.take(pa.array(selected))
         if self._projection is not None:
             columns = self._projection.columns(self.frame(array, len(schema)))
             array = struct_of(columns, None, self._spec.right, len(array))
-        return places, tuples_of(array, self._spec.right)
+        return row_indexes, tuples_of(array, self._spec.right)
 
     # ------------------------------------------------------------------------------------------------------- joining
 
     def _join(
         self,
-        columns: LateRows,
-        kinds: pa.Array | None,
-        places: np.ndarray,
+        columns: LazyRows,
+        row_kinds: pa.Array | None,
+        key_indexes: np.ndarray,
         keys: list[Key],
         answers: dict[Key, list[Any]],
     ) -> None:
-        """`places` says which of the keys each row has, the number of keys for a row with none."""
-        found = self._right_columns([row for key in keys for row in answers[key]])
+        """Join rows with their lookup results.
+
+        `key_indexes` has the index of each row's key; for a row without a key it is the number of keys."""
+        right_columns = self._right_columns([row for key in keys for row in answers[key]])
         sizes = np.array([*(len(answers[key]) for key in keys), 0], np.int64)
-        counts, firsts = sizes[places], (np.cumsum(sizes) - sizes)[places]
-        every = np.arange(columns.size)
-        left = np.repeat(every, counts)
+        counts, firsts = sizes[key_indexes], (np.cumsum(sizes) - sizes)[key_indexes]
+        all_rows = np.arange(columns.size)
+        left = np.repeat(all_rows, counts)
         steps = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
         right = np.repeat(firsts, counts) + steps
         if self._joined is not None and len(left):
-            pairs = _pairs(columns, found, left, pa.array(right))
+            pairs = _pairs(columns, right_columns, left, pa.array(right))
             holds = self._joined.holds(self.frame_over(pairs, len(left)))
             left, right = left[holds], right[holds]
         partners = pa.array(right)
         if self._spec.kind == "left":
-            alone = np.setdiff1d(every, left)
-            whole = np.concatenate([left, alone])
-            order = np.argsort(whole, kind="stable")
-            chosen = np.concatenate([right, np.zeros(len(alone), np.int64)])[order]
-            left = whole[order]
-            partners = pa.array(chosen, mask=np.isin(left, alone))
-        told = None if kinds is None else kinds.take(pa.array(left))
-        self.emit_late(_pairs(columns, found, left, partners), told)
+            unmatched = np.setdiff1d(all_rows, left)
+            with_unmatched = np.concatenate([left, unmatched])
+            order = np.argsort(with_unmatched, kind="stable")
+            right_indexes = np.concatenate([right, np.zeros(len(unmatched), np.int64)])[order]
+            left = with_unmatched[order]
+            partners = pa.array(right_indexes, mask=np.isin(left, unmatched))
+        output_kinds = None if row_kinds is None else row_kinds.take(pa.array(left))
+        self.emit_lazy(_pairs(columns, right_columns, left, partners), output_kinds)
 
     def _right_columns(self, rows: list[tuple[Any, ...]]) -> list[pa.Array]:
-        """The columns of what was found; one row of nulls where nothing was, for places that point nowhere."""
-        kinds = self._spec.right.types
-        values = zip(*rows, strict=True) if rows else ((None,) for _ in kinds)
-        return [column(list(each), kind) for each, kind in zip(values, kinds, strict=True)]
+        """Return the columns of looked-up rows; one row of NULLs if there are none, so that indexes are valid."""
+        data_types = self._spec.right.types
+        values = zip(*rows, strict=True) if rows else ((None,) for _ in data_types)
+        return [
+            column(list(column_values), data_type) for column_values, data_type in zip(values, data_types, strict=True)
+        ]
 
     def close(self) -> None:
-        """The job is over: let go of threads and connections."""
+        """Release threads and connections at the end of the job."""
         super().close()
         self.dispose()
 
     def dispose(self) -> None:
-        """Let go of threads and connections."""
+        """Release threads and connections."""
         super().dispose()
         pool, self._pool = self._pool, None
         if pool is not None:
@@ -271,38 +291,39 @@ class LookupJoinOperator(TableOperator):
             self._spec.lookup.lookup.close()
 
 
-def _pairs(columns: LateRows, found: Sequence[pa.Array], left: np.ndarray, right: pa.Array) -> LateRows:
-    """Rows, each beside one that was found for it."""
-    once_each = len(left) == columns.size and bool((left == np.arange(columns.size)).all())
-    mine = columns if once_each else Some(columns, left)
-    return Beside(mine, Plain([each.take(right) for each in found], len(left)))
+def _pairs(columns: LazyRows, right_columns: Sequence[pa.Array], left: np.ndarray, right: pa.Array) -> LazyRows:
+    """Return rows side by side with their lookup results."""
+    is_identity = len(left) == columns.size and bool((left == np.arange(columns.size)).all())
+    left_rows = columns if is_identity else SelectedRows(columns, left)
+    return JoinedRows(left_rows, MaterializedRows([column.take(right) for column in right_columns], len(left)))
 
 
-def distinct(columns: Sequence[pa.Array], kinds: Sequence[t.DataType]) -> tuple[np.ndarray, list[Key]]:
-    """The keys that rows have, each once, and which of them each row has; a row with a NULL in its key has none."""
+def distinct_keys(columns: Sequence[pa.Array], data_types: Sequence[t.DataType]) -> tuple[np.ndarray, list[Key]]:
+    """Return for each row the index of its key, and the distinct keys; a row with NULL in its key has the index past
+    the end."""
     codes = np.zeros(len(columns[0]), np.int64)
     valid = np.ones(len(codes), bool)
     parts: list[list[Any]] = []
-    for each, kind in zip(columns, kinds, strict=True):
-        own, values = _coded(each, kind)
-        valid &= own >= 0
-        codes = codes * max(len(values), 1) + np.maximum(own, 0)
+    for array, data_type in zip(columns, data_types, strict=True):
+        column_codes, values = _encode(array, data_type)
+        valid &= column_codes >= 0
+        codes = codes * max(len(values), 1) + np.maximum(column_codes, 0)
         parts.append(values)
-    found, inverse = np.unique(codes[valid], return_inverse=True)
-    places = np.full(len(codes), len(found), np.int64)
-    places[valid] = inverse
-    chosen: list[list[Any]] = []
+    distinct_codes, inverse = np.unique(codes[valid], return_inverse=True)
+    key_indexes = np.full(len(codes), len(distinct_codes), np.int64)
+    key_indexes[valid] = inverse
+    key_columns: list[list[Any]] = []
     for values in reversed(parts):
-        found, rest = np.divmod(found, max(len(values), 1))
-        chosen.append([values[i] for i in rest.tolist()])
-    return places, list(zip(*reversed(chosen), strict=True))
+        distinct_codes, rest = np.divmod(distinct_codes, max(len(values), 1))
+        key_columns.append([values[i] for i in rest.tolist()])
+    return key_indexes, list(zip(*reversed(key_columns), strict=True))
 
 
-def _coded(array: pa.Array, kind: t.DataType) -> tuple[np.ndarray, list[Any]]:
-    """The distinct values of a column in the order in which they come, and which of them each row has; -1 for none."""
-    if is_nested(kind):
+def _encode(array: pa.Array, data_type: t.DataType) -> tuple[np.ndarray, list[Any]]:
+    """Return for each row the index of its value among the distinct values, -1 for NULL, and the distinct values."""
+    if is_nested(data_type):
         seen: dict[Any, int] = {}
-        found = internal_values(array, kind)
-        return np.array([-1 if v is None else seen.setdefault(v, len(seen)) for v in found], np.int64), list(seen)
+        values = internal_values(array, data_type)
+        return np.array([-1 if v is None else seen.setdefault(v, len(seen)) for v in values], np.int64), list(seen)
     coded = array.dictionary_encode()
-    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), internal_values(coded.dictionary, kind)
+    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), internal_values(coded.dictionary, data_type)

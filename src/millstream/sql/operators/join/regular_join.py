@@ -1,10 +1,10 @@
-"""Regular joins: every pair of rows that meets, for as long as both are there.
+"""Regular joins: all pairs of matching rows, updated while rows come and go.
 
-Promises: Flink's changelog for inner, outer, semi and anti joins of changing tables: a row without a partner is shown
-with NULLs, or kept back, exactly while it has none.
+Promises: Flink's changelog for inner, outer, semi and anti joins of updating tables: in an outer join, a row is emitted
+with NULLs as long as it has no match.
 Does not know: time.
 
-State of a side: by key, {row: [how often, how many partners]}; partners are counted on sides that are outer."""
+State of a side: by key, {row: [occurrences, matches, last change]}; matches are counted on outer sides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
-from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_meet
+from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_compare_keys
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.join.inner_join import InnerJoinOperator
 from millstream.sql.operators.spec import PlanContext, StateTraits
@@ -31,7 +31,7 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True)
 class JoinSpec(EquiJoinSpec):
-    """A join by equal keys, and a condition over both rows. Keys that are NULL meet nothing."""
+    """A join by equal keys, and a condition over both rows. Keys that are NULL match nothing."""
 
     left: t.RowType
     right: t.RowType
@@ -50,16 +50,16 @@ class JoinSpec(EquiJoinSpec):
         return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator; one on whole columns where both tables only grow."""
+        """Create the operator; a columnar one for inner joins of insert-only tables."""
         if self.kind == "inner" and self.ttl == (None, None):
-            if self.insert_only and can_meet(self.left, self.right, self.keys):
+            if self.insert_only and can_compare_keys(self.left, self.right, self.keys):
                 return ColumnarJoinOperator(context, self)
             return InnerJoinOperator(context, self)
         return JoinOperator(context, self)
 
 
 class JoinOperator(TableOperator):
-    """Two tables of rows by key."""
+    """The join of two updating inputs, row by row."""
 
     def __init__(self, context: OperatorContext, spec: JoinSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
@@ -76,45 +76,45 @@ class JoinOperator(TableOperator):
         self._semi = spec.kind in ("semi", "anti")
 
     def begin_epoch(self) -> None:
-        """Forget rows that have lived long enough."""
+        """Delete expired rows."""
         super().begin_epoch()
         for expiry, table in zip(self._expiries, self._tables, strict=True):
             if expiry is not None:
-                for key in expiry.expired():
+                for key in expiry.take_expired():
                     table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Join each row with what is there."""
+        """Join each row with the other side."""
         columns = self._spec.keys[side]
-        rows, kinds = rows_with_kinds(batch, self._schemas[side])
-        handle = self._semi_row if self._semi else self._row
-        for row, kind in zip(rows, kinds, strict=True):
+        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
+        handle = self._semi_join_row if self._semi else self._join_row
+        for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, columns)
-            missing = any(row[i] is None for i in columns)
+            has_null_key = any(row[i] is None for i in columns)
             try:
-                handle(side, key, row, kind, missing)
+                handle(side, key, row, row_kind, has_null_key)
             except EvaluationFailed as problem:
                 raise self.fail(problem, row) from None
         self.flush()
 
-    def _stored(self, side: int, key: Any) -> dict[tuple[Any, ...], list[int]]:
-        found = self._tables[side].get(None, key)
-        if found is ABSENT:
+    def _read(self, side: int, key: Any) -> dict[tuple[Any, ...], list[int]]:
+        stored = self._tables[side].get(None, key)
+        if stored is ABSENT:
             return {}
         ttl = self._spec.ttl[side]
         if ttl is None:
-            return found  # type: ignore[no-any-return]
+            return stored  # type: ignore[no-any-return]
         now = self.context.now
-        return {row: entry for row, entry in found.items() if now - entry[2] < ttl}
+        return {row: entry for row, entry in stored.items() if now - entry[2] < ttl}
 
-    def _keep(self, side: int, key: Any, rows: dict[tuple[Any, ...], list[int]]) -> None:
+    def _store(self, side: int, key: Any, rows: dict[tuple[Any, ...], list[int]]) -> None:
         self._tables[side].put(None, key, rows or ABSENT)
         expiry = self._expiries[side]
         if expiry is not None and rows:
             expiry.touch(key)
 
     def _partners(self, side: int, row: tuple[Any, ...], others: dict[tuple[Any, ...], list[int]]) -> list[Any]:
-        """The rows of the other side that meet this one."""
+        """Return the rows of the other side that match."""
         if not others:
             return []
         candidates = list(others)
@@ -123,51 +123,51 @@ class JoinOperator(TableOperator):
         pairs = [(*row, *other) if side == 0 else (*other, *row) for other in candidates]
         array = array_of(pairs, None, self._both)
         holds = self._condition.holds(self.frame(array, len(self._both)))
-        return [other for other, true in zip(candidates, holds, strict=True) if true]
+        return [other for other, is_match in zip(candidates, holds, strict=True) if is_match]
 
     def _pair(self, side: int, row: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         return row + other if side == 0 else other + row
 
-    def _alone(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return self._pair(side, row, self._nulls[1 - side])
 
-    def _change(self, stored: dict[Any, list[int]], row: tuple[Any, ...], adding: bool, partners: int) -> None:
+    def _change(self, stored: dict[Any, list[int]], row: tuple[Any, ...], is_insert: bool, partners: int) -> None:
         entry = stored.get(row)
         if entry is None:
-            if adding or self._spec.ttl == (None, None):  # a row that has lived long enough is gone already
-                stored[row] = [1 if adding else -1, partners, self.context.now]
+            if is_insert or self._spec.ttl == (None, None):  # the row may have expired already
+                stored[row] = [1 if is_insert else -1, partners, self.context.now]
         else:
-            entry[0] += 1 if adding else -1
+            entry[0] += 1 if is_insert else -1
             entry[1] = partners
             entry[2] = self.context.now
             if not entry[0]:
                 del stored[row]
 
-    def _row(self, side: int, key: Any, row: tuple[Any, ...], kind: int, missing: bool) -> None:
-        adding = kind in (INSERT, UPDATE_AFTER)
-        others = {} if missing else self._stored(1 - side, key)
+    def _join_row(self, side: int, key: Any, row: tuple[Any, ...], row_kind: int, has_null_key: bool) -> None:
+        is_insert = row_kind in (INSERT, UPDATE_AFTER)
+        others = {} if has_null_key else self._read(1 - side, key)
         partners = self._partners(side, row, others)
         other_outer = self._outer[1 - side]
-        shown = kind if not any(self._outer) else INSERT if adding else DELETE
-        if adding:
+        output_kind = row_kind if not any(self._outer) else INSERT if is_insert else DELETE
+        if is_insert:
             if partners:
                 for other in partners:
                     entry = others[other]
                     if other_outer and entry[1] == 0:
                         for _ in range(entry[0]):
-                            self.put(DELETE, self._alone(1 - side, other))
+                            self.put(DELETE, self._with_nulls(1 - side, other))
                     entry[1] += 1
                     if other_outer:
                         entry[2] = self.context.now
                 for other in partners:
                     for _ in range(others[other][0]):
-                        self.put(shown, self._pair(side, row, other))
+                        self.put(output_kind, self._pair(side, row, other))
             elif self._outer[side]:
-                self.put(INSERT, self._alone(side, row))
+                self.put(INSERT, self._with_nulls(side, row))
         elif partners:
             for other in partners:
                 for _ in range(others[other][0]):
-                    self.put(shown, self._pair(side, row, other))
+                    self.put(output_kind, self._pair(side, row, other))
             for other in partners:
                 entry = others[other]
                 entry[1] -= 1
@@ -175,45 +175,45 @@ class JoinOperator(TableOperator):
                     entry[2] = self.context.now
                 if other_outer and entry[1] == 0:
                     for _ in range(entry[0]):
-                        self.put(INSERT, self._alone(1 - side, other))
+                        self.put(INSERT, self._with_nulls(1 - side, other))
         elif self._outer[side]:
-            self.put(DELETE, self._alone(side, row))
+            self.put(DELETE, self._with_nulls(side, row))
         if partners:
-            self._keep(1 - side, key, others)
-        if missing and not self._outer[side]:
+            self._store(1 - side, key, others)
+        if has_null_key and not self._outer[side]:
             return
-        if not missing:
-            stored = self._stored(side, key)
-            self._change(stored, row, adding, sum(others[other][0] for other in partners))
-            self._keep(side, key, stored)
+        if not has_null_key:
+            stored = self._read(side, key)
+            self._change(stored, row, is_insert, sum(others[other][0] for other in partners))
+            self._store(side, key, stored)
 
-    def _semi_row(self, side: int, key: Any, row: tuple[Any, ...], kind: int, missing: bool) -> None:
-        """SEMI shows left rows that have a partner, ANTI those that have none."""
-        adding = kind in (INSERT, UPDATE_AFTER)
-        anti = self._spec.kind == "anti"
+    def _semi_join_row(self, side: int, key: Any, row: tuple[Any, ...], row_kind: int, has_null_key: bool) -> None:
+        """Join a row of a SEMI join, which emits left rows with a match, or an ANTI join, which emits those without."""
+        is_insert = row_kind in (INSERT, UPDATE_AFTER)
+        is_anti = self._spec.kind == "anti"
         if side == 0:
-            others = {} if missing else self._stored(1, key)
+            others = {} if has_null_key else self._read(1, key)
             count = sum(others[other][0] for other in self._partners(0, row, others))
-            if (count == 0) == anti:
-                self.put(kind, row)
-            if not missing:
-                stored = self._stored(0, key)
-                self._change(stored, row, adding, count)
-                self._keep(0, key, stored)
+            if (count == 0) == is_anti:
+                self.put(row_kind, row)
+            if not has_null_key:
+                stored = self._read(0, key)
+                self._change(stored, row, is_insert, count)
+                self._store(0, key, stored)
             return
-        if missing:
+        if has_null_key:
             return
-        lefts = self._stored(0, key)
+        lefts = self._read(0, key)
         for left in self._partners(1, row, lefts):
             entry = lefts[left]
             before = entry[1]
-            entry[1] += 1 if adding else -1
+            entry[1] += 1 if is_insert else -1
             if (before == 0) != (entry[1] == 0):
-                shown = (entry[1] == 0) == anti
+                is_emitted = (entry[1] == 0) == is_anti
                 for _ in range(entry[0]):
-                    self.put(INSERT if shown else DELETE, left)
+                    self.put(INSERT if is_emitted else DELETE, left)
         if lefts:
-            self._keep(0, key, lefts)
-        stored = self._stored(1, key)
-        self._change(stored, row, adding, 0)
-        self._keep(1, key, stored)
+            self._store(0, key, lefts)
+        stored = self._read(1, key)
+        self._change(stored, row, is_insert, 0)
+        self._store(1, key, stored)

@@ -1,7 +1,7 @@
-"""Joins by time: of rows near in time, and of rows with the version valid at their time.
+"""Interval joins and temporal joins.
 
-Promises: an interval join pairs rows whose times lie within the bounds, and shows a row without partner once none can
-come any more; a temporal join shows a row once the watermark has passed it, with the last version before it.
+Promises: an interval join pairs rows whose times are within the bounds, and emits a row without a match when no match
+can arrive any more. A temporal join emits a row when the watermark has passed it, with the version valid at its time.
 Does not know: windows."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from millstream.sql.expressions.nodes import Expression
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
-from millstream.sql.operators.moments import millis_of
-from millstream.sql.operators.spec import PlanContext, StateTraits, yes
+from millstream.sql.operators.spec import PlanContext, StateTraits, trait_text
+from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -30,7 +30,7 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True)
 class IntervalJoinSpec(EquiJoinSpec):
-    """Left and right meet when right + lower <= left <= right + upper, in milliseconds."""
+    """Rows match if right + lower <= left <= right + upper, in milliseconds."""
 
     left: t.RowType
     right: t.RowType
@@ -52,12 +52,12 @@ class IntervalJoinSpec(EquiJoinSpec):
         return StateTraits(fixed, {"where": self.condition_text(plan), "bounds": f"{self.lower}..{self.upper}"})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return IntervalJoinOperator(context, self)
 
 
-class _Paired(TableOperator):
-    """Two sides and a condition over both rows."""
+class _ConditionalJoin(TableOperator):
+    """A join of two sides with a condition over both rows."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Paired(TableOperator):
         names = [str(i) for i in range(len(sides[0]) + len(sides[1]))]
         self._both = t.row_of(names, [*sides[0].types, *sides[1].types], null=False)
 
-    def _meets(self, pairs: list[tuple[Any, ...]]) -> list[bool]:
+    def _matches(self, pairs: list[tuple[Any, ...]]) -> list[bool]:
         if self._condition is None or not pairs:
             return [True] * len(pairs)
         array = array_of(pairs, None, self._both)
@@ -80,8 +80,8 @@ class _Paired(TableOperator):
             raise self.fail(problem) from None
 
 
-class IntervalJoinOperator(_Paired):
-    """State: by side and key, [time, row, has met] in order of time."""
+class IntervalJoinOperator(_ConditionalJoin):
+    """State: by side and key, [time, row, has a match] in order of time."""
 
     def __init__(self, context: OperatorContext, spec: IntervalJoinSpec) -> None:
         super().__init__(context, spec)
@@ -89,72 +89,74 @@ class IntervalJoinOperator(_Paired):
         self._tables = [context.state.table(f"interval/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
         self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
         self._nulls = ((None,) * len(spec.left), (None,) * len(spec.right))
-        # a row of each side can meet rows of the other from its time + reach[0] to its time + reach[1]
+        # a row of each side matches rows of the other from its time + reach[0] to its time + reach[1]
         self._reach = ((-spec.upper, -spec.lower), (spec.lower, spec.upper))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Join each row with those of the other side that are there."""
+        """Join each row with the rows of the other side."""
         spec = self._spec
         rows, _ = rows_with_kinds(batch, self._schemas[side])
         for row in rows:
             time = (
                 self.context.now
                 if spec.processing
-                else millis_of(row[spec.times[side]], self._schemas[side].types[spec.times[side]])
+                else to_millis(row[spec.times[side]], self._schemas[side].types[spec.times[side]])
             )
-            self._row(side, row, time)
+            self._join_row(side, row, time)
         self.flush()
 
-    def _row(self, side: int, row: tuple[Any, ...], time: int) -> None:
+    def _join_row(self, side: int, row: tuple[Any, ...], time: int) -> None:
         columns = self._spec.keys[side]
         key = key_of(row, columns)
         low, high = self._reach[side]
-        met = False
+        has_match = False
         if not any(row[i] is None for i in columns):
-            found = self._tables[1 - side].get(None, key)
-            others: list[Any] = [] if found is ABSENT else found
+            stored_others = self._tables[1 - side].get(None, key)
+            others: list[Any] = [] if stored_others is ABSENT else stored_others
             near = [entry for entry in others if time + low <= entry[0] <= time + high]
             pairs = [(*row, *e[1]) if side == 0 else (*e[1], *row) for e in near]
-            for entry, pair, true in zip(near, pairs, self._meets(pairs), strict=True):
-                if true:
-                    met = entry[2] = True
+            for entry, pair, is_match in zip(near, pairs, self._matches(pairs), strict=True):
+                if is_match:
+                    has_match = entry[2] = True
                     self.put(INSERT, pair)
-            if met:
+            if has_match:
                 self._tables[1 - side].put(None, key, others)
-        if self._until(side, time) > self.watermark:
+        if self._last_match_time(side, time) > self.watermark:
             stored = self._tables[side].get(None, key)
             entries: list[Any] = [] if stored is ABSENT else stored
-            insort(entries, [time, row, met], key=lambda e: e[0])
+            insort(entries, [time, row, has_match], key=lambda e: e[0])
             self._tables[side].put(None, key, entries)
-        elif self._outer[side] and not met:
-            self.put(INSERT, self._alone(side, row))
+        elif self._outer[side] and not has_match:
+            self.put(INSERT, self._with_nulls(side, row))
 
-    def _until(self, side: int, time: int) -> int:
-        """The last time at which a partner can have its own."""
+    def _last_match_time(self, side: int, time: int) -> int:
+        """Return the last time that a matching row can have."""
         return time + self._reach[side][1]
 
-    def _alone(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row + self._nulls[1] if side == 0 else self._nulls[0] + row
 
     def on_watermark(self, watermark: int) -> None:
-        """Forget rows that can meet nothing any more."""
+        """Delete rows that cannot match any more, and emit those without a match in outer joins."""
         for side in (0, 1):
             for key, entries in list(self._tables[side].scan(None)):
-                gone = [e for e in entries if self._until(side, e[0]) < watermark or watermark == MAX_WATERMARK]
-                if not gone:
+                expired = [
+                    e for e in entries if self._last_match_time(side, e[0]) < watermark or watermark == MAX_WATERMARK
+                ]
+                if not expired:
                     continue
-                for _, row, met in gone:
-                    if self._outer[side] and not met:
-                        self.put(INSERT, self._alone(side, tuple(row)))
-                left = [e for e in entries if e not in gone]
-                self._tables[side].put(None, key, left or ABSENT)
+                for _, row, has_match in expired:
+                    if self._outer[side] and not has_match:
+                        self.put(INSERT, self._with_nulls(side, tuple(row)))
+                remaining = [e for e in entries if e not in expired]
+                self._tables[side].put(None, key, remaining or ABSENT)
         self.flush()
         super().on_watermark(watermark)
 
 
 @dataclass(frozen=True)
 class TemporalJoinSpec(EquiJoinSpec):
-    """Left rows with the version of the right that was valid at their time."""
+    """Left rows with the version of the right side that was valid at their time."""
 
     left: t.RowType
     right: t.RowType
@@ -172,16 +174,22 @@ class TemporalJoinSpec(EquiJoinSpec):
         left, right = plan.inputs
         version = "" if self.times[1] is None else right[self.times[1]]
         times = f"{left[self.times[0]]}, {version}{' PROCTIME' if self.processing else ''}"
-        fixed = {**self.key_traits(plan), "times": times, **self.row_traits(plan), "expires": yes(self.ttl is not None)}
+        fixed = {
+            **self.key_traits(plan),
+            "times": times,
+            **self.row_traits(plan),
+            "expires": trait_text(self.ttl is not None),
+        }
         return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return TemporalJoinOperator(context, self)
 
 
-class TemporalJoinOperator(_Paired):
-    """State: by key, left rows that wait, and versions of the right as (time, row or None) in order of time."""
+class TemporalJoinOperator(_ConditionalJoin):
+    """State: by key, left rows that wait for the watermark, and versions of the right side as (time, row or None) in
+    order of time."""
 
     def __init__(self, context: OperatorContext, spec: TemporalJoinSpec) -> None:
         super().__init__(context, spec)
@@ -191,58 +199,58 @@ class TemporalJoinOperator(_Paired):
         self._expiry = expiry_of(context, "temporal", spec.ttl)
 
     def begin_epoch(self) -> None:
-        """Forget keys that have lived long enough."""
+        """Delete expired keys."""
         super().begin_epoch()
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._waiting.delete(None, key)
                 self._versions.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Let left rows wait; remember versions."""
+        """Keep left rows until the watermark passes them, and add versions."""
         spec = self._spec
-        rows, kinds = rows_with_kinds(batch, self._schemas[side])
-        for row, kind in zip(rows, kinds, strict=True):
+        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
+        for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, spec.keys[side])
             if self._expiry is not None:
                 self._expiry.touch(key)
             if side == 1:
-                self._version(key, row, kind)
+                self._add_version(key, row, row_kind)
             elif spec.processing:
-                self._show(key, row, kind, None)
+                self._emit_joined(key, row, row_kind, None)
             else:
-                found = self._waiting.get(None, key)
-                waiting: list[Any] = [] if found is ABSENT else found
-                waiting.append((millis_of(row[spec.times[0]], spec.left.types[spec.times[0]]), row, kind))
+                stored = self._waiting.get(None, key)
+                waiting: list[Any] = [] if stored is ABSENT else stored
+                waiting.append((to_millis(row[spec.times[0]], spec.left.types[spec.times[0]]), row, row_kind))
                 self._waiting.put(None, key, waiting)
         self.flush()
 
-    def _version(self, key: Any, row: tuple[Any, ...], kind: int) -> None:
-        if kind == UPDATE_BEFORE:
+    def _add_version(self, key: Any, row: tuple[Any, ...], row_kind: int) -> None:
+        if row_kind == UPDATE_BEFORE:
             return
-        place = self._spec.times[1]
-        time = 0 if place is None else millis_of(row[place], self._spec.right.types[place])
-        found = self._versions.get(None, key)
-        versions: list[Any] = [] if found is ABSENT else found
+        time_index = self._spec.times[1]
+        time = 0 if time_index is None else to_millis(row[time_index], self._spec.right.types[time_index])
+        stored = self._versions.get(None, key)
+        versions: list[Any] = [] if stored is ABSENT else stored
         versions = [v for v in versions if v[0] != time]
-        insort(versions, (time, None if kind == DELETE else row), key=lambda v: v[0])
+        insort(versions, (time, None if row_kind == DELETE else row), key=lambda v: v[0])
         self._versions.put(None, key, versions)
 
-    def _show(self, key: Any, row: tuple[Any, ...], kind: int, time: int | None) -> None:
-        found = self._versions.get(None, key)
-        versions: list[Any] = [] if found is ABSENT or any(row[i] is None for i in self._spec.keys[0]) else found
-        place = len(versions) if time is None else bisect_right(versions, time, key=lambda v: v[0])
-        version = versions[place - 1][1] if place else None
+    def _emit_joined(self, key: Any, row: tuple[Any, ...], row_kind: int, time: int | None) -> None:
+        stored = self._versions.get(None, key)
+        versions: list[Any] = [] if stored is ABSENT or any(row[i] is None for i in self._spec.keys[0]) else stored
+        position = len(versions) if time is None else bisect_right(versions, time, key=lambda v: v[0])
+        version = versions[position - 1][1] if position else None
         if version is not None:
             pair = (*row, *version)
-            if self._meets([pair])[0]:
-                self.put(kind, pair)
+            if self._matches([pair])[0]:
+                self.put(row_kind, pair)
                 return
         if self._spec.kind == "left":
-            self.put(kind, (*row, *(None,) * len(self._spec.right)))
+            self.put(row_kind, (*row, *(None,) * len(self._spec.right)))
 
     def on_watermark(self, watermark: int) -> None:
-        """Show left rows whose time has come, and forget versions that no row can ask for."""
+        """Emit left rows that the watermark has passed, and delete versions that no later row can need."""
         if not self._spec.processing:
             due: list[tuple[int, Any, Any, int]] = []
             for key, waiting in list(self._waiting.scan(None)):
@@ -250,9 +258,9 @@ class TemporalJoinOperator(_Paired):
                 if ready:
                     rest = [entry for entry in waiting if entry[0] > watermark]
                     self._waiting.put(None, key, rest or ABSENT)
-                    due.extend((time, key, row, kind) for time, row, kind in ready)
-            for time, key, row, kind in sorted(due, key=lambda entry: entry[0]):
-                self._show(key, tuple(row), kind, time)
+                    due.extend((time, key, row, row_kind) for time, row, row_kind in ready)
+            for time, key, row, row_kind in sorted(due, key=lambda entry: entry[0]):
+                self._emit_joined(key, tuple(row), row_kind, time)
             for key, versions in list(self._versions.scan(None)):
                 old = bisect_right(versions, watermark, key=lambda v: v[0])
                 if old > 1:

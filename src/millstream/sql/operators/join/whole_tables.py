@@ -1,7 +1,7 @@
-"""A bounded table read by one task, from its first row to its last: 'lookup.cache' = 'FULL'.
+"""Reads a bounded table completely in one task, for 'lookup.cache' = 'FULL'.
 
-Promises: all rows that are there now, each once, as columns.
-Does not know: when they are wanted, and where they come from."""
+Promises: all current rows, each once, as columns.
+Does not know: when the table is reloaded, and where its rows come from."""
 
 from __future__ import annotations
 
@@ -15,92 +15,96 @@ from millstream.connector.source import Boundedness, Budget, ReaderContext, Sour
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
 from millstream.sql.columns import struct_of, tuples_of
-from millstream.sql.connector.lookup import Found, Lookup, TableLookup
-from millstream.sql.connector.lookup_reload import reload_policy
+from millstream.sql.connector.lookup import Lookup, LookupRows, TableLookup
+from millstream.sql.connector.lookup_reload import read_reload_policy
 from millstream.sql.connector.table_connector import TableContext, TableSource
-from millstream.sql.operators.enter import EnterSpec, Entrance
+from millstream.sql.operators.enter import EnterSpec, RecordConverter
 from millstream.sql.types import data_types as t
 
-_ALL = 1 << 62
-_TOGETHER = 8192
+_UNLIMITED = 1 << 62
+_BATCH_SIZE = 8192
 
 
 class TableStopped(ExternalError):
-    """A table has neither rows nor an end."""
+    """A bounded table returned no rows before its end."""
 
     def __init__(self, table: str) -> None:
-        super().__init__(f"table '{table}' could not be read to its end")
+        super().__init__(f"table '{table}' could not be read to its end: its source plans no further splits")
 
 
 @dataclass(frozen=True)
 class WholeTable(Lookup):
-    """The rows of `source`, which have `given` columns, of which those at `places` are wanted, and are looked up by
-    those at `keys` among these."""
+    """The rows of `source` as a lookup table.
+
+    `source_schema` are the columns of the source, `columns` the indexes of the columns that are read, and `keys` the
+    indexes of the lookup keys among these."""
 
     name: str
     source: Source
-    given: t.RowType
-    foreign: bool
-    places: tuple[int, ...]
+    source_schema: t.RowType
+    needs_conversion: bool
+    columns: tuple[int, ...]
     keys: tuple[int, ...]
 
-    def find(self, keys: Sequence[Key]) -> Mapping[Key, Found]:
-        """As Lookup promises, by reading all."""
-        found: dict[Key, list[tuple[object, ...]]] = {key: [] for key in keys}
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, LookupRows]:
+        """Return the rows of keys, by reading the whole table."""
+        rows_by_key: dict[Key, list[tuple[object, ...]]] = {key: [] for key in keys}
         for array in self.read(0):
             for row in tuples_of(array, self.schema):
-                rows = found.get(tuple(row[i] for i in self.keys))
+                rows = rows_by_key.get(tuple(row[i] for i in self.keys))
                 if rows is not None:
                     rows.append(row)
-        return found
+        return rows_by_key
 
-    def narrowed(self, columns: tuple[int, ...]) -> Lookup | None:
-        """As Lookup promises."""
+    def project(self, columns: tuple[int, ...]) -> Lookup | None:
+        """Return the lookup with some columns only; None if a key column is missing."""
         if not set(self.keys) <= set(columns):
             return None
         keys = tuple(columns.index(i) for i in self.keys)
-        return replace(self, places=tuple(self.places[i] for i in columns), keys=keys)
+        return replace(self, columns=tuple(self.columns[i] for i in columns), keys=keys)
 
     @property
     def schema(self) -> t.RowType:
-        """The columns that are wanted."""
-        names, kinds = self.given.names, self.given.types
-        return t.row_of([names[i] for i in self.places], [kinds[i] for i in self.places], null=False)
+        """Return the columns that are read."""
+        names, data_types = self.source_schema.names, self.source_schema.types
+        return t.row_of([names[i] for i in self.columns], [data_types[i] for i in self.columns], null=False)
 
     def read(self, now: int) -> Iterator[pa.Array]:
-        """The rows, piece by piece."""
-        entrance, width, schema = Entrance(EnterSpec(self.given)), len(self.given), self.schema
+        """Read all rows, batch by batch."""
+        converter, width, schema = RecordConverter(EnterSpec(self.source_schema)), len(self.source_schema), self.schema
         for batch in self._batches(now):
-            array = entrance.array(batch) if self.foreign else batch.array()
-            columns = [array.field(i) for i in self.places]
+            array = converter.array(batch) if self.needs_conversion else batch.array()
+            columns = [array.field(i) for i in self.columns]
             yield struct_of(columns, array.field(width), schema, len(array))
 
     def _batches(self, now: int) -> Iterator[Batch]:
-        kind = self.source.type_info()
+        type_info = self.source.type_info()
         enumerator = self.source.create_enumerator(1)
-        reader = self.source.create_reader(ReaderContext(0, 1, _TOGETHER))
+        reader = self.source.create_reader(ReaderContext(0, 1, _BATCH_SIZE, job=str(now), now=now))
         try:
             while not enumerator.finished():
-                parts = enumerator.plan(Budget(_ALL, _ALL, now))
-                if not parts and not enumerator.finished():
+                split_ranges = enumerator.plan(Budget(_UNLIMITED, _UNLIMITED, now))
+                if not split_ranges and not enumerator.finished():
                     raise TableStopped(self.name)
-                for part in parts:
-                    for records in reader.read(part):
+                for split_range in split_ranges:
+                    for records in reader.read(split_range):
                         values = records.values
                         columnar = isinstance(values, pa.Array)
-                        yield Batch(kind, array=values) if columnar else Batch(kind, rows=list(values))
+                        yield Batch(type_info, array=values) if columnar else Batch(type_info, rows=list(values))
         finally:
             reader.close()
             enumerator.close()
 
 
-def whole_table(context: TableContext, found: TableSource, keys: Sequence[str]) -> TableLookup:
-    """A table that is kept as a whole and read again as its options say."""
-    if found.source.boundedness() is not Boundedness.BOUNDED or not found.mode.insert_only:
-        message = "a table that changes while it is read cannot be kept as a whole, as 'lookup.cache' = 'FULL' asks"
+def whole_table(context: TableContext, source: TableSource, keys: Sequence[str]) -> TableLookup:
+    """Return the lookup of a table that is loaded completely and reloaded as its options say."""
+    if source.source.boundedness() is not Boundedness.BOUNDED or not source.mode.insert_only:
+        message = "'lookup.cache' = 'FULL' needs a bounded table without updates"
         raise context.fail(message)
-    columns = [each.name for each in context.definition.columns if each.expr is None]
-    places = tuple(found.schema.names.index(name) for name in columns)
-    compared = tuple(columns.index(name) for name in keys)
-    table = WholeTable(".".join(context.name), found.source, found.schema, found.foreign, places, compared)
-    return TableLookup(table, table.schema, reload_policy(context))
+    columns = [column.name for column in context.definition.columns if column.expr is None]
+    indexes = tuple(source.schema.names.index(name) for name in columns)
+    key_indexes = tuple(columns.index(name) for name in keys)
+    table = WholeTable(
+        ".".join(context.name), source.source, source.schema, source.needs_conversion, indexes, key_indexes
+    )
+    return TableLookup(table, table.schema, read_reload_policy(context))

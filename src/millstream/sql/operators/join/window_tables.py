@@ -1,7 +1,7 @@
-"""Top-N and joins inside windows: each window is told once, when it is over.
+"""Window Top-N and window joins: each window emits once, when it ends.
 
-Promises: inserts only; rows of a window that is over are late, dropped and counted.
-Does not know: how rows got into windows."""
+Promises: insert-only output; late rows are dropped and counted.
+Does not know: how rows are assigned to windows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from millstream.sql.columns import INSERT, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.expressions.stable_text import columns_text, order_text
-from millstream.sql.operators import moments
+from millstream.sql.operators import timestamps
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
-from millstream.sql.operators.join.columnar_join import can_meet
+from millstream.sql.operators.join.columnar_join import can_compare_keys
 from millstream.sql.operators.join.columnar_window_join import ColumnarWindowJoinOperator
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
@@ -31,54 +31,54 @@ from millstream.types.factory import Types
 
 
 class WindowedOperator(TableOperator):
-    """Rows wait under the moment their window is over (the namespace) and their key."""
+    """Keeps rows under the maximum timestamp of their window (the namespace) and their key."""
 
     def __init__(self, context: OperatorContext, spec: WindowRankSpec | WindowJoinSpec, state: str) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
         self._zoned, self._processing = spec.zoned, spec.processing
         self._table = context.state.table(state, Types.PICKLED_BYTE_ARRAY())
 
-    def over(self, end: Any) -> int:
-        """When a window is over."""
-        millis = moments.millis_of(end, t.TimestampType(3))
-        return (moments.utc_millis(millis, self.zone) if self._zoned or self._processing else millis) - 1
+    def max_timestamp(self, end: Any) -> int:
+        """Return the maximum timestamp of a window, given its end."""
+        millis = timestamps.to_millis(end, t.TimestampType(3))
+        return (timestamps.utc_millis(millis, self.zone) if self._zoned or self._processing else millis) - 1
 
-    def opened(self, over: int) -> bool:
-        """Note a window that has rows; False when it is over already."""
-        if not self._processing and over <= self.watermark:
+    def add_window(self, max_timestamp: int) -> bool:
+        """Record that a window has rows; return False if it has fired already, and count the row as late."""
+        if not self._processing and max_timestamp <= self.watermark:
             self.context.metrics.count(LATE_COUNT)
             return False
         ends = open_ends(self.context, self._table)
-        if over not in ends:
-            heapq.heappush(ends, over)
+        if max_timestamp not in ends:
+            heapq.heappush(ends, max_timestamp)
         return True
 
     def begin_epoch(self) -> None:
-        """Tell windows that processing time has passed."""
+        """Fire windows that processing time has passed."""
         super().begin_epoch()
         if self._processing:
-            self._until(self.context.now)
+            self._fire_until(self.context.now)
 
     def next_timer(self) -> int | None:
-        """When the next window is over."""
+        """Return the maximum timestamp of the next window, for processing time."""
         ends = open_ends(self.context, self._table)
         return ends[0] if self._processing and ends else None
 
     def on_watermark(self, watermark: int) -> None:
-        """Tell windows that event time has passed."""
+        """Fire windows that event time has passed."""
         if not self._processing or watermark == MAX_WATERMARK:
-            self._until(watermark)
+            self._fire_until(watermark)
         super().on_watermark(watermark)
 
-    def _until(self, until: int) -> None:
+    def _fire_until(self, until: int) -> None:
         ends = open_ends(self.context, self._table)
         while ends and ends[0] <= until:
             self.fire(heapq.heappop(ends))
         self.flush()
 
     @abstractmethod
-    def fire(self, over: int) -> None:
-        """Tell one window."""
+    def fire(self, max_timestamp: int) -> None:
+        """Emit the results of a window."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class WindowRankSpec(RowPassingSpec):
         )
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return WindowRankOperator(context, self)
 
 
@@ -124,34 +124,34 @@ class WindowRankOperator(WindowedOperator):
         self._sort_key = sort_key(spec.order)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep rows, as many as can be shown."""
+        """Add rows to their windows; rows that cannot be emitted are dropped now and then."""
         spec = self._spec
         rows, _ = rows_with_kinds(batch, spec.input)
         for row in rows:
-            over = self.over(row[spec.end])
-            if not self.opened(over):
+            max_timestamp = self.max_timestamp(row[spec.end])
+            if not self.add_window(max_timestamp):
                 continue
             key = key_of(row, spec.partition)
-            found = self._table.get(over, key)
-            listed: list[Any] = [] if found is ABSENT else found
-            listed.append(row)
-            if len(listed) > 2 * spec.last + 64:
-                listed = sorted(listed, key=self._sort_key)[: spec.last]
-            self._table.put(over, key, listed)
+            stored = self._table.get(max_timestamp, key)
+            candidates: list[Any] = [] if stored is ABSENT else stored
+            candidates.append(row)
+            if len(candidates) > 2 * spec.last + 64:
+                candidates = sorted(candidates, key=self._sort_key)[: spec.last]
+            self._table.put(max_timestamp, key, candidates)
 
-    def fire(self, over: int) -> None:
-        """The first rows of each partition."""
+    def fire(self, max_timestamp: int) -> None:
+        """Emit the first rows of each partition."""
         spec = self._spec
-        for _, listed in list(self._table.scan(over)):
-            ordered = sorted(listed, key=self._sort_key)
-            for place, row in enumerate(ordered[spec.first - 1 : spec.last], spec.first):
-                self.put(INSERT, (*row, place) if spec.with_rank else tuple(row))
-        self._table.clear_namespace(over)
+        for _, candidates in list(self._table.scan(max_timestamp)):
+            ordered = sorted(candidates, key=self._sort_key)
+            for rank, row in enumerate(ordered[spec.first - 1 : spec.last], spec.first):
+                self.put(INSERT, (*row, rank) if spec.with_rank else tuple(row))
+        self._table.clear_namespace(max_timestamp)
 
 
 @dataclass(frozen=True)
 class WindowJoinSpec(EquiJoinSpec):
-    """Rows of equal keys and equal windows."""
+    """A join of rows with equal keys and equal windows."""
 
     left: t.RowType
     right: t.RowType
@@ -172,8 +172,8 @@ class WindowJoinSpec(EquiJoinSpec):
         return StateTraits(fixed, {"where": self.condition_text(plan)})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator; on whole columns where keys can be compared as such."""
-        if can_meet(self.left, self.right, self.keys):
+        """Create the operator; the columnar one if keys can be compared as columns."""
+        if can_compare_keys(self.left, self.right, self.keys):
             return ColumnarWindowJoinOperator(context, self)
         return WindowJoinOperator(context, self)
 
@@ -191,54 +191,54 @@ class WindowJoinOperator(WindowedOperator):
         self._nulls = ((None,) * len(spec.left), (None,) * len(spec.right))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep rows until their window is over."""
+        """Keep rows until their window ends."""
         spec = self._spec
         rows, _ = rows_with_kinds(batch, self._schemas[side])
         for row in rows:
-            over = self.over(row[spec.ends[side]])
-            if not self.opened(over):
+            max_timestamp = self.max_timestamp(row[spec.ends[side]])
+            if not self.add_window(max_timestamp):
                 continue
             key = key_of(row, spec.keys[side])
-            found = self._table.get(over, key)
-            sides: list[list[Any]] = [[], []] if found is ABSENT else found
+            stored = self._table.get(max_timestamp, key)
+            sides: list[list[Any]] = [[], []] if stored is ABSENT else stored
             sides[side].append(row)
-            self._table.put(over, key, sides)
+            self._table.put(max_timestamp, key, sides)
 
-    def fire(self, over: int) -> None:
-        """All pairs of a window, and rows without partner where they are wanted."""
-        for _, (lefts, rights) in list(self._table.scan(over)):
-            self._pairs([tuple(r) for r in lefts], [tuple(r) for r in rights])
-        self._table.clear_namespace(over)
+    def fire(self, max_timestamp: int) -> None:
+        """Emit all pairs of a window, and rows without a match in outer joins."""
+        for _, (lefts, rights) in list(self._table.scan(max_timestamp)):
+            self._emit_pairs([tuple(r) for r in lefts], [tuple(r) for r in rights])
+        self._table.clear_namespace(max_timestamp)
 
-    def _pairs(self, lefts: list[tuple[Any, ...]], rights: list[tuple[Any, ...]]) -> None:
-        kind, columns = self._spec.kind, self._spec.keys
-        places = [
+    def _emit_pairs(self, lefts: list[tuple[Any, ...]], rights: list[tuple[Any, ...]]) -> None:
+        join_type, columns = self._spec.kind, self._spec.keys
+        index_pairs = [
             (i, j)
             for i, left in enumerate(lefts)
             for j in range(len(rights))
             if not any(left[c] is None for c in columns[0])
         ]
-        pairs = [lefts[i] + rights[j] for i, j in places]
+        pairs = [lefts[i] + rights[j] for i, j in index_pairs]
         if self._condition is not None and pairs:
             try:
                 holds = self._condition.holds(self.frame(array_of(pairs, None, self._both), len(self._both)))
             except EvaluationFailed as problem:
                 raise self.fail(problem) from None
-            kept = [place for place, true in zip(places, holds, strict=True) if true]
-            places, pairs = kept, [lefts[i] + rights[j] for i, j in kept]
-        met = ({i for i, _ in places}, {j for _, j in places})
-        if kind in ("semi", "anti"):
+            kept = [index_pair for index_pair, is_match in zip(index_pairs, holds, strict=True) if is_match]
+            index_pairs, pairs = kept, [lefts[i] + rights[j] for i, j in kept]
+        matched = ({i for i, _ in index_pairs}, {j for _, j in index_pairs})
+        if join_type in ("semi", "anti"):
             for i, left in enumerate(lefts):
-                if (i in met[0]) == (kind == "semi"):
+                if (i in matched[0]) == (join_type == "semi"):
                     self.put(INSERT, left)
             return
         for pair in pairs:
             self.put(INSERT, pair)
-        if kind in ("left", "full"):
+        if join_type in ("left", "full"):
             for i, left in enumerate(lefts):
-                if i not in met[0]:
+                if i not in matched[0]:
                     self.put(INSERT, left + self._nulls[1])
-        if kind in ("right", "full"):
+        if join_type in ("right", "full"):
             for j, right in enumerate(rights):
-                if j not in met[1]:
+                if j not in matched[1]:
                     self.put(INSERT, self._nulls[0] + right)

@@ -1,8 +1,8 @@
-"""OVER over rows that are corrected: a row that comes or goes changes the results of the rows behind it.
+"""OVER aggregates on updating input: a row that is added or removed changes the results of the rows after it.
 
-Promises: after every batch each row of a partition is told with the results that its frame has by then; what has not
-changed is not told again. Rows may be ordered by any columns. RANGE takes rows of equal order together.
-Does not know: time; frames of RANGE that have a beginning."""
+Promises: after every batch, each row of a partition has been emitted with the results of its current frame; unchanged
+results are not emitted again. Rows may be ordered by any columns. RANGE treats rows of equal order together.
+Does not know: time; RANGE frames with a lower bound."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, tuple_type_info
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
 from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.over.over_aggregate import over_traits
@@ -39,7 +39,7 @@ class ChangingOverSpec(RowPassingSpec):
         return StateTraits({**over_traits(self.calls, plan.inputs[0]), "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return ChangingOverOperator(context, self)
 
 
@@ -53,50 +53,50 @@ class ChangingOverOperator(TableOperator):
         self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
         self._sort_key = sort_key(first.order)
         bounded = first.lower is not None
-        self._functions = [aggregation(each.call, retracts=bounded) for each in spec.calls]
+        self._functions = [create_aggregation(over.call, retracts=bounded) for over in spec.calls]
         self._table = context.state.table("over/rows", Types.LIST(tuple_type_info(spec.input.types)))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Put rows in, take rows out, and tell what that has changed."""
-        rows, kinds = rows_with_kinds(batch, self._spec.input)
+        """Add and remove rows, and emit the changed results."""
+        rows, row_kinds = rows_with_kinds(batch, self._spec.input)
         changes: dict[Any, list[tuple[tuple[Any, ...], bool]]] = {}
-        for row, kind in zip(rows, kinds, strict=True):
-            changes.setdefault(key_of(row, self._partition), []).append((row, kind in (INSERT, UPDATE_AFTER)))
-        for key, listed in changes.items():
-            found = self._table.get(None, key)
-            before: Rows = [] if found is ABSENT else found
+        for row, row_kind in zip(rows, row_kinds, strict=True):
+            changes.setdefault(key_of(row, self._partition), []).append((row, row_kind in (INSERT, UPDATE_AFTER)))
+        for key, row_changes in changes.items():
+            stored = self._table.get(None, key)
+            before: Rows = [] if stored is ABSENT else stored
             after = list(before)
-            for row, adding in listed:
-                if adding:
+            for row, is_insert in row_changes:
+                if is_insert:
                     after.insert(bisect_right(after, self._sort_key(row), key=self._sort_key), row)
                 elif row in after:
                     after.remove(row)
             self._table.put(None, key, after or ABSENT)
-            self._compare(self._told(before), self._told(after))
+            self._emit_difference(self._compute_results(before), self._compute_results(after))
         self.flush()
 
-    def _compare(self, before: Rows, after: Rows) -> None:
-        gone, come = Counter(before), Counter(after)
-        for row in (gone - come).elements():
+    def _emit_difference(self, before: Rows, after: Rows) -> None:
+        removed, added = Counter(before), Counter(after)
+        for row in (removed - added).elements():
             self.put(DELETE, row)
-        for row in (come - gone).elements():
+        for row in (added - removed).elements():
             self.put(INSERT, row)
 
-    def _told(self, rows: Rows) -> Rows:
-        """The rows of a partition with their results."""
+    def _compute_results(self, rows: Rows) -> Rows:
+        """Return the rows of a partition with their results."""
         accs = [function.create() for function in self._functions]
         steps = [[row] for row in rows] if self._rows_frame else [list(g) for _, g in groupby(rows, self._sort_key)]
-        made: Rows = []
+        with_results: Rows = []
         for step in steps:
             for row in step:
-                self._each(accs, row, add=True)
-            if self._lower is not None and len(made) > -self._lower:
-                self._each(accs, rows[len(made) + self._lower - 1], add=False)
+                self._update_accumulators(accs, row, add=True)
+            if self._lower is not None and len(with_results) > -self._lower:
+                self._update_accumulators(accs, rows[len(with_results) + self._lower - 1], add=False)
             results = tuple(function.value(acc) for function, acc in zip(self._functions, accs, strict=True))
-            made += [row + results for row in step]
-        return made
+            with_results += [row + results for row in step]
+        return with_results
 
-    def _each(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
+    def _update_accumulators(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
         for function, over, acc in zip(self._functions, self._spec.calls, accs, strict=True):
             if over.call.filter is not None and row[over.call.filter] is not True:
                 continue

@@ -1,8 +1,8 @@
-"""Frames that reach back a span of time are forgotten once no row can reach them any more.
+"""Clean-up of OVER frames with a time range, when no later row can need them.
 
-Promises: Flink's moments: a frame goes when time has passed its last row by half as much again as the span, and a row
-that comes after such a moment, or after a later row has come out, is late.
-Does not know: frames; who keeps them is told which keys to forget."""
+Promises: Flink's times: a frame is deleted when time has passed its last row by one and a half times the range. A row
+that arrives after that, or after a later row was emitted, is late.
+Does not know: frames; the operator deletes the frames of the returned keys."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
-class Forgetting:
-    """State: by key, up to when rows have come out and when its frame is to go; `span` is in milliseconds."""
+class FrameCleanup:
+    """State: by key, the time of the last emitted row and the clean-up time of the frame; `span` is in milliseconds."""
 
     def __init__(self, context: OperatorContext, span: int) -> None:
         self._span = span
         self._table = context.state.table("frames/passed", Types.LIST(Types.LONG()))
         self._timers = Timers(context.state, "frames")
 
-    def _held(self, key: Any) -> list[int]:
-        found = self._table.get(None, key)
-        return [MIN_WATERMARK, MIN_WATERMARK] if found is ABSENT else list(found)
+    def _times(self, key: Any) -> list[int]:
+        stored = self._table.get(None, key)
+        return [MIN_WATERMARK, MIN_WATERMARK] if stored is ABSENT else list(stored)
 
-    def passed(self, key: Any) -> int:
-        """Up to which time rows of the key have come out."""
-        return self._held(key)[0]
+    def emitted_up_to(self, key: Any) -> int:
+        """Return the time of the last emitted row of a key."""
+        return self._times(key)[0]
 
-    def expect(self, key: Any, time: int) -> None:
-        """A row of the key waits for its time."""
-        passed, gone = self._held(key)
-        if gone < time + self._span + 1:
-            gone = time + self._span * 3 // 2 + 1
-            self._timers.register(None, key, gone)
-            self._table.put(None, key, [passed, gone])
+    def register(self, key: Any, time: int) -> None:
+        """Register the clean-up of the frame of a row that waits for the watermark."""
+        emitted, cleanup_time = self._times(key)
+        if cleanup_time < time + self._span + 1:
+            cleanup_time = time + self._span * 3 // 2 + 1
+            self._timers.register(None, key, cleanup_time)
+            self._table.put(None, key, [emitted, cleanup_time])
 
-    def process(self, key: Any, time: int) -> None:
-        """Rows of the key come out."""
-        _, gone = self._held(key)
-        self._table.put(None, key, [time, gone])
+    def record_emitted(self, key: Any, time: int) -> None:
+        """Record that rows of the key are emitted."""
+        _, cleanup_time = self._times(key)
+        self._table.put(None, key, [time, cleanup_time])
 
-    def due(self, until: int) -> Iterator[Any]:
-        """The keys to forget by a time; for others that time has passed."""
-        for moment, _, key in self._timers.due(until):
-            _, gone = self._held(key)
-            if gone <= moment:
+    def take_due(self, until: int) -> Iterator[Any]:
+        """Iterate over the keys whose frames are to be deleted up to a time."""
+        for time, _, key in self._timers.due(until):
+            _, cleanup_time = self._times(key)
+            if cleanup_time <= time:
                 self._table.delete(None, key)
                 yield key
             else:
-                self._table.put(None, key, [moment, gone])
+                self._table.put(None, key, [time, cleanup_time])

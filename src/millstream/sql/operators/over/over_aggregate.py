@@ -1,8 +1,8 @@
-"""OVER: each row with aggregates of the rows before it, by time.
+"""OVER aggregates on append-only input: each row with aggregates over a frame of earlier rows.
 
-Promises: rows come out in order of their time attribute, once the watermark has passed them; RANGE takes rows of equal
-time together, ROWS one by one. With processing time, rows come out as they came in.
-Does not know: frames that reach beyond the current row."""
+Promises: rows are emitted in the order of their time attribute, when the watermark has passed them; RANGE treats rows
+of equal time together, ROWS one by one. With processing time, rows are emitted as they arrive.
+Does not know: frames that end after the current row."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT
 from millstream.sql.expressions.stable_text import call_text, order_text
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
 from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
 from millstream.sql.operators.expiry import expiry_of
-from millstream.sql.operators.moments import millis_of
-from millstream.sql.operators.over.forgetting import Forgetting
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, yes
+from millstream.sql.operators.over.forgetting import FrameCleanup
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, trait_text
+from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -54,7 +54,7 @@ class OverSpec(RowPassingSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         traits = over_traits(self.calls, plan.inputs[0])
-        return StateTraits({**traits, "expires": yes(self.ttl is not None)})
+        return StateTraits({**traits, "expires": trait_text(self.ttl is not None)})
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
@@ -62,12 +62,12 @@ class OverSpec(RowPassingSpec):
         return [*columns, *(call_text(over.call, columns) for over in self.calls)]
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return OverOperator(context, self)
 
 
 class OverOperator(TableOperator):
-    """State: by key, rows that wait; [rows of the frame, accumulators, rows so far, last time]."""
+    """State: by key, rows that wait for the watermark; [rows of the frame, accumulators, row count]."""
 
     def __init__(self, context: OperatorContext, spec: OverSpec) -> None:
         super().__init__(context, spec.output, spec=spec)
@@ -76,24 +76,24 @@ class OverOperator(TableOperator):
         self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
         bounded = first.lower is not None
         self._functions = [
-            None if each.call.function in _NUMBERING else aggregation(each.call, retracts=bounded)
-            for each in spec.calls
+            None if over.call.function in _WITHOUT_ACCUMULATOR else create_aggregation(over.call, retracts=bounded)
+            for over in spec.calls
         ]
         self._waiting = context.state.table("waiting", Types.PICKLED_BYTE_ARRAY())
         self._frames = context.state.table("frames", Types.PICKLED_BYTE_ARRAY())
         bounded_range = spec.time is not None and bounded and not first.rows
-        self._forgetting = Forgetting(context, -(first.lower or 0)) if bounded_range else None
+        self._cleanup = FrameCleanup(context, -(first.lower or 0)) if bounded_range else None
         self._expiry = expiry_of(context, "frames", spec.ttl)
 
     def begin_epoch(self) -> None:
-        """Forget frames that have lived long enough."""
+        """Delete expired frames."""
         super().begin_epoch()
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._frames.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Let rows wait for their time, or take them at once."""
+        """Keep rows until the watermark passes them; with processing time, emit them at once."""
         spec, watermark = self._spec, self.watermark
         rows, _ = rows_with_kinds(batch, spec.input)
         late = 0
@@ -102,29 +102,29 @@ class OverOperator(TableOperator):
             if spec.time is None:
                 self._process(key, [(self.context.now, row)])
                 continue
-            time = millis_of(row[spec.time], spec.input.types[spec.time])
-            if time <= (watermark if self._lower is None else self._passed(key)):
+            time = to_millis(row[spec.time], spec.input.types[spec.time])
+            if time <= (watermark if self._lower is None else self._emitted_up_to(key)):
                 late += 1
                 continue
-            if self._forgetting is not None:
-                self._forgetting.expect(key, time)
-            found = self._waiting.get(None, key)
-            waiting: list[Any] = [] if found is ABSENT else found
+            if self._cleanup is not None:
+                self._cleanup.register(key, time)
+            stored = self._waiting.get(None, key)
+            waiting: list[Any] = [] if stored is ABSENT else stored
             waiting.append((time, row))
             self._waiting.put(None, key, waiting)
         if late:
             self.context.metrics.count(LATE_COUNT, late)
         self.flush()
 
-    def _passed(self, key: Any) -> int:
-        """Up to which time rows of a key have come out; its frame ends with the last."""
-        if self._forgetting is not None:
-            return self._forgetting.passed(key)
-        found = self._frames.get(None, key)
-        return MIN_WATERMARK if found is ABSENT or not found[0] else int(found[0][-1][0])
+    def _emitted_up_to(self, key: Any) -> int:
+        """Return the time of the last emitted row of a key, which is the end of its frame."""
+        if self._cleanup is not None:
+            return self._cleanup.emitted_up_to(key)
+        stored = self._frames.get(None, key)
+        return MIN_WATERMARK if stored is ABSENT or not stored[0] else int(stored[0][-1][0])
 
     def on_watermark(self, watermark: int) -> None:
-        """Rows whose time has come, in order."""
+        """Emit the rows that the watermark has passed, in order."""
         if self._spec.time is not None:
             due: list[tuple[int, Any, Any]] = []
             for key, waiting in list(self._waiting.scan(None)):
@@ -135,63 +135,63 @@ class OverOperator(TableOperator):
                     due.extend((time, key, row) for time, row in ready)
             due.sort(key=lambda entry: entry[0])
             for key, group in _by_time_and_key(due):
-                if self._forgetting is not None:
-                    self._forget(self._forgetting.due(group[0][0]))
-                    self._forgetting.process(key, group[0][0])
+                if self._cleanup is not None:
+                    self._delete_frames(self._cleanup.take_due(group[0][0]))
+                    self._cleanup.record_emitted(key, group[0][0])
                 self._process(key, group)
-            if self._forgetting is not None:
-                self._forget(self._forgetting.due(watermark))
+            if self._cleanup is not None:
+                self._delete_frames(self._cleanup.take_due(watermark))
             self.flush()
         super().on_watermark(watermark)
 
-    def _forget(self, keys: Iterator[Any]) -> None:
+    def _delete_frames(self, keys: Iterator[Any]) -> None:
         for key in keys:
             self._frames.delete(None, key)
 
     def _process(self, key: Any, group: list[tuple[int, Any]]) -> None:
-        """Rows of one key and one time."""
-        found = self._frames.get(None, key)
+        """Emit rows of one key and one time."""
+        stored = self._frames.get(None, key)
         if self._expiry is not None:
-            found = found if self._expiry.alive(key) else ABSENT
+            stored = stored if self._expiry.is_alive(key) else ABSENT
             self._expiry.touch(key)
-        state = [[], [None if f is None else f.create() for f in self._functions], 0] if found is ABSENT else found
-        step = [[entry] for entry in group] if self._rows_frame or self._spec.time is None else [group]
-        for entries in step:
-            self._enter(state, entries)
+        state = [[], [None if f is None else f.create() for f in self._functions], 0] if stored is ABSENT else stored
+        steps = [[entry] for entry in group] if self._rows_frame or self._spec.time is None else [group]
+        for entries in steps:
+            self._add_to_frame(state, entries)
             for time, row in entries:
                 if self._rows_frame and len(entries) > 1:
                     raise AssertionError(time)
                 self.put(INSERT, (*row, *self._values(state, row, entries)))
         self._frames.put(None, key, state)
 
-    def _enter(self, state: list[Any], entries: list[tuple[int, Any]]) -> None:
+    def _add_to_frame(self, state: list[Any], entries: list[tuple[int, Any]]) -> None:
         frame, accs = state[0], state[1]
         for entry in entries:
             state[2] += 1
-            self._each(accs, entry[1], add=True)
-            if self._lower is not None or self._remembers():
+            self._update_accumulators(accs, entry[1], add=True)
+            if self._lower is not None or self._needs_frame():
                 frame.append(entry)
         if self._lower is None:
-            if self._remembers():
-                del frame[: max(0, len(frame) - self._memory())]
+            if self._needs_frame():
+                del frame[: max(0, len(frame) - self._frame_size())]
             return
         keep = -self._lower
         if self._rows_frame:
             while len(frame) > keep + 1:
-                self._each(accs, frame.pop(0)[1], add=False)
+                self._update_accumulators(accs, frame.pop(0)[1], add=False)
         else:
             oldest = entries[0][0] - keep
             while frame and frame[0][0] < oldest:
-                self._each(accs, frame.pop(0)[1], add=False)
+                self._update_accumulators(accs, frame.pop(0)[1], add=False)
 
-    def _remembers(self) -> bool:
-        return any(each.call.function in ("LAG", "RANK", "DENSE_RANK") for each in self._spec.calls)
+    def _needs_frame(self) -> bool:
+        return any(over.call.function in ("LAG", "RANK", "DENSE_RANK") for over in self._spec.calls)
 
-    def _memory(self) -> int:
+    def _frame_size(self) -> int:
         lags = [int((c.call.options or (1,))[0] or 1) for c in self._spec.calls if c.call.function == "LAG"]
         return max([1, *lags]) + 1
 
-    def _each(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
+    def _update_accumulators(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
         for function, over, acc in zip(self._functions, self._spec.calls, accs, strict=True):
             if function is None or (over.call.filter is not None and row[over.call.filter] is not True):
                 continue
@@ -202,21 +202,21 @@ class OverOperator(TableOperator):
                 function.retract(acc, values)
 
     def _values(self, state: list[Any], row: tuple[Any, ...], entries: list[Any]) -> list[Any]:
-        made: list[Any] = []
+        results: list[Any] = []
         for function, over, acc in zip(self._functions, self._spec.calls, state[1], strict=True):
             if function is not None:
-                made.append(function.value(acc))
+                results.append(function.value(acc))
             elif over.call.function == "LAG":
-                back = int((over.call.options or (1,))[0] or 1)
+                offset = int((over.call.options or (1,))[0] or 1)
                 default = over.call.options[1] if len(over.call.options) > 1 else None
                 frame = state[0]
-                made.append(frame[-1 - back][1][over.call.args[0]] if len(frame) > back else default)
+                results.append(frame[-1 - offset][1][over.call.args[0]] if len(frame) > offset else default)
             else:
-                made.append(state[2])
-        return made
+                results.append(state[2])
+        return results
 
 
-_NUMBERING = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
+_WITHOUT_ACCUMULATOR = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
 
 
 def _by_time_and_key(due: list[tuple[int, Any, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:

@@ -1,8 +1,8 @@
-"""What a condition of a pattern needs to know of the rows taken before, carried along from step to step.
+"""Accumulators of the values that conditions of a pattern read from earlier rows of a partial match.
 
-Promises: the values that PatternExpression finds in all rows of a partial match, for one step more than the partial
-match had before; a row is looked at once, however many partial matches have taken it.
-Does not know: automata, nor how conditions are computed from the values."""
+Promises: the values that PatternExpression computes from all rows of a partial match, updated row by row; a row is
+evaluated once, however many partial matches contain it.
+Does not know: automata, or how conditions are computed from the values."""
 
 from __future__ import annotations
 
@@ -12,93 +12,93 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 
 
-class Carried(ABC):
-    """One value that is carried along: `nothing` before the first row, then `after` each row of a variable."""
+class Accumulated(ABC):
+    """One accumulated value: `nothing` before the first row, then `after` each row of a variable."""
 
     def __init__(self, variable: str | None, of_row: Callable[[Any], Any]) -> None:
         self._variable, self._of_row = variable, of_row
 
     def takes(self, name: str) -> bool:
-        """Whether rows of a variable count."""
+        """Return whether rows of a variable are accumulated."""
         return self._variable is None or self._variable == name
 
     def of_row(self, row: Any) -> Any:
-        """What counts of a row."""
+        """Return the value of a row."""
         return self._of_row(row)
 
     @abstractmethod
     def nothing(self) -> Any:
-        """What is carried of no rows."""
+        """Return the accumulator of no rows."""
 
     @abstractmethod
-    def after(self, carried: Any, value: Any) -> Any:
-        """What is carried with one row more; the argument stays as it is."""
+    def after(self, accumulated: Any, value: Any) -> Any:
+        """Return the accumulator with one more row; the argument does not change."""
 
     @abstractmethod
-    def value(self, carried: Any) -> Any:
-        """The value of the rows so far."""
+    def value(self, accumulated: Any) -> Any:
+        """Return the value of the rows so far."""
 
 
-class FirstRow(Carried):
-    """The value of the row at `offset`, from the first on."""
+class FirstRow(Accumulated):
+    """The value of the row at `offset`, counted from the first."""
 
     def __init__(self, variable: str | None, of_row: Callable[[Any], Any], offset: int) -> None:
         super().__init__(variable, of_row)
         self._offset = offset
 
     def nothing(self) -> tuple[Any, ...]:
-        """No values."""
+        """Return no values."""
         return ()
 
-    def after(self, carried: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-        """The first values, as many as are needed."""
-        return (*carried, value) if len(carried) <= self._offset else carried
+    def after(self, accumulated: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        """Return the first values, as many as are needed."""
+        return (*accumulated, value) if len(accumulated) <= self._offset else accumulated
 
-    def value(self, carried: tuple[Any, ...]) -> Any:
-        """The value, or None."""
-        return carried[self._offset] if len(carried) > self._offset else None
+    def value(self, accumulated: tuple[Any, ...]) -> Any:
+        """Return the value, or None."""
+        return accumulated[self._offset] if len(accumulated) > self._offset else None
 
 
-class LastRow(Carried):
-    """The value of the row at `offset`, back from the last."""
+class LastRow(Accumulated):
+    """The value of the row at `offset`, counted back from the last."""
 
     def __init__(self, variable: str | None, of_row: Callable[[Any], Any], offset: int) -> None:
         super().__init__(variable, of_row)
         self._offset = offset
 
     def nothing(self) -> tuple[Any, ...]:
-        """No values."""
+        """Return no values."""
         return ()
 
-    def after(self, carried: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-        """The last values, as many as are needed."""
-        return (*carried[-self._offset :], value) if self._offset else (value,)
+    def after(self, accumulated: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        """Return the last values, as many as are needed."""
+        return (*accumulated[-self._offset :], value) if self._offset else (value,)
 
-    def value(self, carried: tuple[Any, ...]) -> Any:
-        """The value, or None."""
-        return carried[-1 - self._offset] if len(carried) > self._offset else None
+    def value(self, accumulated: tuple[Any, ...]) -> Any:
+        """Return the value, or None."""
+        return accumulated[-1 - self._offset] if len(accumulated) > self._offset else None
 
 
-class Aggregate(Carried):
-    """An aggregate of all rows."""
+class Aggregate(Accumulated):
+    """An aggregate over all rows."""
 
     def __init__(self, variable: str | None, of_row: Callable[[Any], Any], call: AggregateCall) -> None:
         super().__init__(variable, of_row)
-        self._function = aggregation(call, retracts=False)
+        self._function = create_aggregation(call, retracts=False)
 
     def nothing(self) -> Any:
-        """The accumulator of nothing."""
+        """Return a new accumulator."""
         return self._function.create()
 
-    def after(self, carried: Any, value: Any) -> Any:
-        """The accumulator with the row."""
-        made = copy.deepcopy(carried)
-        self._function.add(made, value)
-        return made
+    def after(self, accumulated: Any, value: Any) -> Any:
+        """Return a copy of the accumulator with the row added."""
+        accumulator = copy.deepcopy(accumulated)
+        self._function.add(accumulator, value)
+        return accumulator
 
-    def value(self, carried: Any) -> Any:
-        """The result."""
-        return self._function.value(carried)
+    def value(self, accumulated: Any) -> Any:
+        """Return the result."""
+        return self._function.value(accumulated)

@@ -1,7 +1,7 @@
-"""Rows get the timestamps of their time attribute.
+"""Sets the timestamps of records to a time attribute.
 
-Promises: nothing else changes.
-Does not know: who needs timestamps."""
+Promises: the rows do not change.
+Does not know: who reads the timestamps."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.operators.moments import column_millis
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
+from millstream.sql.operators.timestamps import column_millis
 
 
 @dataclass(frozen=True)
 class StampSpec(SqlOperatorSpec):
-    """The column that holds the time."""
+    """The time attribute, by column index."""
 
     column: int
 
@@ -24,17 +24,17 @@ class StampSpec(SqlOperatorSpec):
         return STATELESS
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return StampOperator(context, self.column)
 
 
 class StampOperator(Operator):
-    """Stateless."""
+    """Sets the timestamps of records."""
 
     def __init__(self, context: OperatorContext, column: int) -> None:
         super().__init__(context)
         self._column = column
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Give timestamps."""
+        """Pass the rows on with timestamps."""
         self.out.emit(batch.with_timestamps(column_millis(batch.array().field(self._column))))

@@ -1,8 +1,8 @@
-"""Top-N and deduplication with mini-batches: the rows of an epoch are ordered once, and each partition is told once.
+"""Top-N and deduplication with mini-batches: the rows of an epoch are sorted once, and each partition emits once.
 
-Promises: the final rows and ranks of RankOperator and DeduplicateOperator, of rows that are never taken back; what an
-epoch has changed and changed again is told as one change.
-Does not know: retraction, state that expires, RANK and DENSE_RANK."""
+Promises: the final rows and ranks of RankOperator and DeduplicateOperator, for insert-only input; several changes of
+one epoch are emitted as one.
+Does not know: retractions, state TTL, RANK and DENSE_RANK."""
 
 from __future__ import annotations
 
@@ -25,35 +25,35 @@ from millstream.state.store import ABSENT
 
 
 def can_order(schema: t.RowType, partition: Sequence[int], order: Order) -> bool:
-    """Whether columns can be grouped and put in order as such."""
+    """Return whether the columns can be grouped and sorted by Arrow."""
     columns = [*partition, *(column for column, _, _ in order)]
     return not any(is_nested(schema.types[i]) or t.is_approximate(schema.types[i]) for i in columns)
 
 
 def first_rows(array: pa.Array, partition: Sequence[int], order: Order, limit: int) -> np.ndarray:
-    """The places of the first `limit` rows of each partition, partition by partition, each in order.
+    """Return the indexes of the first `limit` rows of each partition, partition by partition, each in order.
 
-    Rows of equal order stand as they came."""
+    Rows of equal order keep the order of their arrival."""
     codes = np.zeros(len(array), dtype=np.int64)
     for i in partition:
-        found = pc.dictionary_encode(array.field(i), null_encoding="encode")
-        codes = codes * len(found.dictionary) + found.indices.to_numpy(zero_copy_only=False)
+        encoded = pc.dictionary_encode(array.field(i), null_encoding="encode")
+        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy(zero_copy_only=False)
     columns: dict[str, pa.Array] = {"code": pa.array(codes)}
     keys = [("code", "ascending")]
-    for place, (column, ascending, nulls_first) in enumerate(order):
+    for index, (column, ascending, nulls_first) in enumerate(order):
         values = array.field(column)
-        way = "ascending" if ascending else "descending"
+        direction = "ascending" if ascending else "descending"
         if values.null_count:
             nulls = pc.is_null(values).cast(pa.int8())
-            columns[f"n{place}"] = pc.negate(nulls) if nulls_first else nulls
-            keys.append((f"n{place}", "ascending"))
-        columns[f"o{place}"] = values
-        keys.append((f"o{place}", way))
-    places: np.ndarray = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy()
-    ordered = codes[places]
+            columns[f"n{index}"] = pc.negate(nulls) if nulls_first else nulls
+            keys.append((f"n{index}", "ascending"))
+        columns[f"o{index}"] = values
+        keys.append((f"o{index}", direction))
+    row_indexes: np.ndarray = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy()
+    ordered = codes[row_indexes]
     begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    number = np.arange(len(places)) - np.repeat(begins, np.diff(np.append(begins, len(places))))
-    return places[number < limit]
+    rank_indexes = np.arange(len(row_indexes)) - np.repeat(begins, np.diff(np.append(begins, len(row_indexes))))
+    return row_indexes[rank_indexes < limit]
 
 
 class EpochRankOperator(EpochOperator):
@@ -67,55 +67,55 @@ class EpochRankOperator(EpochOperator):
         self._table = self._state.by_key
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting; all state is by key."""
+        """Discard rows of a failed attempt, and convert state that is stored in runs."""
         super().begin_epoch()
-        self._state.keep_by_key()
+        self._state.convert_to_keys()
 
-    def _take(self, array: pa.Array) -> None:
+    def _process(self, array: pa.Array) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
-        chosen = array.take(pa.array(first_rows(array, spec.partition, spec.order, spec.last)))
-        for key, group in groupby(tuples_of(chosen, spec.input), lambda row: key_of(row, spec.partition)):
-            found = live[key]
-            before: Rows = [] if found is ABSENT else found
+        candidates = array.take(pa.array(first_rows(array, spec.partition, spec.order, spec.last)))
+        for key, group in groupby(tuples_of(candidates, spec.input), lambda row: key_of(row, spec.partition)):
+            stored = live[key]
+            before: Rows = [] if stored is ABSENT else stored
             new = list(group)
             if len(before) == spec.last and self._sort_key(new[0]) >= self._sort_key(before[-1]):
                 continue
             after = sorted([*before, *new], key=self._sort_key)[: spec.last]
             live[key] = after
             dirty.add(key)
-            self._compare(before[spec.first - 1 :], after[spec.first - 1 :])
+            self._emit_changes(before[spec.first - 1 :], after[spec.first - 1 :])
 
-    def _compare(self, before: Rows, after: Rows) -> None:
+    def _emit_changes(self, before: Rows, after: Rows) -> None:
         spec = self._spec
         if not spec.with_rank and spec.first == 1 and spec.last != 1:
-            self._compare_rows(before, after)
+            self._emit_row_changes(before, after)
             return
-        for place, new in enumerate(after):
-            tail = (spec.first + place,) if spec.with_rank else ()
-            if place >= len(before):
-                self.put(INSERT, new + tail)
-            elif before[place] != new:
+        for index, new in enumerate(after):
+            rank = (spec.first + index,) if spec.with_rank else ()
+            if index >= len(before):
+                self.put(INSERT, new + rank)
+            elif before[index] != new:
                 if spec.before:
-                    self.put(UPDATE_BEFORE, before[place] + tail)
-                self.put(UPDATE_AFTER, new + tail)
+                    self.put(UPDATE_BEFORE, before[index] + rank)
+                self.put(UPDATE_AFTER, new + rank)
 
-    def _compare_rows(self, before: Rows, after: Rows) -> None:
-        left = list(before)
-        new: Rows = []
+    def _emit_row_changes(self, before: Rows, after: Rows) -> None:
+        removed = list(before)
+        added: Rows = []
         for row in after:
-            if row in left:
-                left.remove(row)
+            if row in removed:
+                removed.remove(row)
             else:
-                new.append(row)
-        for row in left:
+                added.append(row)
+        for row in removed:
             self.put(DELETE, row)
-        for row in new:
+        for row in added:
             self.put(INSERT, row)
 
 
 class EpochDeduplicateOperator(EpochOperator):
-    """State: by key, the row that is shown."""
+    """State: by key, the emitted row."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.schema)
@@ -124,11 +124,11 @@ class EpochDeduplicateOperator(EpochOperator):
         self._table = self._state.by_key
 
     def begin_epoch(self) -> None:
-        """Nothing is waiting; all state is by key."""
+        """Discard rows of a failed attempt, and convert state that is stored in runs."""
         super().begin_epoch()
-        self._state.keep_by_key()
+        self._state.convert_to_keys()
 
-    def _take(self, array: pa.Array) -> None:
+    def _process(self, array: pa.Array) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
         for row in tuples_of(array.take(pa.array(self._candidates(array))), spec.schema):
@@ -136,7 +136,7 @@ class EpochDeduplicateOperator(EpochOperator):
             old = live[key]
             if old is ABSENT:
                 self.put(INSERT, row)
-            elif self._stays(old, row):
+            elif self._keeps_old(old, row):
                 continue
             else:
                 if spec.before:
@@ -145,18 +145,19 @@ class EpochDeduplicateOperator(EpochOperator):
             live[key] = row
             dirty.add(key)
 
-    def _stays(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    def _keeps_old(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
         spec = self._spec
         if spec.processing:
             return not spec.last or old == new
         return bool(new[spec.time] < old[spec.time]) if spec.last else bool(new[spec.time] >= old[spec.time])
 
     def _candidates(self, array: pa.Array) -> np.ndarray:
-        """The places of the only rows that can be shown after the epoch: of each key, the first or the last."""
+        """Return the indexes of the only rows that can be in the result after the epoch: the first or last of each
+        key."""
         spec = self._spec
         order: Order = () if spec.processing else ((spec.time, True, True),)
         if not spec.last:
             return first_rows(array, spec.keys, order, 1)
-        backwards = array.take(pa.array(np.arange(len(array) - 1, -1, -1)))  # of equal times, the later row stays
-        turned: Order = () if spec.processing else ((spec.time, False, False),)
-        return len(array) - 1 - first_rows(backwards, spec.keys, turned, 1)
+        reversed_rows = array.take(pa.array(np.arange(len(array) - 1, -1, -1)))  # of equal times, the later row is kept
+        reversed_order: Order = () if spec.processing else ((spec.time, False, False),)
+        return len(array) - 1 - first_rows(reversed_rows, spec.keys, reversed_order, 1)

@@ -1,8 +1,8 @@
-"""What Top-N and deduplication keep: rows by partition, or runs of rows.
+"""State of Top-N and deduplication: rows by partition, or runs of rows.
 
-Promises: both forms have tables of their own, and an operator that finds rows in the other form takes them over, so
-that state moves between memory and disk.
-Does not know: what is shown."""
+Promises: each form has a table of its own, and an operator converts state that it finds in the other form, so that
+state moves between memory and disk.
+Does not know: which rows are emitted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from millstream.types.factory import Types
 
 
 class RankState:
-    """The rows that are kept of each partition: many, by key in an order and in runs as they came; or with `single`
-    one."""
+    """The rows of each partition: by key in order, or in runs in order of arrival; with `single`, one row each."""
 
     def __init__(
         self,
@@ -41,8 +40,8 @@ class RankState:
             context.state.table("row/shown", row) if single else context.state.table("rows/first", Types.LIST(row))
         )
 
-    def taken_from_keys(self) -> pa.Array | None:
-        """The rows that are kept by key, as an array of a batch; they are there no longer. None for none."""
+    def take_from_keys(self) -> pa.Array | None:
+        """Remove the rows that are stored by key, and return them as an array of a batch; None if there are none."""
         stored = list(self.by_key.scan(None))
         if not stored:
             return None
@@ -51,17 +50,17 @@ class RankState:
         rows = [row for _, value in stored for row in ([value] if self._single else value)]
         return array_of(rows, None, self._schema)
 
-    def keep_by_key(self) -> None:
-        """Rows that are in runs are kept by key instead."""
+    def convert_to_keys(self) -> None:
+        """Convert rows in runs to rows by key."""
         array = self.runs.rows()
         if array is None:
             return
         self.runs.clear()
-        found: dict[Any, Rows] = {}
+        rows_by_key: dict[Any, Rows] = {}
         for row in tuples_of(array, self._schema):
-            found.setdefault(key_of(row, self._partition), []).append(row)
+            rows_by_key.setdefault(key_of(row, self._partition), []).append(row)
         if self._order:
-            for rows in found.values():
+            for rows in rows_by_key.values():
                 rows.sort(key=sort_key(self._order))
-        values: list[Any] = [rows[0] for rows in found.values()] if self._single else list(found.values())
-        self.by_key.put_many(None, list(found), values)
+        values: list[Any] = [rows[0] for rows in rows_by_key.values()] if self._single else list(rows_by_key.values())
+        self.by_key.put_many(None, list(rows_by_key), values)

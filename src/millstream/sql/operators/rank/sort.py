@@ -1,7 +1,7 @@
-"""Rows in order of time, or all rows in order at the end of a bounded input.
+"""Sorts rows by time, or all rows at the end of a bounded input.
 
-Promises: rows come out in order once the watermark has passed them; without time, once the input has ended. A row that
-comes after one of its time or later went out is late, dropped and counted.
+Promises: rows are emitted in order when the watermark has passed them; without a time attribute, at the end of the
+input. A row whose time is not after the last emitted row is late, dropped and counted.
 Does not know: limits; Top-N has them."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, UPDATE_AFTER
 from millstream.sql.expressions.stable_text import order_text
 from millstream.sql.operators.base import TableOperator, rows_with_kinds
-from millstream.sql.operators.moments import millis_of
 from millstream.sql.operators.rank.ordering import Order, sort_key
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
+from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -28,7 +28,7 @@ from millstream.types.factory import Types
 
 @dataclass(frozen=True)
 class SortSpec(SqlOperatorSpec):
-    """By columns; `time` is the time attribute that comes first, None to wait for the end."""
+    """The sort order; `time` is the time attribute that comes first, None to sort at the end of the input."""
 
     schema: t.RowType
     order: Order
@@ -43,7 +43,7 @@ class SortSpec(SqlOperatorSpec):
         return StateTraits({"order": order, "range": f"{self.first}..{self.last}", "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SortOperator(context, self)
 
 
@@ -58,7 +58,7 @@ class SortMemory(MemoryPart):
 
 
 class SortOperator(TableOperator):
-    """State: the rows that wait, as one list under one key."""
+    """State: the rows that wait for the watermark, as one list under one key."""
 
     def __init__(self, context: OperatorContext, spec: SortSpec) -> None:
         super().__init__(context, spec.schema, spec.zone)
@@ -67,34 +67,34 @@ class SortOperator(TableOperator):
         self._table = context.state.table("waiting", Types.PICKLED_BYTE_ARRAY())
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep rows until their turn; one that is taken back is forgotten."""
-        found = self._table.get(None, None)
-        waiting: list[Any] = [] if found is ABSENT else list(found)
-        rows, kinds = rows_with_kinds(batch, self._spec.schema)
-        for row, kind in zip(rows, kinds, strict=True):
-            if kind not in (INSERT, UPDATE_AFTER):
+        """Keep rows until the watermark passes them; retracted rows are removed."""
+        stored = self._table.get(None, None)
+        waiting: list[Any] = [] if stored is ABSENT else list(stored)
+        rows, row_kinds = rows_with_kinds(batch, self._spec.schema)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
+            if row_kind not in (INSERT, UPDATE_AFTER):
                 if row in waiting:
                     waiting.remove(row)
-            elif self._late(row):
+            elif self._is_late(row):
                 self.context.metrics.count(LATE_COUNT)
             else:
                 waiting.append(row)
         self._table.put(None, None, waiting or ABSENT)
 
-    def _late(self, row: tuple[Any, ...]) -> bool:
-        """Whether rows of this time or later have been let go already."""
-        time, passed = self._spec.time, self.context.memory.part(SortMemory).emitted_up_to
-        return time is not None and passed is not None and self._millis(row) <= passed
+    def _is_late(self, row: tuple[Any, ...]) -> bool:
+        """Return whether rows of this time or later have been emitted already."""
+        time, emitted_up_to = self._spec.time, self.context.memory.part(SortMemory).emitted_up_to
+        return time is not None and emitted_up_to is not None and self._millis(row) <= emitted_up_to
 
     def _millis(self, row: tuple[Any, ...]) -> int:
         time = self._spec.time
         assert time is not None
-        return millis_of(row[time], self._spec.schema.types[time], self.zone)
+        return to_millis(row[time], self._spec.schema.types[time], self.zone)
 
     def on_watermark(self, watermark: int) -> None:
-        """Let go of rows whose time has come."""
-        found = self._table.get(None, None)
-        waiting: list[Any] = [] if found is ABSENT else list(found)
+        """Emit the rows that the watermark has passed."""
+        stored = self._table.get(None, None)
+        waiting: list[Any] = [] if stored is ABSENT else list(stored)
         time = self._spec.time
         if watermark == MAX_WATERMARK:
             due, rest = waiting, []
@@ -115,7 +115,7 @@ class SortOperator(TableOperator):
 
 @dataclass(frozen=True)
 class MaterializeSpec(SqlOperatorSpec):
-    """What is left of a changelog at the end of its input, as inserts."""
+    """Emits the final rows of a changelog as inserts, at the end of the input."""
 
     schema: t.RowType
 
@@ -124,12 +124,12 @@ class MaterializeSpec(SqlOperatorSpec):
         return StateTraits({"rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return MaterializeOperator(context, self)
 
 
 class MaterializeOperator(TableOperator):
-    """State: how often each row is there, in the order of first appearance."""
+    """State: the number of occurrences of each row, in the order of first appearance."""
 
     def __init__(self, context: OperatorContext, spec: MaterializeSpec) -> None:
         super().__init__(context, spec.schema)
@@ -137,23 +137,23 @@ class MaterializeOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Count rows."""
-        found = self._table.get(None, None)
-        counts: dict[Any, int] = {} if found is ABSENT else found
-        rows, kinds = rows_with_kinds(batch, self.output)
-        for row, kind in zip(rows, kinds, strict=True):
-            left = counts.get(row, 0) + (1 if kind in (INSERT, UPDATE_AFTER) else -1)
-            if left:
-                counts[row] = left
+        stored = self._table.get(None, None)
+        counts: dict[Any, int] = {} if stored is ABSENT else stored
+        rows, row_kinds = rows_with_kinds(batch, self.output)
+        for row, row_kind in zip(rows, row_kinds, strict=True):
+            count = counts.get(row, 0) + (1 if row_kind in (INSERT, UPDATE_AFTER) else -1)
+            if count:
+                counts[row] = count
             else:
                 counts.pop(row, None)
         self._table.put(None, None, counts or ABSENT)
 
     def on_watermark(self, watermark: int) -> None:
-        """At the end, tell what is there."""
+        """Emit all rows at the end of the input."""
         if watermark == MAX_WATERMARK:
-            found = self._table.get(None, None)
-            if found is not ABSENT:
-                for row, count in found.items():
+            counts = self._table.get(None, None)
+            if counts is not ABSENT:
+                for row, count in counts.items():
                     for _ in range(count):
                         self.put(INSERT, row)
                 self._table.put(None, None, ABSENT)

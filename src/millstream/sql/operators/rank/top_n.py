@@ -1,8 +1,8 @@
-"""Top-N: the first rows of each partition, kept right while rows come and go.
+"""Top-N: the first rows of each partition, updated while rows come and go.
 
-Promises: a row that enters or leaves the first N is told as +I or -D; with the rank in the result, each place whose row
-changes is told as -U and +U. Rows with equal order keep the order in which they came.
-Does not know: time; deduplication has its own rule for what counts as an update."""
+Promises: a row that enters or leaves the first N is emitted as +I or -D; with the rank in the result, each rank whose
+row changes is emitted as -U and +U. Rows of equal order keep the order of their arrival.
+Does not know: time; deduplication has an operator of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from millstream.sql.operators.rank.first_row import FirstRowOperator
 from millstream.sql.operators.rank.local_rank import LocalRankSpec
 from millstream.sql.operators.rank.ordering import Order, sort_key
 from millstream.sql.operators.rank.rank_state import RankState
-from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits, yes
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -30,7 +30,7 @@ from millstream.types.factory import Types
 
 @dataclass(frozen=True)
 class RankSpec(RowPassingSpec):
-    """The rows from place `first` to `last` (None for no end) of each partition."""
+    """The rows with ranks from `first` to `last` (None for no limit) of each partition."""
 
     input: t.RowType
     output: t.RowType
@@ -55,17 +55,17 @@ class RankSpec(RowPassingSpec):
                 "order": order_text(self.order, columns),
                 "range": f"{self.first}..{self.last}",
                 "rows": plan.rows(),
-                "retracts": yes(self.retracts),
-                "mini-batch": yes(self.mini_batch),
-                "expires": yes(self.ttl is not None),
+                "retracts": trait_text(self.retracts),
+                "mini-batch": trait_text(self.mini_batch),
+                "expires": trait_text(self.ttl is not None),
             }
         )
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator; with mini-batches one that tells each partition once an epoch, where that is possible."""
+        """Create the operator; with mini-batches one that emits each partition once an epoch, if possible."""
         bounded = self.function == "ROW_NUMBER" and self.last is not None
-        plain = self.mini_batch and bounded and not self.retracts and self.ttl is None
-        if not plain or not can_order(self.input, self.partition, self.order):
+        is_append_only = self.mini_batch and bounded and not self.retracts and self.ttl is None
+        if not is_append_only or not can_order(self.input, self.partition, self.order):
             return RankOperator(context, self)
         if self.last is None or not context.state.is_in_memory or not can_rank(self.input, self.partition, self.order):
             return EpochRankOperator(context, self)
@@ -76,7 +76,7 @@ class RankSpec(RowPassingSpec):
 
 
 class RankOperator(TableOperator):
-    """State: by partition, the rows in order; only the first N of them when none is ever taken back."""
+    """State: by partition, the rows in order; only the first N of them if the input is insert-only."""
 
     def __init__(self, context: OperatorContext, spec: RankSpec) -> None:
         super().__init__(context, spec.output)
@@ -86,104 +86,105 @@ class RankOperator(TableOperator):
         self._expiry = expiry_of(context, "rows", spec.ttl)
 
     def begin_epoch(self) -> None:
-        """Forget partitions that have lived long enough."""
+        """Delete expired partitions."""
         super().begin_epoch()
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Put rows in their places."""
+        """Add and remove rows, and emit the changes."""
         spec = self._spec
-        rows, kinds = rows_with_kinds(batch, spec.input)
-        touched: dict[Any, list[tuple[Any, ...]]] = {}
-        for row, kind in zip(rows, kinds, strict=True):
+        rows, row_kinds = rows_with_kinds(batch, spec.input)
+        changed: dict[Any, list[tuple[Any, ...]]] = {}
+        for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, spec.partition)
-            listed = touched.get(key)
-            if listed is None:
-                found = self._table.get(None, key)
+            ordered = changed.get(key)
+            if ordered is None:
+                stored = self._table.get(None, key)
                 if self._expiry is not None:
-                    found = found if self._expiry.alive(key) else ABSENT
+                    stored = stored if self._expiry.is_alive(key) else ABSENT
                     self._expiry.touch(key)
-                listed = touched[key] = [] if found is ABSENT else list(found)
-            self._change(listed, row, kind in (INSERT, UPDATE_AFTER))
-        for key, listed in touched.items():
-            self._table.put(None, key, listed or ABSENT)
+                ordered = changed[key] = [] if stored is ABSENT else list(stored)
+            self._change(ordered, row, row_kind in (INSERT, UPDATE_AFTER))
+        for key, ordered in changed.items():
+            self._table.put(None, key, ordered or ABSENT)
         self.flush()
 
-    def _change(self, listed: list[tuple[Any, ...]], row: tuple[Any, ...], adding: bool) -> None:
+    def _change(self, ordered: list[tuple[Any, ...]], row: tuple[Any, ...], is_insert: bool) -> None:
         spec = self._spec
-        if not adding and row not in listed:
+        if not is_insert and row not in ordered:
             return
-        before = self._window(listed)
-        if adding:
-            place = bisect_right(listed, self._sort_key(row), key=self._sort_key)
-            if not spec.retracts and spec.last is not None and spec.function == "ROW_NUMBER" and place >= spec.last:
+        before = self._ranked_rows(ordered)
+        if is_insert:
+            position = bisect_right(ordered, self._sort_key(row), key=self._sort_key)
+            if not spec.retracts and spec.last is not None and spec.function == "ROW_NUMBER" and position >= spec.last:
                 return
-            listed.insert(place, row)
+            ordered.insert(position, row)
         else:
-            listed.remove(row)
-        after = self._window(listed)
+            ordered.remove(row)
+        after = self._ranked_rows(ordered)
         if spec.with_rank or spec.first > 1:
-            self._tell_ranked(before, after)
+            self._emit_ranked(before, after)
         elif spec.last == 1 and not spec.retracts and before and after and before != after:
             if spec.before:
                 self.put(UPDATE_BEFORE, before[0][0])
             self.put(UPDATE_AFTER, after[0][0])
         else:
-            self._tell(before, after)
+            self._emit_changes(before, after)
         if not spec.retracts and spec.last is not None and spec.function == "ROW_NUMBER":
-            del listed[spec.last :]
+            del ordered[spec.last :]
 
-    def _window(self, listed: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
-        """The rows shown, with their ranks."""
+    def _ranked_rows(self, ordered: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
+        """Return the rows of the result with their ranks."""
         spec = self._spec
         if spec.function == "ROW_NUMBER":
-            stop = spec.last if spec.last is not None else len(listed)
-            return [(row, spec.first + i) for i, row in enumerate(listed[spec.first - 1 : stop])]
-        shown: list[tuple[tuple[Any, ...], int]] = []
+            stop = spec.last if spec.last is not None else len(ordered)
+            return [(row, spec.first + i) for i, row in enumerate(ordered[spec.first - 1 : stop])]
+        ranked_rows: list[tuple[tuple[Any, ...], int]] = []
         rank = dense = 0
         previous: Any = None
-        for place, row in enumerate(listed, 1):
+        for position, row in enumerate(ordered, 1):
             key = self._sort_key(row)
-            if place == 1 or key != previous:
-                rank, dense, previous = place, dense + 1, key
+            if position == 1 or key != previous:
+                rank, dense, previous = position, dense + 1, key
             number = rank if spec.function == "RANK" else dense
             if spec.last is not None and number > spec.last:
                 break
             if number >= spec.first:
-                shown.append((row, number))
-        return shown
+                ranked_rows.append((row, number))
+        return ranked_rows
 
-    def _tell(self, before: list[Any], after: list[Any]) -> None:
-        left = [row for row, _ in before]
+    def _emit_changes(self, before: list[Any], after: list[Any]) -> None:
+        removed = [row for row, _ in before]
         new: list[Any] = []
         for row, _ in after:
-            if row in left:
-                left.remove(row)
+            if row in removed:
+                removed.remove(row)
             else:
                 new.append(row)
-        for row in left:
+        for row in removed:
             self.put(DELETE, row)
         for row in new:
             self.put(INSERT, row)
 
-    def _tell_ranked(self, before: list[Any], after: list[Any]) -> None:
-        shown = self._with_rank if self._spec.with_rank else self._without_rank
+    def _emit_ranked(self, before: list[Any], after: list[Any]) -> None:
+        to_output = self._with_rank if self._spec.with_rank else self._without_rank
         if self._spec.function != "ROW_NUMBER":
-            self._tell(
-                [(shown(row, rank), rank) for row, rank in before], [(shown(row, rank), rank) for row, rank in after]
+            self._emit_changes(
+                [(to_output(row, rank), rank) for row, rank in before],
+                [(to_output(row, rank), rank) for row, rank in after],
             )
             return
         for (old, rank), (new, _) in zip(before, after, strict=False):
             if old != new:
                 if self._spec.before:
-                    self.put(UPDATE_BEFORE, shown(old, rank))
-                self.put(UPDATE_AFTER, shown(new, rank))
+                    self.put(UPDATE_BEFORE, to_output(old, rank))
+                self.put(UPDATE_AFTER, to_output(new, rank))
         for row, rank in before[len(after) :]:
-            self.put(DELETE, shown(row, rank))
+            self.put(DELETE, to_output(row, rank))
         for row, rank in after[len(before) :]:
-            self.put(INSERT, shown(row, rank))
+            self.put(INSERT, to_output(row, rank))
 
     @staticmethod
     def _with_rank(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
@@ -216,13 +217,13 @@ class DeduplicateSpec(RowPassingSpec):
                 "order": "PROCTIME" if self.processing else columns[self.time],
                 "keeps": "last" if self.last else "first",
                 "rows": plan.rows(),
-                "mini-batch": yes(self.mini_batch),
-                "expires": yes(self.ttl is not None),
+                "mini-batch": trait_text(self.mini_batch),
+                "expires": trait_text(self.ttl is not None),
             }
         )
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator; with mini-batches one that tells each key once an epoch, where that is possible."""
+        """Create the operator; with mini-batches one that emits each key once an epoch, if possible."""
         if not self.last and not self.processing:
             return FirstRowOperator(context, self)
         order = ((self.time, True, True),)
@@ -236,7 +237,7 @@ class DeduplicateSpec(RowPassingSpec):
 
 
 class DeduplicateOperator(TableOperator):
-    """State: by key, the row that is shown."""
+    """State: by key, the emitted row."""
 
     def __init__(self, context: OperatorContext, spec: DeduplicateSpec) -> None:
         super().__init__(context, spec.schema)
@@ -245,25 +246,25 @@ class DeduplicateOperator(TableOperator):
         self._expiry = expiry_of(context, "row", spec.ttl)
 
     def begin_epoch(self) -> None:
-        """Forget rows that have lived long enough."""
+        """Delete expired rows."""
         super().begin_epoch()
         if self._expiry is not None:
-            for key in self._expiry.expired():
+            for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep or replace."""
+        """Emit the first row of each key, or replace it."""
         spec = self._spec
         live, dirty = self._table.by_key()
         rows, kinds = rows_with_kinds(batch, spec.schema)
         for row, _ in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys)
             old = live[key]
-            if old is not ABSENT and self._expiry is not None and not self._expiry.alive(key):
+            if old is not ABSENT and self._expiry is not None and not self._expiry.is_alive(key):
                 old = ABSENT
             if old is ABSENT:
                 self.put(INSERT, row)
-            elif self._stays(old, row):
+            elif self._keeps_old(old, row):
                 continue
             else:
                 if spec.before:
@@ -275,23 +276,28 @@ class DeduplicateOperator(TableOperator):
                 self._expiry.touch(key)
         self.flush()
 
-    def _stays(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    def _keeps_old(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
         spec = self._spec
         if spec.processing:
             return not spec.last or tuple(old) == new
-        one, other = old[spec.time], new[spec.time]
-        return bool(other < one) if spec.last else bool(other >= one)
+        old_time, new_time = old[spec.time], new[spec.time]
+        return bool(new_time < old_time) if spec.last else bool(new_time >= old_time)
 
 
-def first_phase(spec: object) -> LocalRankSpec | None:
-    """What leaves out rows that Top-N or deduplication will not show, before they are dealt out; None where what every
-    row does is told, or rows are taken back."""
+def local_phase(spec: object) -> LocalRankSpec | None:
+    """Return the local phase of a Top-N or deduplication, which drops rows that cannot be in the result.
+
+    None if every change of the result is emitted, or if the input has retractions."""
     match spec:
         case RankSpec(function="ROW_NUMBER", last=int(last), retracts=False, ttl=None, mini_batch=True):
-            found = LocalRankSpec(spec.input, spec.partition, spec.order, last)
+            local_rank = LocalRankSpec(spec.input, spec.partition, spec.order, last)
         case DeduplicateSpec(ttl=None, mini_batch=True) if spec.last or spec.processing:
             order: Order = () if spec.processing else ((spec.time, not spec.last, True),)
-            found = LocalRankSpec(spec.schema, spec.keys, order, 1, spec.last)
+            local_rank = LocalRankSpec(spec.schema, spec.keys, order, 1, spec.last)
         case _:
             return None
-    return found if found.partition and can_rank(found.schema, found.partition, found.order) else None
+    return (
+        local_rank
+        if local_rank.partition and can_rank(local_rank.schema, local_rank.partition, local_rank.order)
+        else None
+    )

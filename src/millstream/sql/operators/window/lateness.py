@@ -1,8 +1,8 @@
-"""How many rows came too late for all of their windows.
+"""Counts of rows that are dropped because they are late.
 
-Promises: a row counts once, and only when the last of its windows was over already, as in Flink; a row that is still
-in time for one of them was not dropped.
-Does not know: how windows are aggregated. Rows come once for each of their windows, all of a row in one batch."""
+Promises: a row counts once, and only if its last window has been fired already, as in Flink; a row that is still in
+time for one of its windows is not counted.
+Does not know: how windows are aggregated. A row occurs once for each of its windows, all of them in one batch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from millstream.sql.logical.nodes import WindowSpec
 
 
-def rows_dropped(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray | None = None) -> int:
-    """The rows that are dropped, of the windows' ends of rows (in milliseconds) and which of those are late. Where one
-    stands for several, `rows` says for how many."""
+def count_dropped_rows(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray | None = None) -> int:
+    """Count the dropped rows, given the window ends of rows (in milliseconds) and which of these are late.
+
+    If an entry stands for several rows, `rows` is their number."""
     rows = np.ones(len(ends), dtype=np.int64) if rows is None else rows
     if window.kind == "CUMULATE":
         return int(rows[late & (np.mod(ends - window.offset, window.size) == 0)].sum())
@@ -23,15 +24,15 @@ def rows_dropped(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: n
 
 
 def _hopping(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray) -> int:
-    """Rows by their last window: of the rows at an end, those are not in their last that are at the next end too."""
-    found, numbers = np.unique(ends, return_inverse=True)
-    counts = np.zeros(len(found), dtype=np.int64)
-    np.add.at(counts, numbers, rows)
-    at = dict(zip(found.tolist(), counts.tolist(), strict=True))
-    gone = set(np.unique(ends[late]).tolist())
-    lasts: dict[int, int] = {}
-    for end in sorted(at, reverse=True):
+    """Count rows by their last window: rows that are also in the next window are not in their last one."""
+    distinct_ends, end_indexes = np.unique(ends, return_inverse=True)
+    counts = np.zeros(len(distinct_ends), dtype=np.int64)
+    np.add.at(counts, end_indexes, rows)
+    rows_by_end = dict(zip(distinct_ends.tolist(), counts.tolist(), strict=True))
+    late_ends = set(np.unique(ends[late]).tolist())
+    last_counts: dict[int, int] = {}
+    for end in sorted(rows_by_end, reverse=True):
         following = end + window.slide
-        starting_there = lasts.get(end + window.size, 0)  # they are at the next end, but not at this one
-        lasts[end] = at[end] - (at.get(following, 0) - starting_there)
-    return sum(count for end, count in lasts.items() if end in gone)
+        starting_there = last_counts.get(end + window.size, 0)  # these are in the next window, but not in this one
+        last_counts[end] = rows_by_end[end] - (rows_by_end.get(following, 0) - starting_there)
+    return sum(count for end, count in last_counts.items() if end in late_ends)

@@ -1,8 +1,8 @@
-"""The first of two phases of window aggregates: the rows of an epoch are aggregated by slice before they are dealt out.
+"""The local phase of window aggregates: aggregates the rows of an epoch by slice before they are partitioned.
 
-Promises: one row of partial aggregates for each key and slice that came, before the watermark that follows it; where
-nearly every row has a key of its own, one for each row. No state.
-Does not know: windows beyond their slices; `sliced_windows` puts slices together."""
+Promises: one row of partial aggregates for each key and slice of the rows, emitted before the next watermark. If nearly
+every row has a key of its own, rows pass as partial aggregates of one row each. No state.
+Does not know: windows; `sliced_windows` merges slices to windows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from millstream.sql.types import data_types as t
 
 
 class SlicedRows:
-    """The columns of rows, and behind them the slice of each row."""
+    """The columns of rows, followed by the slice of each row."""
 
     def __init__(self, array: pa.Array, width: int, slices: pa.Array) -> None:
         self._array, self._width, self._slices = array, width, slices
@@ -31,12 +31,12 @@ class SlicedRows:
         return len(self._slices)
 
     def field(self, index: int) -> pa.Array:
-        """A column."""
+        """Return a column."""
         return self._slices if index == self._width else self._array.field(index)
 
 
 class Slicing:
-    """How rows of a table are added up by key columns and slice, and counted."""
+    """Aggregates rows by key columns and slice, and counts them."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class Slicing:
         self.partials = Partials((*calls, ROWS), (*keys, self._width), with_slices(schema))
 
     def rows(self, array: pa.Array) -> SlicedRows:
-        """Rows with their slices."""
+        """Return rows with their slices."""
         times = window_times(array, self._window, self._context)
         return SlicedRows(array, self._width, pa.array(slice_ends(times, self._window)))
 
 
 def with_slices(schema: t.RowType) -> t.RowType:
-    """The columns of rows and the end of their slice."""
+    """Return the row type with the end of the slice appended."""
     return t.row_of([*schema.names, "$slice_end"], [*schema.types, t.BIGINT.not_null()], null=False)
 
 
 def sliced_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
-    """The columns of partial aggregates by slice: the keys, the slice's end, then the parts."""
+    """Return the row type of partial aggregates by slice: the keys, the slice's end, then the partial columns."""
     return partial_schema(with_slices(schema), (*keys, len(schema)), (*calls, ROWS))
 
 
@@ -76,16 +76,16 @@ class LocalWindowAggregateSpec(PartialAggregateSpec):
     window: WindowSpec
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return LocalWindowAggregateOperator(context, self)
 
 
 class LocalWindowAggregateOperator(LocalAggregateOperator):
-    """As its base; rows are told apart by their slice, too."""
+    """A local aggregate by keys and slice."""
 
     def __init__(self, context: OperatorContext, spec: LocalWindowAggregateSpec) -> None:
         self._slicing = Slicing(context, spec.input, spec.keys, spec.calls, spec.window)
         super().__init__(context, spec.output, self._slicing.partials)
 
-    def _take(self, array: pa.Array) -> None:
-        super()._take(self._slicing.rows(array))
+    def _process(self, array: pa.Array) -> None:
+        super()._process(self._slicing.rows(array))

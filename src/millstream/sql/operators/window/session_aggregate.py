@@ -1,11 +1,13 @@
-"""Aggregates of sessions: what a key does without a pause, told when the pause is long enough.
+"""Session window aggregates, emitted when the gap has passed.
 
-Promises: the results of SessionOperator and the aggregate behind it, for aggregates that columns can be added up for.
-Rows of a session are added up as they come, and not kept.
-Does not know: processing time, zones, rows that are taken back.
+Promises: the results of SessionOperator followed by an aggregate, for aggregates that can be computed on columns.
+Rows
+are aggregated when they arrive, and not kept.
+Does not know: processing time, time zones, retractions.
 
-The rows of an epoch are put into sessions and added up on columns; each of those then meets the open sessions of its
-key in state."""
+The rows of an epoch are merged into sessions and aggregated on columns; these are then merged with the open sessions
+of
+their keys in state."""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from millstream.runtime.timers import Timers
 from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.expressions.stable_text import call_text, columns_text
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.distinct_pairs import coded_partials
 from millstream.sql.operators.base import key_values
 from millstream.sql.operators.epochs import EpochOperator
@@ -37,11 +39,13 @@ _BITS = 64
 
 @dataclass(frozen=True)
 class SessionAggregateSpec(SqlOperatorSpec):
-    """Aggregates by sessions of the columns `partition`. `keys` are columns of the input, or behind its last one the
-    start, the end and the time of the session.
+    """Aggregates by sessions of the columns `partition`.
 
-    With `partial`, rows are sessions, as LocalSessionAggregateSpec makes them; `input` and places are those before
-    that."""
+    `keys` are columns of the input; indexes after its last column are the start, the end and the time of the
+    session.
+    With `partial`, the input rows are sessions of LocalSessionAggregateSpec; `input` and the column indexes describe
+    the
+    rows before the local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -80,78 +84,86 @@ class SessionAggregateSpec(SqlOperatorSpec):
         return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SessionAggregateOperator(context, self)
 
 
 class SessionAggregateOperator(EpochOperator):
-    """State: by key, open sessions as (start, end, parts); a timer at each end."""
+    """State: by key, open sessions as (start, end, partial aggregates); a timer at each end."""
 
     def __init__(self, context: OperatorContext, spec: SessionAggregateSpec) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
         self._sessions = SessionParts(context.name, spec.input, spec.partition, spec.time, spec.gap, spec.calls)
         self._partials = coded_partials(spec.calls, spec.input)
-        self._functions = [aggregation(call, retracts=False) for call in spec.calls]
-        self._part_kinds = self._partials.part_types()
-        parts = [SqlTypeInfo(kind, internal=True) for kind in self._part_kinds]
+        self._functions = [create_aggregation(call, retracts=False) for call in spec.calls]
+        self._part_types = self._partials.part_types()
+        parts = [SqlTypeInfo(data_type, internal=True) for data_type in self._part_types]
         session = Types.TUPLE([Types.LONG(), Types.LONG(), *parts])
         self._table = context.state.table("sessions/parts", Types.LIST(session))
         self._timers = Timers(context.state, "event")
 
     def on_watermark(self, watermark: int) -> None:
-        """Tell the sessions that are over."""
-        self._take_waiting()
+        """Process the buffer, then emit the sessions that end before the watermark."""
+        self._process_buffer()
         self._close(watermark)
         super().on_watermark(watermark)
 
-    def _take(self, array: pa.Array) -> None:
-        """Put rows into sessions of their own, and these together with those that are open."""
-        found = self._sessions.of_sessions(array) if self._spec.partial else self._sessions.of_rows(array)
-        parts = [internal_values(part, kind) for part, kind in zip(found.parts, self._part_kinds, strict=False)]
-        rows = self._sessions.rows(found).tolist()
-        keys = self._keys(found)
-        for key, count, *session in zip(keys, rows, found.starts.tolist(), found.ends.tolist(), *parts, strict=True):
+    def _process(self, array: pa.Array) -> None:
+        """Merge rows into sessions, and these with the open ones."""
+        sessions = (
+            self._sessions.merge_sessions(array) if self._spec.partial else self._sessions.sessions_of_rows(array)
+        )
+        parts = [
+            internal_values(part, data_type) for part, data_type in zip(sessions.parts, self._part_types, strict=False)
+        ]
+        rows = self._sessions.rows(sessions).tolist()
+        keys = self._keys(sessions)
+        for key, count, *session in zip(
+            keys, rows, sessions.starts.tolist(), sessions.ends.tolist(), *parts, strict=True
+        ):
             self._add(key, tuple(session), count)
 
-    def _keys(self, found: Sessions) -> list[Any]:
-        kinds = [self._spec.input.types[i] for i in self._spec.partition]
-        return key_values(found.keys, kinds) if kinds else [None] * len(found.starts)
+    def _keys(self, sessions: Sessions) -> list[Any]:
+        key_types = [self._spec.input.types[i] for i in self._spec.partition]
+        return key_values(sessions.keys, key_types) if key_types else [None] * len(sessions.starts)
 
     def _add(self, key: Any, session: tuple[Any, ...], rows: int) -> None:
         stored = self._table.get(None, key)
         kept: list[tuple[Any, ...]] = []
-        met: list[tuple[Any, ...]] = []
-        for other in () if stored is ABSENT else stored:
-            if other[0] <= session[1] and session[0] <= other[1]:
-                met.append(other)
-                session = self._both(other, session)
+        absorbed: list[tuple[Any, ...]] = []
+        for open_session in () if stored is ABSENT else stored:
+            if open_session[0] <= session[1] and session[0] <= open_session[1]:
+                absorbed.append(open_session)
+                session = self._merge(open_session, session)
             else:
-                kept.append(other)
-        if session[1] - 1 <= self.watermark:  # and no session that is still open takes it in
+                kept.append(open_session)
+        if session[1] - 1 <= self.watermark:  # late: there is no open session that it belongs to
             self.context.metrics.count(LATE_COUNT, rows)
             return
-        for other in met:
-            if other[1] != session[1]:
-                self._timers.delete(None, key, other[1] - 1)
+        for open_session in absorbed:
+            if open_session[1] != session[1]:
+                self._timers.delete(None, key, open_session[1] - 1)
         self._timers.register(None, key, session[1] - 1)
         self._table.put(None, key, [*kept, session])
 
-    def _both(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Two sessions as one."""
+    def _merge(self, left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Merge two sessions."""
         parts = []
-        for (_, _, how), kind, a, b in zip(self._partials.parts, self._part_kinds, one[2:], other[2:], strict=True):
+        for (_, _, function), data_type, a, b in zip(
+            self._partials.parts, self._part_types, left[2:], right[2:], strict=True
+        ):
             if a is None or b is None:
                 parts.append(b if a is None else a)
-            elif how in ("min", "max"):
-                parts.append(min(a, b) if how == "min" else max(a, b))
+            elif function in ("min", "max"):
+                parts.append(min(a, b) if function == "min" else max(a, b))
             else:
-                parts.append(_wrapped(a + b) if isinstance(kind, t.BigIntType) else a + b)
-        return (min(one[0], other[0]), max(one[1], other[1]), *parts)
+                parts.append(_wrap_to_64_bits(a + b) if isinstance(data_type, t.BigIntType) else a + b)
+        return (min(left[0], right[0]), max(left[1], right[1]), *parts)
 
     def _close(self, until: int) -> None:
         keys: list[Any] = []
-        over: list[tuple[Any, ...]] = []
+        ended_sessions: list[tuple[Any, ...]] = []
         for time, _, key in self._timers.due(until):
             stored = self._table.get(None, key)
             if stored is ABSENT:
@@ -159,29 +171,32 @@ class SessionAggregateOperator(EpochOperator):
             ended = [session for session in stored if session[1] - 1 <= time]
             self._table.put(None, key, [session for session in stored if session[1] - 1 > time] or ABSENT)
             keys += [key] * len(ended)
-            over += ended
-        if over:
-            self._emit(keys, over)
+            ended_sessions += ended
+        if ended_sessions:
+            self._emit(keys, ended_sessions)
 
-    def _emit(self, keys: list[Any], over: Sequence[tuple[Any, ...]]) -> None:
+    def _emit(self, keys: list[Any], ended: Sequence[tuple[Any, ...]]) -> None:
         spec, width = self._spec, len(self._spec.input)
-        columns = list(zip(*over, strict=True))
+        columns = list(zip(*ended, strict=True))
         ends = pa.array(columns[1], pa.int64())
-        edges = (pa.array(columns[0], pa.int64()), ends, pc.subtract(ends, 1))
-        parts = [pa.array(values, arrow_type(kind)) for values, kind in zip(columns[2:], self._part_kinds, strict=True)]
-        made: list[pa.Array] = []
-        for place, wanted in zip(spec.keys, spec.output.types, strict=False):
-            if place >= width:
-                edge = edges[place - width].cast(pa.timestamp("ms"))
-                made.append(edge if edge.type == arrow_type(wanted) else edge.cast(arrow_type(wanted)))
+        bounds = (pa.array(columns[0], pa.int64()), ends, pc.subtract(ends, 1))
+        parts = [
+            pa.array(values, arrow_type(data_type))
+            for values, data_type in zip(columns[2:], self._part_types, strict=True)
+        ]
+        key_columns: list[pa.Array] = []
+        for key_index, data_type in zip(spec.keys, spec.output.types, strict=False):
+            if key_index >= width:
+                bound = bounds[key_index - width].cast(pa.timestamp("ms"))
+                key_columns.append(bound if bound.type == arrow_type(data_type) else bound.cast(arrow_type(data_type)))
                 continue
-            which = spec.partition.index(place)
-            values = keys if len(spec.partition) == 1 else [key[which] for key in keys]
-            made.append(pa.array(values, arrow_type(wanted)))
-        results = self._partials.finished(parts, self._functions)
-        self.emit_array(struct_of([*made, *results], None, self.output, len(over)))
+            index = spec.partition.index(key_index)
+            values = keys if len(spec.partition) == 1 else [key[index] for key in keys]
+            key_columns.append(pa.array(values, arrow_type(data_type)))
+        results = self._partials.finish(parts, self._functions)
+        self.emit_array(struct_of([*key_columns, *results], None, self.output, len(ended)))
 
 
-def _wrapped(number: int) -> int:
-    """A sum as 64 bits hold it."""
+def _wrap_to_64_bits(number: int) -> int:
+    """Let a sum overflow as 64-bit integers do."""
     return (number + (1 << (_BITS - 1))) % (1 << _BITS) - (1 << (_BITS - 1))

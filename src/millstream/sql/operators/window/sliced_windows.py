@@ -1,11 +1,11 @@
-"""Window aggregates of rows that are not in windows yet.
+"""Window aggregates by slices, without assigning rows to windows.
 
-Promises: the results of WindowTableOperator and the aggregate behind it, for aggregates that columns can be added up
-for; a row is added up once, however many windows it is in.
-Does not know: sessions, zones, rows that are taken back.
+Promises: the results of WindowTableOperator followed by an aggregate, for aggregates that can be computed on columns; a
+row is aggregated once, in however many windows it is.
+Does not know: sessions, time zones, retractions.
 
-Rows, or what the first of two phases has made of them, are in slices; a window's chunk is those slices of the epoch
-that it is made of."""
+Rows, or the partial aggregates of the local phase, are aggregated by slice; the chunk of a window consists of its
+slices of the epoch."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _BOUNDS = ("window_start", "window_end", "window_time")
 
 @dataclass(frozen=True)
 class SlicedWindowAggregateSpec(SqlOperatorSpec):
-    """Aggregates by the columns `partition` and windows. `keys` are columns of the input, or behind its last one the
-    start, the end and the time of the window.
+    """Aggregates by the columns `partition` and windows.
 
-    With `partial`, rows are aggregated in part, as LocalWindowAggregateSpec does; `input` and places are those before
-    that."""
+    `keys` are columns of the input; indexes after its last column are the start, the end and the time of the window.
+    With `partial`, the input rows are partial aggregates of LocalWindowAggregateSpec; `input` and the column indexes
+    describe the rows before the local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -55,7 +55,7 @@ class SlicedWindowAggregateSpec(SqlOperatorSpec):
 
     @property
     def processing(self) -> bool:
-        """Whether windows are of processing time."""
+        """Return whether windows are of processing time."""
         return self.window.processing
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
@@ -83,48 +83,50 @@ class SlicedWindowAggregateSpec(SqlOperatorSpec):
         return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
+        """Create the operator."""
         return SlicedWindowAggregateOperator(context, self)
 
 
 class SlicedWindowAggregateOperator(WindowChunksOperator):
-    """The keys of a chunk are those by which rows are dealt out; the edges follow from its window."""
+    """The keys of a chunk are the partition columns; the window bounds are computed from its end."""
 
     def __init__(self, context: OperatorContext, spec: SlicedWindowAggregateSpec) -> None:
-        dealt = [(place, spec.input.types[i]) for place, i in enumerate(spec.partition)]
-        super().__init__(context, spec, "windows/slices", Partials(spec.calls, spec.partition, spec.input), dealt)
+        partition_columns = [(index, spec.input.types[i]) for index, i in enumerate(spec.partition)]
+        super().__init__(
+            context, spec, "windows/slices", Partials(spec.calls, spec.partition, spec.input), partition_columns
+        )
         self._slicing = Slicing(context, spec.input, spec.partition, spec.calls, spec.window)
 
     def chunks(self, array: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """As WindowChunksOperator promises."""
+        """Aggregate rows by slice, and yield the chunk of each window."""
         window, counted = self._spec.window, self._slicing.partials
-        whole = counted.given(array) if self._spec.partial else counted.chunk(self._slicing.rows(array))
+        sliced = counted.from_rows(array) if self._spec.partial else counted.chunk(self._slicing.rows(array))
         width = len(self._spec.partition)
-        slices = whole.column(width).to_numpy()
+        slices = sliced.column(width).to_numpy()
         if (slices[1:] < slices[:-1]).any():
             order = np.argsort(slices, kind="stable")
-            whole, slices = whole.take(pa.array(order)), slices[order]
-        late = self.late(last_ends(slices, window))
-        if late.any():
-            self.dropped(int(counted.rows(whole)[late].sum()))
-        parts = whole.columns[width + 1 : width + 1 + len(self._partials.parts)]
-        chunk = self._partials.named([*whole.columns[:width], *parts])
+            sliced, slices = sliced.take(pa.array(order)), slices[order]
+        is_late = self.find_late(last_ends(slices, window))
+        if is_late.any():
+            self.count_dropped(int(counted.rows(sliced)[is_late].sum()))
+        parts = sliced.columns[width + 1 : width + 1 + len(self._partials.parts)]
+        chunk = self._partials.to_chunk([*sliced.columns[:width], *parts])
         ends = window_ends(slices[np.append(True, slices[1:] != slices[:-1])], window)
-        ends = ends[~self.late(ends)]
+        ends = ends[~self.find_late(ends)]
         begins = [start_of(end, window) for end in ends.tolist()]
         firsts, lasts = np.searchsorted(slices, begins, "right"), np.searchsorted(slices, ends, "right")
         for end, first, last in zip(ends.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
             yield end, chunk.slice(first, last - first)
 
-    def columns(self, chunk: pa.RecordBatch, over: int) -> list[pa.Array]:
-        """As WindowChunksOperator promises."""
+    def columns(self, chunk: pa.RecordBatch, max_timestamp: int) -> list[pa.Array]:
+        """Return the key columns of a window's output."""
         spec, width = self._spec, len(self._spec.input)
-        edges = (start_of(over + 1, spec.window), over + 1, over)
-        made: list[pa.Array] = []
-        for place, kind in zip(spec.keys, spec.output.types, strict=False):
-            if place < width:
-                made.append(chunk.column(spec.partition.index(place)))
+        bounds = (start_of(max_timestamp + 1, spec.window), max_timestamp + 1, max_timestamp)
+        columns: list[pa.Array] = []
+        for key, data_type in zip(spec.keys, spec.output.types, strict=False):
+            if key < width:
+                columns.append(chunk.column(spec.partition.index(key)))
             else:
-                edge = pa.scalar(edges[place - width], pa.timestamp("ms"))
-                made.append(pa.repeat(edge.cast(arrow_type(kind)), chunk.num_rows))
-        return made
+                bound = pa.scalar(bounds[key - width], pa.timestamp("ms"))
+                columns.append(pa.repeat(bound.cast(arrow_type(data_type)), chunk.num_rows))
+        return columns

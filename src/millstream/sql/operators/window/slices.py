@@ -1,10 +1,10 @@
-"""Slices: the longest batches_by_input of time of which each window is made whole.
+"""Slices: the longest intervals of time such that every window consists of whole slices.
 
-Promises: a row is in one slice, and every window of a row is made of its slice and others; so rows that are added up by
-slice can be added up further by window.
+Promises: a row is in one slice, and each of its windows contains the whole slice; so rows can be aggregated by slice
+first and by window then.
 Does not know: what is aggregated, state.
 
-A slice is known by its end, in milliseconds: of TUMBLE it is the window, of HOP a slide, of CUMULATE a step."""
+A slice is identified by its end, in milliseconds. For TUMBLE it is the window, for HOP a slide, for CUMULATE a step."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from millstream.runtime.batch import NO_TIMESTAMP
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators import moments
+from millstream.sql.operators import timestamps
 
 
 def can_slice(window: WindowSpec) -> bool:
-    """Whether windows are made of whole slices."""
+    """Return whether windows consist of whole slices."""
     if window.kind == "TUMBLE":
         return True
     return window.kind in ("HOP", "CUMULATE") and window.slide > 0 and window.size % window.slide == 0
 
 
 def window_times(array: pa.Array, window: WindowSpec, context: OperatorContext) -> np.ndarray:
-    """The time by which each row is put into windows."""
+    """Return the time by which each row is assigned to windows."""
     if window.processing:
         return np.full(len(array), context.now, dtype=np.int64)
     return row_times(array.field(window.time), context.name)
 
 
 def row_times(column: pa.Array, operator: str) -> np.ndarray:
-    """The time of each row, which every row in a window must have."""
-    times = moments.column_millis(column)
+    """Return the time of each row; NULL is an error."""
+    times = timestamps.column_millis(column)
     if (times == NO_TIMESTAMP).any():
-        message = "a row without a time cannot be put into a window: its time attribute is NULL"
+        message = "a row cannot be assigned to a window: its time attribute is NULL"
         raise UserFunctionFailed(operator, message, "")
     return times
 
 
 def slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
-    """The slice of each row."""
+    """Return the end of the slice of each row."""
     length = _length(window)
-    if len(times):  # few slices: a row that is in the first one, as most are, costs a comparison
+    if len(times):  # often all rows are in one slice, which two comparisons find out
         first = int(times.min())
         first += length - (first - window.offset) % length
         if int(times.max()) < first:
@@ -53,7 +53,7 @@ def slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
 
 
 def window_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
-    """The ends of all windows that some slices are in, in order."""
+    """Return the ends of all windows that contain some of the slices, in order."""
     if window.kind == "TUMBLE":
         return np.unique(slices)
     steps = np.arange(0, window.size, window.slide)
@@ -62,7 +62,7 @@ def window_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
 
 
 def last_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
-    """The end of the last window that each slice is in."""
+    """Return the end of the last window that contains each slice."""
     match window.kind:
         case "TUMBLE":
             return slices
@@ -72,7 +72,7 @@ def last_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
 
 
 def start_of(end: int, window: WindowSpec) -> int:
-    """Where a window begins."""
+    """Return the start of a window."""
     if window.kind == "CUMULATE":
         return end - 1 - (end - 1 - window.offset) % window.size
     return end - window.size

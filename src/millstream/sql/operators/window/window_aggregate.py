@@ -1,8 +1,9 @@
-"""Windows of tables: rows are put into them, and groups of them are told when they are over.
+"""Window table functions and window aggregates.
 
-Promises: TUMBLE, HOP and CUMULATE put each row into its windows at once; SESSION when the session is over. A window
-aggregate is told once, when the watermark has passed its window's end; rows that come later are dropped and counted.
-Does not know: what is aggregated beyond its accumulators."""
+Promises: TUMBLE, HOP and CUMULATE assign each row to its windows at once; SESSION when the session has ended. A
+window
+aggregate is emitted once, when the watermark passes the end of its window; late rows are dropped and counted.
+Does not know: how accumulators work."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ from millstream.runtime.timers import Timers
 from millstream.sql.columns import INSERT, UPDATE_AFTER, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.expressions.stable_text import call_text, columns_text
-from millstream.sql.functions.aggregates import aggregation
+from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators import moments
+from millstream.sql.operators import timestamps
 from millstream.sql.operators.aggregate.partials import can_aggregate
 from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
 from millstream.sql.operators.spec import (
@@ -35,11 +36,11 @@ from millstream.sql.operators.spec import (
     StateTraits,
     keys_first,
     same_columns,
+    trait_text,
     window_text,
-    yes,
 )
 from millstream.sql.operators.window.columnar_windows import ColumnarWindowAggregateOperator
-from millstream.sql.operators.window.lateness import rows_dropped
+from millstream.sql.operators.window.lateness import count_dropped_rows
 from millstream.sql.operators.window.slices import window_times
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -50,7 +51,7 @@ _ANY = WindowSpec("TUMBLE", 0, 0)
 
 @dataclass(frozen=True)
 class WindowTableSpec(RowPassingSpec):
-    """Rows with the windows they are in."""
+    """Rows with the columns of their windows."""
 
     input: t.RowType
     output: t.RowType
@@ -71,13 +72,13 @@ class WindowTableSpec(RowPassingSpec):
         return [*columns, *(f"{window}.{name}" for name in plan.output.names[len(columns) :])]
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator."""
-        kind = SessionOperator if self.window.kind == "SESSION" else WindowTableOperator
-        return kind(context, self)
+        """Create the operator."""
+        operator_type = SessionOperator if self.window.kind == "SESSION" else WindowTableOperator
+        return operator_type(context, self)
 
 
 class WindowTableOperator(TableOperator):
-    """Stateless."""
+    """Assigns rows to windows."""
 
     def __init__(self, context: OperatorContext, spec: WindowTableSpec) -> None:
         super().__init__(context, spec.output, spec.zone)
@@ -85,59 +86,61 @@ class WindowTableOperator(TableOperator):
         self._zoned = isinstance(spec.input.types[spec.window.time], t.LocalZonedTimestampType)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Put rows into windows; the windows of one row stand together."""
+        """Assign rows to windows; the windows of a row are adjacent."""
         array, width = batch.array(), len(self._spec.input)
         times = self._times(array)
-        rows, starts, ends = assigned(times, self._spec.window)
-        latest_first = -starts if self._spec.window.kind == "HOP" else ends  # as Flink deals them out
+        rows, starts, ends = assign_windows(times, self._spec.window)
+        latest_first = -starts if self._spec.window.kind == "HOP" else ends  # the order of Flink
         order = np.lexsort((latest_first, rows))
         rows, starts, ends = rows[order], starts[order], ends[order]
-        chosen = pa.array(rows)
-        taken = array if len(rows) == len(array) and (rows == np.arange(len(rows))).all() else array.take(chosen)
-        columns = [taken.field(i) for i in range(width)]
+        row_indexes = pa.array(rows)
+        repeated = (
+            array if len(rows) == len(array) and (rows == np.arange(len(rows))).all() else array.take(row_indexes)
+        )
+        columns = [repeated.field(i) for i in range(width)]
         columns += window_columns(starts, ends, self._spec, self.zone)
-        self.emit_array(struct_of(columns, taken.field(width), self.output, len(rows)))
+        self.emit_array(struct_of(columns, repeated.field(width), self.output, len(rows)))
 
     def _times(self, array: pa.Array) -> np.ndarray:
         times = window_times(array, self._spec.window, self.context)
-        return moments.local_millis(times, self.zone) if self._zoned or self._spec.window.processing else times
+        return timestamps.local_millis(times, self.zone) if self._zoned or self._spec.window.processing else times
 
 
-def assigned(times: np.ndarray, window: WindowSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, start, end) of every window that every row is in."""
+def assign_windows(times: np.ndarray, window: WindowSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (row index, start, end) of every window of every row."""
     size, slide, offset = window.size, window.slide or window.size, window.offset
-    places = np.arange(len(times))
+    row_indexes = np.arange(len(times))
     if window.kind == "TUMBLE":
         starts = times - np.mod(times - offset, size)
-        return places, starts, starts + size
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        return row_indexes, starts, starts + size
+    windows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     if window.kind == "HOP":
         last = times - np.mod(times - offset, slide)
         for step in range(-(-size // slide)):
             starts = last - step * slide
-            inside = starts + size > times
-            found.append((places[inside], starts[inside], starts[inside] + size))
+            is_inside = starts + size > times
+            windows.append((row_indexes[is_inside], starts[is_inside], starts[is_inside] + size))
     else:
         starts = times - np.mod(times - offset, size)
         for step in range(1, size // slide + 1):
             ends = starts + step * slide
-            inside = ends > times
-            found.append((places[inside], starts[inside], ends[inside]))
-    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
+            is_inside = ends > times
+            windows.append((row_indexes[is_inside], starts[is_inside], ends[is_inside]))
+    return tuple(np.concatenate(parts) for parts in zip(*windows, strict=True))  # type: ignore[return-value]
 
 
 def window_columns(starts: np.ndarray, ends: np.ndarray, spec: WindowTableSpec, zone: str) -> list[pa.Array]:
-    """window_start, window_end and window_time."""
-    edge = pa.timestamp("ms")
+    """Return the columns window_start, window_end and window_time."""
+    timestamp_type = pa.timestamp("ms")
     last = ends - 1
-    kind = spec.output.types[-1]
-    if isinstance(kind, t.LocalZonedTimestampType):
+    time_type = spec.output.types[-1]
+    if isinstance(time_type, t.LocalZonedTimestampType):
         if zone != "UTC":
-            last = np.array([moments.utc_millis(int(each), zone) for each in last], dtype=np.int64)
-        time = pa.array(last).cast(edge).cast(pa.timestamp("ms", "UTC"))
+            last = np.array([timestamps.utc_millis(int(local), zone) for local in last], dtype=np.int64)
+        time = pa.array(last).cast(timestamp_type).cast(pa.timestamp("ms", "UTC"))
     else:
-        time = pa.array(last).cast(edge)
-    return [pa.array(starts).cast(edge), pa.array(ends).cast(edge), time]
+        time = pa.array(last).cast(timestamp_type)
+    return [pa.array(starts).cast(timestamp_type), pa.array(ends).cast(timestamp_type), time]
 
 
 class SessionOperator(WindowTableOperator):
@@ -151,70 +154,74 @@ class SessionOperator(WindowTableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Let each row open, extend or merge sessions."""
         window = self._spec.window
-        rows, kinds = rows_with_kinds(batch, self._spec.input)
+        rows, row_kinds = rows_with_kinds(batch, self._spec.input)
         times = self._times(batch.array()).tolist()
-        for row, kind, time in zip(rows, kinds, times, strict=True):
+        for row, row_kind, time in zip(rows, row_kinds, times, strict=True):
             key = key_of(row, window.partition)
-            found = self._sessions.get(None, key)
-            sessions: list[list[Any]] = [] if found is ABSENT else found
-            merged: list[Any] = [time, time + window.size, [(kind, row)]]
-            kept, taken = [], []
+            stored = self._sessions.get(None, key)
+            sessions: list[list[Any]] = [] if stored is ABSENT else stored
+            merged: list[Any] = [time, time + window.size, [(row_kind, row)]]
+            kept, absorbed = [], []
             for session in sessions:
                 if session[0] <= merged[1] and merged[0] <= session[1]:
-                    taken.append(session)
+                    absorbed.append(session)
                     merged = [min(session[0], merged[0]), max(session[1], merged[1]), session[2] + merged[2]]
                 else:
                     kept.append(session)
-            if not window.processing and self.watermark >= self._real(merged[1]) - 1:
-                self.context.metrics.count(LATE_COUNT)  # no session that is still open takes it in
+            if not window.processing and self.watermark >= self._to_utc(merged[1]) - 1:
+                self.context.metrics.count(LATE_COUNT)  # late: there is no open session that it belongs to
                 continue
-            for session in taken:
-                self._timers.delete(None, key, self._real(session[1]) - 1)
+            for session in absorbed:
+                self._timers.delete(None, key, self._to_utc(session[1]) - 1)
             kept.append(merged)
             for session in kept:
-                self._timers.register(None, key, self._real(session[1]) - 1)
+                self._timers.register(None, key, self._to_utc(session[1]) - 1)
             self._sessions.put(None, key, kept)
 
-    def _real(self, local: int) -> int:
-        return moments.utc_millis(local, self.zone) if self._zoned else local
+    def _to_utc(self, local: int) -> int:
+        return timestamps.utc_millis(local, self.zone) if self._zoned else local
 
     def begin_epoch(self) -> None:
-        """Close the sessions that processing time has passed."""
+        """Emit the sessions that processing time has passed."""
         super().begin_epoch()
         if self._spec.window.processing:
             self._close(self.context.now)
 
     def next_timer(self) -> int | None:
-        """When the next session is over."""
+        """Return when the next session ends, for processing time."""
         return self._timers.next() if self._spec.window.processing else None
 
     def on_watermark(self, watermark: int) -> None:
-        """Close the sessions that event time has passed."""
+        """Emit the sessions that end before the watermark."""
         if not self._spec.window.processing or watermark == MAX_WATERMARK:
             self._close(watermark)
         Operator.on_watermark(self, watermark)
 
     def _close(self, until: int) -> None:
         for _, _, key in self._timers.due(until):
-            found = self._sessions.get(None, key)
-            if found is ABSENT:
+            stored = self._sessions.get(None, key)
+            if stored is ABSENT:
                 continue
-            over = sorted((s for s in found if self._real(s[1]) - 1 <= until), key=lambda s: (s[0], s[1]))
-            left = [s for s in found if self._real(s[1]) - 1 > until]
-            self._sessions.put(None, key, left or ABSENT)
-            for start, end, rows in over:
-                edge = (moments.timestamp(start), moments.timestamp(end))
-                time = moments.moment(self._real(end) - 1, self.output.types[-1])
-                for kind, row in rows:
-                    self.put(kind, (*row, *edge, time))
+            ended = sorted((s for s in stored if self._to_utc(s[1]) - 1 <= until), key=lambda s: (s[0], s[1]))
+            open_sessions = [s for s in stored if self._to_utc(s[1]) - 1 > until]
+            self._sessions.put(None, key, open_sessions or ABSENT)
+            for start, end, rows in ended:
+                bounds = (timestamps.to_timestamp(start), timestamps.to_timestamp(end))
+                time = timestamps.to_timestamp_type(self._to_utc(end) - 1, self.output.types[-1])
+                for row_kind, row in rows:
+                    self.put(row_kind, (*row, *bounds, time))
         self.flush()
 
 
 @dataclass(frozen=True)
 class WindowAggregateSpec(SqlOperatorSpec):
-    """Aggregates by keys: the edges of a window, of which `end` is its end, and `others`; told when it is over.
+    """Aggregates by window and keys, emitted when the window ends.
 
-    With `partial`, rows are aggregated in part: the keys, then the parts; `input` and places are those before that."""
+    `keys` are the window columns, of which `end` is the window's end, and `others`. With `partial`, the input rows
+    are
+    partial aggregates: the keys, then the partial columns; `input` and the column indexes describe the rows before
+    the
+    local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -231,7 +238,7 @@ class WindowAggregateSpec(SqlOperatorSpec):
 
     @property
     def columnar(self) -> bool:
-        """Whether whole columns are added up."""
+        """Return whether the operator works on columns."""
         return not self.retracts and can_aggregate(self.calls, [self.input.types[i] for i in self.keys])
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
@@ -242,7 +249,7 @@ class WindowAggregateSpec(SqlOperatorSpec):
                 "key": columns_text(self.others, columns, self.input),
                 "window": columns[self.end],
                 "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
-                "retracts": yes(self.retracts),
+                "retracts": trait_text(self.retracts),
                 "zone": self.zone if self.zoned or self.processing else "",
             }
         )
@@ -257,85 +264,85 @@ class WindowAggregateSpec(SqlOperatorSpec):
         return same_columns(len(self.keys)) if self.partial else keys_first(self.keys)
 
     def build(self, context: OperatorContext) -> Operator:
-        """The operator, on columns where it can be."""
+        """Create the operator, the columnar one if possible."""
         if self.columnar:
             return ColumnarWindowAggregateOperator(context, self)
         return WindowAggregateOperator(context, self)
 
 
 class WindowAggregateOperator(TableOperator):
-    """State: by window end (the namespace) and key, [rows, accumulators]; memory: the ends that are open."""
+    """State: by window (the namespace) and key, [row count, accumulators, key columns]. Memory: the open windows."""
 
     def __init__(self, context: OperatorContext, spec: WindowAggregateSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
-        self._functions = [aggregation(call, retracts=spec.retracts) for call in spec.calls]
+        self._functions = [create_aggregation(call, retracts=spec.retracts) for call in spec.calls]
         self._table = context.state.table("windows", Types.PICKLED_BYTE_ARRAY())
 
-    def _over(self, row: tuple[Any, ...]) -> int:
-        """When the window of a row is over."""
-        end = moments.millis_of(row[self._spec.end], t.TimestampType(3))
-        return (moments.utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
+    def _max_timestamp(self, row: tuple[Any, ...]) -> int:
+        """Return the maximum timestamp of a row's window."""
+        end = timestamps.to_millis(row[self._spec.end], t.TimestampType(3))
+        return (timestamps.utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Take rows into their windows."""
+        """Add rows to the groups of their windows."""
         spec, watermark = self._spec, self.watermark
-        opened = open_ends(self.context, self._table)
-        known = set(opened)
-        rows, kinds = rows_with_kinds(batch, spec.input)
+        open_windows = open_ends(self.context, self._table)
+        known = set(open_windows)
+        rows, row_kinds = rows_with_kinds(batch, spec.input)
         late = np.zeros(len(rows), dtype=bool)
-        for place, (row, kind) in enumerate(zip(rows, kinds, strict=True)):
-            over = self._over(row)
-            if not spec.processing and over <= watermark:
-                late[place] = True
+        for row_index, (row, row_kind) in enumerate(zip(rows, row_kinds, strict=True)):
+            max_timestamp = self._max_timestamp(row)
+            if not spec.processing and max_timestamp <= watermark:
+                late[row_index] = True
                 continue
-            if over not in known:
-                known.add(over)
-                heapq.heappush(opened, over)
+            if max_timestamp not in known:
+                known.add(max_timestamp)
+                heapq.heappush(open_windows, max_timestamp)
             key = key_of(row, spec.others)
-            group = self._table.get(over, key)
+            group = self._table.get(max_timestamp, key)
             if group is ABSENT:
                 prefix = tuple(row[i] for i in spec.keys)
                 group = [0, [function.create() for function in self._functions], prefix]
-            adding = kind in (INSERT, UPDATE_AFTER)
-            group[0] += 1 if adding else -1
+            is_insert = row_kind in (INSERT, UPDATE_AFTER)
+            group[0] += 1 if is_insert else -1
             for function, call, acc in zip(self._functions, spec.calls, group[1], strict=True):
                 if call.filter is not None and row[call.filter] is not True:
                     continue
                 values = tuple([row[i] for i in call.args])
-                if adding:
+                if is_insert:
                     function.add(acc, values)
                 else:
                     function.retract(acc, values)
-            self._table.put(over, key, group)
+            self._table.put(max_timestamp, key, group)
         if late.any():
-            ends = moments.column_millis(batch.array().field(spec.end))
-            self.context.metrics.count(LATE_COUNT, rows_dropped(ends, late, spec.window))
+            ends = timestamps.column_millis(batch.array().field(spec.end))
+            self.context.metrics.count(LATE_COUNT, count_dropped_rows(ends, late, spec.window))
 
     def begin_epoch(self) -> None:
-        """Tell windows that processing time has passed."""
+        """Fire windows that processing time has passed."""
         super().begin_epoch()
         if self._spec.processing:
             self._fire(self.context.now)
 
     def next_timer(self) -> int | None:
-        """When the next window is over."""
-        opened = open_ends(self.context, self._table)
-        return opened[0] if self._spec.processing and opened else None
+        """Return the maximum timestamp of the next window, for processing time."""
+        open_windows = open_ends(self.context, self._table)
+        return open_windows[0] if self._spec.processing and open_windows else None
 
     def on_watermark(self, watermark: int) -> None:
-        """Tell windows that event time has passed; all of them at the end."""
+        """Fire windows that event time has passed; at the end of the input, all of them."""
         if not self._spec.processing or watermark == MAX_WATERMARK:
             self._fire(watermark)
         super().on_watermark(watermark)
 
     def _fire(self, until: int) -> None:
-        opened = open_ends(self.context, self._table)
-        while opened and opened[0] <= until:
-            over = heapq.heappop(opened)
-            for _, group in list(self._table.scan(over)):
+        open_windows = open_ends(self.context, self._table)
+        while open_windows and open_windows[0] <= until:
+            max_timestamp = heapq.heappop(open_windows)
+            for _, group in list(self._table.scan(max_timestamp)):
                 if group[0] > 0:
                     values = [f.value(a) for f, a in zip(self._functions, group[1], strict=True)]
                     self.put(INSERT, (*group[2], *values))
-            self._table.clear_namespace(over)
+            self._table.clear_namespace(max_timestamp)
         self.flush()

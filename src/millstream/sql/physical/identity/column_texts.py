@@ -19,21 +19,26 @@ class ColumnTextsOfPlans:
 
     def of(self, operation: Operation) -> ColumnTexts:
         """Return the text of each column of an operation's output."""
-        known = self._known.get(id(operation))
-        if known is None:
-            known = self._known[id(operation)] = (operation, tuple(self._compute(operation)))
-        return known[1]
+        visited = self._known.get(id(operation))
+        if visited is None:
+            visited = self._known[id(operation)] = (operation, tuple(self._compute(operation)))
+        return visited[1]
 
     def context(self, operation: Operation) -> PlanContext:
-        """Return where an operation stands. An input that is aggregated before the exchange counts as its own input."""
+        """Return the context of an operation in its plan. Below a local aggregate, the input of that counts as the
+        input."""
         origin = operation.origin
         name = short_name(origin.name) if isinstance(origin, Origin) else operation.name
         inputs = tuple(
-            self.of(each.inputs[0] if isinstance(each.spec, PartialAggregateSpec) else each)
-            for each in operation.inputs
+            self.of(
+                input_operation.inputs[0] if isinstance(input_operation.spec, PartialAggregateSpec) else input_operation
+            )
+            for input_operation in operation.inputs
         )
         keys = operation.distributions[0].keys if operation.distributions else ()
-        return PlanContext(name, inputs, tuple(each.schema for each in operation.inputs), operation.schema, keys)
+        return PlanContext(
+            name, inputs, tuple(input_operation.schema for input_operation in operation.inputs), operation.schema, keys
+        )
 
     def _compute(self, operation: Operation) -> ColumnTexts:
         context = self.context(operation)

@@ -1,12 +1,14 @@
-"""Who the operators of a plan are, so that state finds them when the plan around them changes.
+"""Identities of operators, by which state finds them when the plan around them changes.
 
-Promises: an operator's uid follows from the table it works for, from what its state is made of and from what it reads;
-not from other statements, their order, what comes after it, or conditions. So a uid that is found again has state that
-can be read, and state that cannot be read has no taker. In one plan no uid is given twice.
+Promises: an operator's uid depends on the table that it works for, on what its state consists of and on what it
+reads;
+not on other statements, their order, later operators, or conditions. So state under a uid that is found again can be
+read, and state that cannot be read is not assigned. In one plan, uids are unique.
 Does not know: savepoints.
 
-Where one INSERT has the same operator twice (a table joined with itself), they are told apart by their order; an
-operator that several INSERTs share works for the first of their tables by name."""
+If one INSERT has the same operator twice (a table joined with itself), they are distinguished by their order. An
+operator
+that several INSERTs share works for the first of their tables by name."""
 
 from __future__ import annotations
 
@@ -22,48 +24,48 @@ from millstream.sql.physical.nodes import Identity, Operation, Origin
 Identities = dict[int, Identity]
 
 
-def identities(operations: Sequence[Operation], taken: Iterable[str] = ()) -> Identities:
-    """The identity of every operation of some plans, by `id`; uids in `taken` are not given again."""
-    found: Identities = {}
+def assign_identities(operations: Sequence[Operation], taken: Iterable[str] = ()) -> Identities:
+    """Return the identity of every operation of some plans, by `id`; uids in `taken` are not used again."""
+    identities_by_id: Identities = {}
     used = set(taken)
     texts, scopes = ColumnTextsOfPlans(), _scopes(operations)
-    marks: dict[int, str] = {}  # by which an operation is named in `reads` of those behind it
+    names: dict[int, str] = {}  # of operations, in the trait `reads` of later ones
     for operation in inputs_first(operations):
         traits = state_traits(operation, texts.context(operation))
         fixed, free = dict(traits.fixed), dict(traits.free)
-        passes = not fixed and bool(operation.inputs)
-        before = [marks[id(each)] for each in operation.inputs]
-        reads = " & ".join(sorted(set(before)) if operation.name == "Union" else before)
+        is_stateless = not fixed and bool(operation.inputs)
+        input_names = [names[id(input_operation)] for input_operation in operation.inputs]
+        reads = " & ".join(sorted(set(input_names)) if operation.name == "Union" else input_names)
         if operation.sink is None and reads:
             fixed[READS] = reads
-        mark = digest(json.dumps([operation.name, sorted(fixed.items())]))[:8]
+        name = digest(json.dumps([operation.name, sorted(fixed.items())]))[:8]
         table = fixed.get("table")
-        marks[id(operation)] = reads if passes else table or f"{operation.name}/{mark}"
+        names[id(operation)] = reads if is_stateless else table or f"{operation.name}/{name}"
         scope = scopes[id(operation)]
-        described = OperatorTraits(scope, operation.name, fixed, free)
-        found[id(operation)] = operation.identity or Identity(
-            _free(f"{scope}/{operation.name}/{mark}", used), described
+        traits_of_operator = OperatorTraits(scope, operation.name, fixed, free)
+        identities_by_id[id(operation)] = operation.identity or Identity(
+            _make_unique(f"{scope}/{operation.name}/{name}", used), traits_of_operator
         )
-    return found
+    return identities_by_id
 
 
-def _free(uid: str, used: set[str]) -> str:
-    number, found = 1, uid
-    while found in used:
+def _make_unique(uid: str, used: set[str]) -> str:
+    number, candidate = 1, uid
+    while candidate in used:
         number += 1
-        found = f"{uid}/{number}"
-    used.add(found)
-    return found
+        candidate = f"{uid}/{number}"
+    used.add(candidate)
+    return candidate
 
 
 def _scopes(operations: Sequence[Operation]) -> dict[int, str]:
-    """The table each operation works for."""
-    found: dict[int, str] = {}
-    named = [(_scope(each), each) for each in operations]
+    """Return the table that each operation works for."""
+    scopes: dict[int, str] = {}
+    named = [(_scope(sink), sink) for sink in operations]
     for scope, operation in sorted(named, key=lambda pair: pair[0]):
-        for each in inputs_first((operation,)):
-            found.setdefault(id(each), scope)
-    return found
+        for before in inputs_first((operation,)):
+            scopes.setdefault(id(before), scope)
+    return scopes
 
 
 def _scope(operation: Operation) -> str:
@@ -72,15 +74,15 @@ def _scope(operation: Operation) -> str:
 
 
 def inputs_first(operations: Sequence[Operation]) -> list[Operation]:
-    """Every operation once, after those it reads."""
-    found: dict[int, Operation] = {}
+    """Return every operation once, after those that it reads."""
+    visited: dict[int, Operation] = {}
 
     def visit(operation: Operation) -> None:
-        if id(operation) not in found:
-            for each in operation.inputs:
-                visit(each)
-            found[id(operation)] = operation
+        if id(operation) not in visited:
+            for input_operation in operation.inputs:
+                visit(input_operation)
+            visited[id(operation)] = operation
 
     for operation in operations:
         visit(operation)
-    return list(found.values())
+    return list(visited.values())

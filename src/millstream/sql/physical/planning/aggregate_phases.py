@@ -1,6 +1,6 @@
-"""How the session wants aggregates to be computed: in one phase or two, distinct ones split or not.
+"""Options of aggregates: one or two phases, and whether distinct aggregates are split.
 
-Promises: Flink's options and defaults; a value that means nothing is refused.
+Promises: Flink's options and defaults; invalid values are refused.
 Does not know: plans."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from millstream.sql_options import AGG_PHASE_STRATEGY, DISTINCT_SPLIT_BUCKETS, D
 
 
 def two_phase_wanted(options: Callable[[str], str | None]) -> bool:
-    """Whether rows are aggregated before they are partitioned, where that is possible."""
+    """Return whether rows are aggregated before they are partitioned, if that is possible."""
     strategy = (options(AGG_PHASE_STRATEGY.key) or AGG_PHASE_STRATEGY.default).upper()
     if strategy not in AGG_PHASE_STRATEGY.choices:
         choices = ", ".join(AGG_PHASE_STRATEGY.choices)
@@ -22,7 +22,7 @@ def two_phase_wanted(options: Callable[[str], str | None]) -> bool:
 
 
 def distinct_buckets(options: Callable[[str], str | None]) -> int | None:
-    """Into how many parts the values of a distinct aggregate are split; None for not at all."""
+    """Return the number of buckets into which the values of a distinct aggregate are split; None for no split."""
     enabled = (options(DISTINCT_SPLIT_ENABLED.key) or str(DISTINCT_SPLIT_ENABLED.default)).lower()
     if enabled not in ("true", "false"):
         message = f"option '{DISTINCT_SPLIT_ENABLED.key}' must be true or false, not '{enabled}'"

@@ -1,6 +1,6 @@
-"""Aggregation by group: of windows, and of all rows so far.
+"""Planning of GROUP BY: window aggregates and unbounded aggregates.
 
-Promises: windows are told when they are over; other groups are added up where rows are first, if that is wanted.
+Promises: window aggregates emit when the window ends; other groups have a local phase if the session enables it.
 Does not know: how aggregates are computed."""
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.texts import call_text
-from millstream.sql.physical.planning.windows import plan_window_aggregate
+from millstream.sql.physical.planning.windows import plan_count_windows, plan_window_aggregate
 from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operation:
-    """Rows by group: windows are told once, other groups are corrected."""
+    """Plan GROUP BY: by windows, which emit once, or by other keys, whose results are updated."""
     buckets = planner.settings.distinct_buckets
-    split = None if buckets is None or planner.settings.batch else split_distinct(node, buckets)
+    is_never_split = planner.settings.batch or node.count_window is not None
+    split = None if buckets is None or is_never_split else split_distinct(node, buckets)
     if split is not None:
         return planner.plan(split, before=before)
     edges = window_edges(node.input)
@@ -32,13 +33,15 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
         f"{call_text(c, schema)} AS {n}" for c, n in zip(node.calls, node.schema.names[len(node.keys) :], strict=True)
     )
     detail = (f"groupBy=[{names}], " if names else "") + f"select=[{', '.join(filter(None, (names, calls)))}]"
+    if node.count_window is not None:
+        return plan_count_windows(planner, node, node.count_window, detail)
     if ends and any(edges[i][0] == "start" for i in node.keys if i in edges):
         end = min(ends)
         others = tuple(i for i in node.keys if i not in edges)
         return plan_window_aggregate(planner, node, end, edges[end], others, detail)
     child = planner.plan(node.input)
     retracts = not child.mode.insert_only
-    made = group_aggregate.GroupAggregateSpec(
+    spec = group_aggregate.GroupAggregateSpec(
         child.schema,
         node.schema,
         node.keys,
@@ -53,20 +56,20 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
     if not node.calls and not retracts:
         mode = ChangelogMode.INSERT_ONLY
     keys = frozenset((tuple(range(len(node.keys))),))
-    if made.columnar and planner.settings.two_phase:
-        return _two_phases(made, detail, child, mode)
+    if spec.columnar and planner.settings.two_phase:
+        return _two_phases(spec, detail, child, mode)
     return Operation(
-        "GroupAggregate", detail, node.schema, (child,), (by_hash(node.keys),), made, mode=mode, upsert_keys=keys
+        "GroupAggregate", detail, node.schema, (child,), (by_hash(node.keys),), spec, mode=mode, upsert_keys=keys
     )
 
 
 def _two_phases(
     spec: group_aggregate.GroupAggregateSpec, detail: str, child: Operation, mode: ChangelogMode
 ) -> Operation:
-    """Rows are aggregated where they are, then the parts by key."""
+    """Plan a local aggregate before the exchange, and a global aggregate after it."""
     schema = local_aggregate.partial_schema(spec.input, spec.keys, spec.calls)
-    first = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls)
-    local = Operation("LocalGroupAggregate", detail, schema, (child,), (FORWARD,), first)
+    local_spec = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls)
+    local = Operation("LocalGroupAggregate", detail, schema, (child,), (FORWARD,), local_spec)
     keys = tuple(range(len(spec.keys)))
     return Operation(
         "GlobalGroupAggregate",

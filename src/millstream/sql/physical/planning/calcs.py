@@ -1,6 +1,6 @@
-"""What looks at one row at a time: projections, filters, watermarks, table functions, windows of a row.
+"""Planning of operators on single rows: projections, filters, watermarks, table functions, window table functions.
 
-Promises: projections and filters that follow one another become one operator, and no work is done twice for it.
+Promises: adjacent projections and filters become one operator, unless an expression would be computed twice.
 Does not know: groups, joins, order."""
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from millstream.sql.expressions.nodes import (
     conjunction,
     conjuncts,
     references,
-    shifted,
-    substituted,
+    shift_references,
+    substitute,
 )
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc, expand, watermark
 from millstream.sql.operators.window import window_aggregate as windows
-from millstream.sql.physical.changelog import narrowed
+from millstream.sql.physical.changelog import narrow_normalization
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
-from millstream.sql.physical.planning.texts import described, selected, window_text
+from millstream.sql.physical.planning.texts import describe_expression, describe_projection, window_text
 
 
 def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
-    """Projections and filters, one behind the other, as one operator."""
+    """Plan adjacent projections and filters as one operator."""
     exprs: tuple[Expression, ...] | None = None
     condition: Expression | None = None
     current = node
@@ -37,40 +37,40 @@ def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
             condition = conjunction(parts)
         else:
             outer = conjuncts(condition) if exprs is None else [*exprs, *conjuncts(condition)]
-            if outer and not _mergeable(current.exprs, outer, shown=exprs is None):
+            if outer and not _can_merge(current.exprs, outer, shown=exprs is None):
                 break
-            made = current.exprs
-            exprs = made if exprs is None else tuple(substituted(each, made) for each in exprs)
-            condition = None if condition is None else substituted(condition, made)
+            inner_exprs = current.exprs
+            exprs = inner_exprs if exprs is None else tuple(substitute(expr, inner_exprs) for expr in exprs)
+            condition = None if condition is None else substitute(condition, inner_exprs)
         current = current.input
     keeps_key = condition is None
     child = planner.plan(current, before=before or not keeps_key)
     if exprs is not None:
-        used = set().union(*(references(each) for each in (*exprs, *conjuncts(condition))))
-        slim, places = narrowed(child, used)
-        if slim is not child:
-            child, exprs = slim, tuple(shifted(each, places) for each in exprs)
-            condition = None if condition is None else shifted(condition, places)
+        used = set().union(*(references(expr) for expr in (*exprs, *conjuncts(condition))))
+        narrow, mapping = narrow_normalization(child, used)
+        if narrow is not child:
+            child, exprs = narrow, tuple(shift_references(expr, mapping) for expr in exprs)
+            condition = None if condition is None else shift_references(condition, mapping)
     spec = calc.CalcSpec(
         child.schema, node.schema, condition, exprs, planner.settings.zone, planner.settings.asynchronous
     )
     detail = []
     if exprs is not None:
-        detail.append(f"select=[{selected(exprs, node.schema, child.schema)}]")
+        detail.append(f"select=[{describe_projection(exprs, node.schema, child.schema)}]")
     if condition is not None:
-        detail.append(f"where=[{described(condition, child.schema)}]")
-    keys = child.upsert_keys if exprs is None else projected_keys(child.upsert_keys, exprs)
+        detail.append(f"where=[{describe_expression(condition, child.schema)}]")
+    keys = child.upsert_keys if exprs is None else project_keys(child.upsert_keys, exprs)
     return Operation(
         "Calc", ", ".join(detail), node.schema, (child,), (FORWARD,), spec, mode=child.mode, upsert_keys=keys
     )
 
 
 def plan_watermark(planner: Planning, node: l.WatermarkAssigner) -> Operation:
-    """The time of rows, and how far it has come."""
+    """Plan the watermark of a table."""
     child = planner.plan(node.input)
     spec = watermark.WatermarkSpec(child.schema, node.expr, node.idle_timeout, planner.settings.zone)
     name = node.schema.names[node.column]
-    detail = f"rowtime=[{name}], watermark=[{described(node.expr, child.schema)}]"
+    detail = f"rowtime=[{name}], watermark=[{describe_expression(node.expr, child.schema)}]"
     return Operation(
         "WatermarkAssigner",
         detail,
@@ -84,55 +84,56 @@ def plan_watermark(planner: Planning, node: l.WatermarkAssigner) -> Operation:
 
 
 def plan_expand(planner: Planning, node: l.Expand) -> Operation:
-    """Each row once for every grouping set."""
+    """Plan grouping sets: each row once for every grouping set."""
     child = planner.plan(node.input)
     spec = expand.ExpandSpec(child.schema, node.schema, node.keys, node.sets)
     return Operation("Expand", f"sets={node.sets}", node.schema, (child,), (FORWARD,), spec, mode=child.mode)
 
 
 def plan_correlate(planner: Planning, node: l.Correlate) -> Operation:
-    """Each row with the rows that a table function makes of it."""
+    """Plan a table function."""
     child = planner.plan(node.input)
     settings = planner.settings
     spec = expand.CorrelateSpec(
         child.schema, node.schema, node.function, node.args, node.outer, settings.zone, settings.asynchronous_tables
     )
-    kind = "LEFT" if node.outer else "INNER"
-    args = ", ".join(described(each, child.schema) for each in node.args)
-    detail = f"invocation=[{node.function.name}({args})], joinType=[{kind}]"
+    join_type = "LEFT" if node.outer else "INNER"
+    args = ", ".join(describe_expression(arg, child.schema) for arg in node.args)
+    detail = f"invocation=[{node.function.name}({args})], joinType=[{join_type}]"
     return Operation("Correlate", detail, node.schema, (child,), (FORWARD,), spec, mode=child.mode)
 
 
 def plan_window_table(planner: Planning, node: l.WindowTable) -> Operation:
-    """Each row with the windows it is in."""
+    """Plan a window table function: each row with its windows."""
     child = planner.plan(node.input)
     window = node.window
     spec = windows.WindowTableSpec(child.schema, node.schema, window, planner.settings.zone)
-    where = by_hash(window.partition) if window.kind == "SESSION" else FORWARD
+    distribution = by_hash(window.partition) if window.kind == "SESSION" else FORWARD
     if window.kind == "SESSION" and not child.mode.insert_only:
-        message = "a SESSION window cannot be made of rows that are corrected later"
+        message = "the input of a SESSION window must be insert-only, but it emits updates"
         raise SqlNotSupported(message, about="SESSION")
     return Operation(
         "WindowTableFunction",
         f"window=[{window_text(window, child.schema)}]",
         node.schema,
         (child,),
-        (where,),
+        (distribution,),
         spec,
         mode=child.mode,
     )
 
 
-def _mergeable(inner: tuple[Expression, ...], outer: list[Expression], *, shown: bool) -> bool:
-    """Whether computing `inner` inside `outer` repeats no work and computes no random value twice; `shown` says that
-    `inner` is computed once more as the result."""
+def _can_merge(inner: tuple[Expression, ...], outer: list[Expression], *, shown: bool) -> bool:
+    """Return whether `inner` can be computed inside `outer` without computing expensive or random values twice.
+
+    `shown` is whether `inner` is also computed as the result."""
     uses: dict[int, int] = {}
-    for each in outer:
-        for index in _occurrences(each):
+    for expr in outer:
+        for index in _occurrences(expr):
             uses[index] = uses.get(index, 0) + 1
     return all(
-        isinstance(each, Ref | Lit) or uses.get(i, 0) <= (0 if shown and is_random(each) else 1)
-        for i, each in enumerate(inner)
+        isinstance(expr, Ref | Lit) or uses.get(i, 0) <= (0 if shown and is_random(expr) else 1)
+        for i, expr in enumerate(inner)
     )
 
 
@@ -142,10 +143,10 @@ def _occurrences(expression: Expression) -> list[int]:
     return [index for child in expression.children() for index in _occurrences(child)]
 
 
-def projected_keys(keys: frozenset[tuple[int, ...]], exprs: tuple[Expression, ...]) -> frozenset[tuple[int, ...]]:
-    """The keys that are still there behind a projection."""
-    where: dict[int, int] = {}
-    for i, each in enumerate(exprs):
-        if isinstance(each, Ref):
-            where.setdefault(each.index, i)
-    return frozenset(tuple(where[i] for i in key) for key in keys if all(i in where for i in key))
+def project_keys(keys: frozenset[tuple[int, ...]], exprs: tuple[Expression, ...]) -> frozenset[tuple[int, ...]]:
+    """Return the upsert keys that are kept by a projection."""
+    new_indexes: dict[int, int] = {}
+    for i, expr in enumerate(exprs):
+        if isinstance(expr, Ref):
+            new_indexes.setdefault(expr.index, i)
+    return frozenset(tuple(new_indexes[i] for i in key) for key in keys if all(i in new_indexes for i in key))

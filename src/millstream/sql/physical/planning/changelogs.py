@@ -1,7 +1,8 @@
-"""Changes as rows, and rows as changes: TO_CHANGELOG and FROM_CHANGELOG.
+"""Planning of TO_CHANGELOG and FROM_CHANGELOG.
 
-Promises: TO_CHANGELOG is told every change, what a row was before it too; FROM_CHANGELOG takes rows that stay.
-Does not know: where codes come from."""
+Promises: the input of TO_CHANGELOG has all changes, with UPDATE_BEFORE rows; the input of FROM_CHANGELOG is
+insert-only.
+Does not know: how codes are assigned."""
 
 from __future__ import annotations
 
@@ -14,31 +15,37 @@ from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_to_changelog(planner: Planning, node: l.ToChangelog) -> Operation:
-    """Each change is a row."""
-    _for_streams(planner, "TO_CHANGELOG")
+    """Plan the conversion of changes to rows."""
+    _check_streaming(planner, "TO_CHANGELOG")
     child = planner.plan(node.input)
     spec = ToChangelogSpec(child.schema, node.schema, node.codes)
-    codes = ", ".join(f"{l.CHANGES[kind]}={code}" for kind, code in node.codes)
-    where = by_hash(node.partition) if node.partition else FORWARD
-    return Operation("ToChangelog", f"op_mapping=[{codes}]", node.schema, (child,), (where,), spec)
+    codes = ", ".join(f"{l.ROW_KINDS[row_kind]}={code}" for row_kind, code in node.codes)
+    distribution = by_hash(node.partition) if node.partition else FORWARD
+    return Operation("ToChangelog", f"op_mapping=[{codes}]", node.schema, (child,), (distribution,), spec)
 
 
 def plan_from_changelog(planner: Planning, node: l.FromChangelog) -> Operation:
-    """Each row is a change."""
-    _for_streams(planner, "FROM_CHANGELOG")
+    """Plan the conversion of rows to changes."""
+    _check_streaming(planner, "FROM_CHANGELOG")
     child = planner.plan(node.input)
     if not child.mode.insert_only:
-        message = f"FROM_CHANGELOG takes rows that are never corrected, these are ({child.mode.value})"
-        raise SqlNotSupported(message, hint="TO_CHANGELOG turns changes into rows", about="FROM_CHANGELOG")
+        message = f"the input of FROM_CHANGELOG must be insert-only, but it emits updates ({child.mode.value})"
+        raise SqlNotSupported(message, hint="convert changes to rows with TO_CHANGELOG", about="FROM_CHANGELOG")
     spec = FromChangelogSpec(child.schema, node.schema, node.op, node.codes)
-    codes = ", ".join(f"{code}={l.CHANGES[kind]}" for code, kind in node.codes)
-    where = by_hash(node.partition) if node.partition else FORWARD
+    codes = ", ".join(f"{code}={l.ROW_KINDS[row_kind]}" for code, row_kind in node.codes)
+    distribution = by_hash(node.partition) if node.partition else FORWARD
     return Operation(
-        "FromChangelog", f"op_mapping=[{codes}]", node.schema, (child,), (where,), spec, mode=ChangelogMode.RETRACT
+        "FromChangelog",
+        f"op_mapping=[{codes}]",
+        node.schema,
+        (child,),
+        (distribution,),
+        spec,
+        mode=ChangelogMode.RETRACT,
     )
 
 
-def _for_streams(planner: Planning, name: str) -> None:
+def _check_streaming(planner: Planning, name: str) -> None:
     if planner.settings.batch:
-        message = f"{name} is for streaming mode: a batch has no changes, only its final rows"
+        message = f"{name} needs streaming mode: batch jobs have no changes, only final rows"
         raise SqlNotSupported(message, hint="SET 'execution.runtime-mode' = 'streaming'", about=name)

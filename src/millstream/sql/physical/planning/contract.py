@@ -1,6 +1,6 @@
-"""What planning a node may ask for: the session's settings, and the plans of other nodes.
+"""What planning functions use: the session's settings, and the planner of their inputs.
 
-Promises: a node that is asked for twice is planned once.
+Promises: a node that several others read is planned once.
 Does not know: how nodes are planned."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from millstream.sql.physical.nodes import Operation
 
 @dataclass
 class Settings:
-    """What the session says about running queries."""
+    """Settings of the session that planning depends on."""
 
     zone: str = "UTC"
     mini_batch: bool = False
@@ -31,11 +31,11 @@ class Settings:
 
 
 class Planning(Protocol):
-    """Plans queries. `versions` says whether someone reads every version of a row, not only the last."""
+    """Plans queries. `versions` is whether a consumer reads every version of a row, not only the last one."""
 
     settings: Settings
     versions: bool
     lookup: Callable[[l.TemporalJoin, Operation], Operation | None]
 
     def plan(self, node: l.Plan, *, before: bool = True) -> Operation:
-        """The physical plan of a logical one. `before` says whether -U rows are needed."""
+        """Create the physical plan of a logical one. `before` is whether -U rows are needed."""

@@ -1,6 +1,6 @@
-"""Physical planning of MATCH_RECOGNIZE: a bound pattern becomes an operator of complex event processing.
+"""Planning of MATCH_RECOGNIZE: a bound pattern becomes a CEP operator.
 
-Promises: steps are strict, as Flink's MATCH_RECOGNIZE has them; rows get their event time as timestamps first.
+Promises: steps are strictly contiguous, as in Flink's MATCH_RECOGNIZE; rows get their event time as timestamps first.
 Does not know: how patterns are matched."""
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from millstream.sql.functions.user_functions import functions_in
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.patterns import MatchDescription
 from millstream.sql.operators.base import keys_by
-from millstream.sql.operators.pattern.pattern_values import Defined, Measured, PatternExpression, PatternFunctions
+from millstream.sql.operators.pattern.pattern_values import (
+    DefineCondition,
+    MatchOutput,
+    PatternExpression,
+    PatternFunctions,
+)
 from millstream.sql.operators.pattern.stamp import StampSpec
 from millstream.sql.physical.nodes import FORWARD, Operation, PatternOrigin, by_hash
 from millstream.sql.physical.planning.contract import Planning
@@ -27,16 +32,16 @@ def plan_match(planner: Planning, node: l.Match) -> Operation:
     """Plan MATCH_RECOGNIZE over an insert-only input."""
     child = planner.plan(node.input)
     if not child.mode.insert_only:
-        message = "MATCH_RECOGNIZE cannot look at rows that are corrected later"
+        message = "the input of MATCH_RECOGNIZE must be insert-only, but it emits updates"
         raise SqlNotSupported(message, about="MATCH_RECOGNIZE")
     match: MatchDescription = node.description
     zone = planner.settings.zone
-    stamped = child
+    with_timestamps = child
     if not match.processing:
-        stamped = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(match.time))
+        with_timestamps = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(match.time))
     detail = f"pattern=[{' '.join(name for name, *_ in match.steps)}]"
     spec, origin = match_spec(match, child.schema, zone), PatternOrigin(match, zone)
-    return Operation("Match", detail, node.schema, (stamped,), (by_hash(match.partition),), spec, origin=origin)
+    return Operation("Match", detail, node.schema, (with_timestamps,), (by_hash(match.partition),), spec, origin=origin)
 
 
 def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec:
@@ -47,32 +52,32 @@ def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec
     for variable, expr, refs in match.define:
         expression = PatternExpression(expr, refs, schema, zone)
         expressions.append(expression)
-        conditions[variable] = Predicate(Defined(variable, expression, names), iterative=True)
+        conditions[variable] = Predicate(DefineCondition(variable, expression, names), iterative=True)
     steps = []
     for i, (name, least, most, greedy) in enumerate(match.steps):
-        loops = most is None or most > 1
+        is_loop = most is None or most > 1
         steps.append(
             Step(
                 name,
                 Contiguity.STRICT,
                 conditions.get(name, ALWAYS),
-                times=Times(max(least, 1), most) if loops or least > 1 else None,
+                times=Times(max(least, 1), most) if is_loop or least > 1 else None,
                 inner=Contiguity.STRICT,
                 optional=least == 0,
-                greedy=greedy and loops,
+                greedy=greedy and is_loop,
                 within=match.within if i == len(match.steps) - 1 else None,
             )
         )
     measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in match.measures]
-    function = Measured(match.partition, measures, names, dict(match.subsets))
-    keys = keys_by(match.partition, schema) if match.partition else _one_key()
+    function = MatchOutput(match.partition, measures, names, dict(match.subsets))
+    keys = keys_by(match.partition, schema) if match.partition else _single_key()
     computed = (*expressions, *measures)
-    opened = PatternFunctions(functions_in([expression.functions() for expression in computed]), computed)
+    functions = PatternFunctions(functions_in([expression.functions() for expression in computed]), computed)
     plan = PatternPlan(tuple(steps), match.skip)
-    return CepSpec(keys, row_type_info(schema), plan, function, (opened,), processing_time=match.processing)
+    return CepSpec(keys, row_type_info(schema), plan, function, (functions,), processing_time=match.processing)
 
 
-def _one_key() -> KeySelection:
+def _single_key() -> KeySelection:
     """Without PARTITION BY, all rows have the same key."""
     return KeySelection(Types.PICKLED_BYTE_ARRAY(), selector=_none)
 

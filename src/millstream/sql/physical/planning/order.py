@@ -1,6 +1,6 @@
-"""Rows in order, the first of them, sets of rows, and patterns in them.
+"""Planning of Top-N, deduplication, sorting and set operations.
 
-Promises: Top-N, deduplication, sorting and set operations as a stream can do them; what it cannot is refused.
+Promises: what is possible on a stream is planned; other queries are refused.
 Does not know: how rows are kept."""
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_set_operation(planner: Planning, node: l.SetOperation) -> Operation:
-    """UNION ALL, INTERSECT and EXCEPT."""
-    parts = tuple(planner.plan(each) for each in node.parts)
+    """Plan UNION ALL, INTERSECT or EXCEPT."""
+    parts = tuple(planner.plan(part) for part in node.parts)
     if node.operator == "UNION":
-        plain = all(each.mode.insert_only for each in parts)
-        mode = ChangelogMode.INSERT_ONLY if plain else ChangelogMode.RETRACT
+        is_insert_only = all(part.mode.insert_only for part in parts)
+        mode = ChangelogMode.INSERT_ONLY if is_insert_only else ChangelogMode.RETRACT
         spec = calc.CalcSpec(node.schema, node.schema, None, None)
         return Operation("Union", "all=[true]", node.schema, parts, (FORWARD,) * len(parts), spec, mode=mode)
-    where = by_hash(tuple(range(len(node.schema))))
-    made = sets.SetSpec(node.schema, node.operator, node.all, planner.settings.ttl)
+    distribution = by_hash(tuple(range(len(node.schema))))
+    set_spec = sets.SetSpec(node.schema, node.operator, node.all, planner.settings.ttl)
     return Operation(
         "SetOperation",
         f"{node.operator}{' ALL' if node.all else ''}",
         node.schema,
         parts,
-        (where, where),
-        made,
+        (distribution, distribution),
+        set_spec,
         mode=ChangelogMode.RETRACT,
     )
 
 
 def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
-    """The first rows of each partition."""
+    """Plan a Top-N: in windows, as a deduplication, or as a rank."""
     child = planner.plan(node.input)
     retracts = not child.mode.insert_only
     partition = ", ".join(child.schema.names[i] for i in node.partition)
@@ -54,31 +54,31 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
     starts = [i for i in node.partition if i in edges and edges[i][0] == "start"]
     if starts and ends and not retracts and node.function == "ROW_NUMBER":
         window, zoned = edges[ends[0]][1], edges[ends[0]][2]
-        made = window_tables.WindowRankSpec(
+        window_spec = window_tables.WindowRankSpec(
             child.schema, node.schema, node.partition, ends[0], node.order, node.first, node.last, node.with_rank,
             zoned, window.processing, planner.settings.zone,
         )  # fmt: skip
         detail = f"rankRange=[{node.first}..{node.last}], partitionBy=[{partition}], orderBy=[{order}]"
-        return Operation("WindowRank", detail, node.schema, (child,), (by_hash(node.partition),), made)
-    single = (
+        return Operation("WindowRank", detail, node.schema, (child,), (by_hash(node.partition),), window_spec)
+    is_single = (
         node.function == "ROW_NUMBER"
         and (node.first, node.last) == (1, 1)
         and len(node.order) == 1
         and not node.with_rank
     )
-    if single and not retracts:
-        place, ascending, _ = node.order[0]
-        attribute = t.attribute_of(child.schema.types[place])
+    if is_single and not retracts:
+        time_index, ascending, _ = node.order[0]
+        attribute = t.attribute_of(child.schema.types[time_index])
         if attribute is not None:
             last = not ascending
             processing = attribute == t.PROCTIME
             spec: object = rank.DeduplicateSpec(
-                child.schema, node.partition, place, last, processing, before, planner.settings.ttl,
+                child.schema, node.partition, time_index, last, processing, before, planner.settings.ttl,
                 planner.settings.mini_batch and not planner.versions,
             )  # fmt: skip
             mode = ChangelogMode.RETRACT if last else ChangelogMode.INSERT_ONLY
             detail = f"keep=[{'LastRow' if last else 'FirstRow'}], key=[{partition}], order=[{attribute}]"
-            made_one = Operation(
+            deduplicate = Operation(
                 "Deduplicate",
                 detail,
                 node.schema,
@@ -88,8 +88,8 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
                 mode=mode,
                 upsert_keys=frozenset((node.partition,)),
             )
-            return _two_phases(planner, made_one)
-    last_place = None if node.last >= 2**62 else node.last
+            return _two_phases(planner, deduplicate)
+    last_rank = None if node.last >= 2**62 else node.last
     spec = rank.RankSpec(
         child.schema,
         node.schema,
@@ -97,7 +97,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         node.partition,
         node.order,
         node.first,
-        last_place,
+        last_rank,
         node.with_rank,
         retracts,
         before,
@@ -108,8 +108,8 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
     detail += f"partitionBy=[{partition}], orderBy=[{order}]"
     keys = frozenset(((*node.partition, len(child.schema)),)) if node.with_rank else child.upsert_keys
     if (node.first, node.last, node.function) == (1, 1, "ROW_NUMBER"):
-        keys = frozenset((node.partition,))  # the row of a partition may be replaced by one of another key
-    found = Operation(
+        keys = frozenset((node.partition,))  # the row of a partition may be replaced by a row with another upsert key
+    operation = Operation(
         "Rank",
         detail,
         node.schema,
@@ -119,40 +119,41 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         mode=ChangelogMode.RETRACT,
         upsert_keys=keys,
     )
-    return _two_phases(planner, found)
+    return _two_phases(planner, operation)
 
 
 def _two_phases(planner: Planning, operation: Operation) -> Operation:
-    """The same, of rows that were looked through where they are; as it is where that is not possible or saves
-    nothing."""
-    first = rank.first_phase(operation.spec) if planner.settings.two_phase else None
-    if first is None or Placements().in_place(operation, 0):
+    """Add a local phase before the exchange, unless it is not possible or there is no exchange."""
+    local_spec = rank.local_phase(operation.spec) if planner.settings.two_phase else None
+    if local_spec is None or Placements().in_place(operation, 0):
         return operation
     (child,) = operation.inputs
     name = f"Local{operation.name}"
-    local = Operation(name, operation.detail, child.schema, (child,), (FORWARD,), first, upsert_keys=child.upsert_keys)
+    local = Operation(
+        name, operation.detail, child.schema, (child,), (FORWARD,), local_spec, upsert_keys=child.upsert_keys
+    )
     return replace(operation, inputs=(local,))
 
 
 def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
-    """Rows in order: all of them in batch, by time or the first ones on a stream."""
+    """Plan ORDER BY: all rows in batch mode; by time, or with LIMIT, on a stream."""
     child = planner.plan(node.input)
     order = ", ".join(f"{child.schema.names[i]} {'ASC' if a else 'DESC'}" for i, a, _ in node.order)
-    limited = node.limit is not None or node.offset
+    has_limit = node.limit is not None or node.offset
     if planner.settings.batch:
         last = None if node.limit is None else node.offset + node.limit
         spec: object = sort.SortSpec(child.schema, node.order, None, node.offset + 1, last, planner.settings.zone)
         return Operation("Sort", f"orderBy=[{order}]", node.schema, (child,), (SINGLE,), spec, parallelism=1)
-    if limited:
+    if has_limit:
         last = None if node.limit is None else node.offset + node.limit
         retracts = not child.mode.insert_only
         spec = rank.RankSpec(
             child.schema, node.schema, "ROW_NUMBER", (), node.order, node.offset + 1, last, False, retracts, before,
             planner.settings.ttl,
         )  # fmt: skip
-        plain = not retracts and not node.order
+        is_append_only = not retracts and not node.order
         name = "SortLimit" if node.order else "Limit"
-        mode = ChangelogMode.INSERT_ONLY if plain else ChangelogMode.RETRACT
+        mode = ChangelogMode.INSERT_ONLY if is_append_only else ChangelogMode.RETRACT
         detail = f"orderBy=[{order}], offset=[{node.offset}], fetch=[{node.limit}]"
         return Operation(
             name,
@@ -168,7 +169,7 @@ def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
     first = node.order[0]
     attribute = t.attribute_of(child.schema.types[first[0]])
     if attribute is None or not first[1] or not child.mode.insert_only:
-        message = "rows of a stream can be ordered by a time attribute, ascending, only"
+        message = "a stream can be sorted only by a time attribute, ascending"
         raise SqlNotSupported(message, hint="add LIMIT for a Top-N, or use batch mode", about="ORDER")
     spec = sort.SortSpec(child.schema, node.order, first[0], 1, None, planner.settings.zone)
     return Operation("TemporalSort", f"orderBy=[{order}]", node.schema, (child,), (SINGLE,), spec, parallelism=1)

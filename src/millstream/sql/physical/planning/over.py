@@ -1,6 +1,6 @@
-"""Aggregates over the rows around a row.
+"""Planning of OVER aggregates.
 
-Promises: calls of one partition and order share an operator; columns come out in the order of the query.
+Promises: calls with the same partition and order share an operator; the output columns are in the order of the query.
 Does not know: how aggregates are computed."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc
 from millstream.sql.operators.over import changing_over
 from millstream.sql.operators.over import over_aggregate as over
+from millstream.sql.operators.over.final_over import FinalOverSpec
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types import data_types as t
@@ -19,19 +20,22 @@ from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_over(planner: Planning, node: l.Over) -> Operation:
-    """Each row with aggregates over rows around it."""
+    """Plan OVER calls: one operator for each distinct partition, order and frame."""
     child = planner.plan(node.input)
-    if not child.mode.insert_only and not all(map(_over_changes, node.calls)):
-        message = "only aggregates of ROWS, or of RANGE from the first row, can be computed over corrected rows"
-        hint = "number them in a Top-N, or compute OVER before what corrects them"
+    if not child.mode.insert_only and not all(map(_supports_updates, node.calls)):
+        message = "over updating input, OVER supports only aggregates with ROWS, or with RANGE UNBOUNDED PRECEDING"
+        hint = "use a Top-N to number rows, or compute OVER before the operator that emits updates"
         raise SqlNotSupported(message, hint=hint, about="OVER")
-    for each in node.calls:
-        if each.call.user is None and each.call.function in OVER_FUNCTIONS:
-            _check_streaming(OVER_FUNCTIONS[each.call.function])
+    for call in node.calls:
+        if call.call.user is None and call.call.function in OVER_FUNCTIONS:
+            _check_streaming(OVER_FUNCTIONS[call.call.function])
+        elif not planner.settings.batch and call.upper != 0:
+            message = "a frame on a stream must end with the current row"
+            raise SqlNotSupported(message, hint="end it with CURRENT ROW, or use batch mode", about="OVER")
     current, width = child, len(node.input.schema)
     groups: dict[tuple[object, ...], list[int]] = {}
-    for i, each in enumerate(node.calls):
-        groups.setdefault((each.partition, each.order, each.rows, each.lower), []).append(i)
+    for i, call in enumerate(node.calls):
+        groups.setdefault((call.partition, call.order, call.rows, call.lower, call.upper), []).append(i)
     order: list[int] = []
     for indexes in groups.values():
         calls = tuple(node.calls[i] for i in indexes)
@@ -56,36 +60,55 @@ def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ..
     first = calls[0]
     if not child.mode.insert_only:
         return _changing_over(child, calls)
+    if planner.settings.batch and not any(_is_numbering(call) for call in calls):
+        return _final_over(child, calls)
     if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
         hint = "ORDER BY a watermarked column or PROCTIME(); for a Top-N, filter on the row number"
         raise SqlNotSupported(message, hint=hint, about="OVER")
-    place = first.order[0][0]
-    processing = t.attribute_of(base.types[place]) == t.PROCTIME
-    schema = _with_results(child.schema, calls)
-    spec = over.OverSpec(child.schema, schema, calls, None if processing else place, planner.settings.ttl)
+    time_index = first.order[0][0]
+    processing = t.attribute_of(base.types[time_index]) == t.PROCTIME
+    schema = _append_results(child.schema, calls)
+    spec = over.OverSpec(child.schema, schema, calls, None if processing else time_index, planner.settings.ttl)
     partition = ", ".join(child.schema.names[i] for i in first.partition)
-    detail = f"partitionBy=[{partition}], orderBy=[{child.schema.names[place]}]"
+    detail = f"partitionBy=[{partition}], orderBy=[{child.schema.names[time_index]}]"
     return Operation("OverAggregate", detail, schema, (child,), (by_hash(first.partition),), spec)
 
 
+def _final_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
+    """Plan OVER calls of a batch job, with any order and frame."""
+    schema = _append_results(child.schema, calls)
+    spec = FinalOverSpec(child.schema, schema, calls)
+    where = (by_hash(calls[0].partition),)
+    return Operation("OverAggregate", _describe(child, calls[0]), schema, (child,), where, spec)
+
+
+def _is_numbering(over: l.OverCall) -> bool:
+    return over.call.user is None and over.call.function in OVER_FUNCTIONS
+
+
+def _describe(child: Operation, over: l.OverCall) -> str:
+    names = child.schema.names
+    order = ", ".join(f"{names[i]} {'ASC' if a else 'DESC'}" for i, a, _ in over.order)
+    return f"partitionBy=[{', '.join(names[i] for i in over.partition)}], orderBy=[{order}]"
+
+
 def _changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
-    """OVER over rows that are corrected later, in any order."""
-    first, names = calls[0], child.schema.names
-    schema = _with_results(child.schema, calls)
+    """Plan OVER calls on updating input, in any order."""
+    schema = _append_results(child.schema, calls)
     spec = changing_over.ChangingOverSpec(child.schema, schema, calls)
-    order = ", ".join(f"{names[i]} {'ASC' if a else 'DESC'}" for i, a, _ in first.order)
-    detail = f"partitionBy=[{', '.join(names[i] for i in first.partition)}], orderBy=[{order}]"
-    where = (by_hash(first.partition),)
-    return Operation("OverAggregate", detail, schema, (child,), where, spec, mode=ChangelogMode.RETRACT)
+    where = (by_hash(calls[0].partition),)
+    return Operation(
+        "OverAggregate", _describe(child, calls[0]), schema, (child,), where, spec, mode=ChangelogMode.RETRACT
+    )
 
 
-def _with_results(schema: t.RowType, calls: tuple[l.OverCall, ...]) -> t.RowType:
+def _append_results(schema: t.RowType, calls: tuple[l.OverCall, ...]) -> t.RowType:
     names = [*schema.names, *(f"w{len(schema) + i}$o" for i in range(len(calls)))]
-    return t.row_of(l.unique(names), [*schema.types, *(c.call.type for c in calls)], null=False)
+    return t.row_of(l.unique_names(names), [*schema.types, *(c.call.type for c in calls)], null=False)
 
 
-def _over_changes(over: l.OverCall) -> bool:
-    """Whether a call can be computed over rows that are corrected later."""
-    numbering = over.call.function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE")
-    return not numbering and (over.rows or over.lower is None)
+def _supports_updates(over: l.OverCall) -> bool:
+    """Return whether a call can be computed on updating input."""
+    is_numbering = over.call.function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE")
+    return not is_numbering and (over.rows or over.lower is None)

@@ -28,67 +28,71 @@ class Placements:
     """The placements of operations that share inputs; each operation is visited once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Operation, Placement]] = {}
+        self._visited: dict[int, tuple[Operation, Placement]] = {}
 
     def in_place(self, operation: Operation, side: int) -> bool:
         """Return whether an input that is partitioned by hash is partitioned in that way already."""
-        where, before = operation.distributions[side], operation.inputs[side]
-        if where.kind != "hash" or operation.sink is not None or isinstance(operation.origin, PatternOrigin):
+        distribution, input_operation = operation.distributions[side], operation.inputs[side]
+        if distribution.kind != "hash" or operation.sink is not None or isinstance(operation.origin, PatternOrigin):
             return False
-        found = self._of(before)
-        return len(found) == len(where.keys) and all(key in part for key, part in zip(where.keys, found, strict=True))
+        placement = self._of(input_operation)
+        return len(placement) == len(distribution.keys) and all(
+            key in part for key, part in zip(distribution.keys, placement, strict=True)
+        )
 
     def _of(self, operation: Operation) -> Placement:
-        known = self._known.get(id(operation))
-        if known is None:
-            known = self._known[id(operation)] = (operation, self._compute(operation))
-        return known[1]
+        visited = self._visited.get(id(operation))
+        if visited is None:
+            visited = self._visited[id(operation)] = (operation, self._compute(operation))
+        return visited[1]
 
     def _compute(self, operation: Operation) -> Placement:
         if isinstance(operation.spec, EquiJoinSpec):
-            left, right = self._behind(operation, operation.spec, 0), self._behind(operation, operation.spec, 1)
-            return _either(left, right, operation.schema)
+            left, right = self._after(operation, operation.spec, 0), self._after(operation, operation.spec, 1)
+            return _merge_placements(left, right, operation.schema)
         if isinstance(operation.spec, SqlOperatorSpec) and len(operation.inputs) == 1:
-            return self._behind(operation, operation.spec, 0)
+            return self._after(operation, operation.spec, 0)
         return _UNKNOWN
 
-    def _behind(self, operation: Operation, spec: SqlOperatorSpec, side: int) -> Placement:
+    def _after(self, operation: Operation, spec: SqlOperatorSpec, side: int) -> Placement:
         """Return the placement of an input's rows in the output of an operation."""
-        where, before = operation.distributions[side], operation.inputs[side].schema
-        if where.kind == "forward" or self.in_place(operation, side):
-            found = self._of(operation.inputs[side])
-        elif where.kind == "hash":
-            found = tuple(frozenset((key,)) for key in where.keys)
+        distribution, input_schema = operation.distributions[side], operation.inputs[side].schema
+        if distribution.kind == "forward" or self.in_place(operation, side):
+            placement = self._of(operation.inputs[side])
+        elif distribution.kind == "hash":
+            placement = tuple(frozenset((key,)) for key in distribution.keys)
         else:
             return _UNKNOWN
         kept = spec.kept_columns(_context(operation), side)
-        moved = tuple(
+        output_placement = tuple(
             frozenset(
-                place
+                index
                 for column in part
-                for place in kept.get(column, ())
-                if _alike(before.types[column], operation.schema.types[place])
+                for index in kept.get(column, ())
+                if _hash_alike(input_schema.types[column], operation.schema.types[index])
             )
-            for part in found
+            for part in placement
         )
-        return moved if all(moved) else _UNKNOWN
+        return output_placement if all(output_placement) else _UNKNOWN
 
 
 def _context(operation: Operation) -> PlanContext:
-    schemas = tuple(each.schema for each in operation.inputs)
+    schemas = tuple(input_operation.schema for input_operation in operation.inputs)
     return PlanContext(operation.name, (), schemas, operation.schema, operation.distributions[0].keys)
 
 
-def _either(left: Placement, right: Placement, schema: t.RowType) -> Placement:
+def _merge_placements(left: Placement, right: Placement, schema: t.RowType) -> Placement:
     """Return the columns of both sides of a join that hold equal keys of the same type."""
     if not left or not right:
         return left or right
     return tuple(
-        one | other if all(_alike(schema.types[a], schema.types[b]) for a in one for b in other) else one
-        for one, other in zip(left, right, strict=True)
+        left_columns | right_columns
+        if all(_hash_alike(schema.types[a], schema.types[b]) for a in left_columns for b in right_columns)
+        else left_columns
+        for left_columns, right_columns in zip(left, right, strict=True)
     )
 
 
-def _alike(one: t.DataType, other: t.DataType) -> bool:
+def _hash_alike(left: t.DataType, right: t.DataType) -> bool:
     """Return whether equal values of two types have the same hash, and pass without conversion."""
-    return isinstance(one, _EXACT) and t.attribute_of(one) is None and one.nullable() == other.nullable()
+    return isinstance(left, _EXACT) and t.attribute_of(left) is None and left.nullable() == right.nullable()

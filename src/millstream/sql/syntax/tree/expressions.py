@@ -70,9 +70,9 @@ class OrderItem(Node):
 
 @dataclass(frozen=True)
 class FrameBound(Node):
-    """A bound of a window frame: kind is UNBOUNDED, CURRENT or OFFSET; side is -1 for PRECEDING, 1 for FOLLOWING."""
+    """A bound of a window frame: type is UNBOUNDED, CURRENT or OFFSET; side is -1 for PRECEDING, 1 for FOLLOWING."""
 
-    kind: str
+    type: str
     side: int = 0
     offset: Expr | None = None
 
@@ -165,10 +165,10 @@ class ElementAccess(Expr):
 
 @dataclass(frozen=True)
 class FieldAccess(Expr):
-    """(expression).field."""
+    """(expression).field; in the Table API, the field can also be given by its index."""
 
     operand: Expr
-    name: str
+    name: str | int
 
 
 @dataclass(frozen=True)

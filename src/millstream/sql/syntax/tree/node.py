@@ -10,6 +10,6 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Node:
-    """A part of a statement; `at` is the offset in the text at which it begins. An operator's offset is its sign's."""
+    """A part of a statement; `at` is its offset in the text; for an operator, the offset of the operator symbol."""
 
     at: int = field(compare=False)

@@ -66,9 +66,9 @@ class TableFunctionCall(Source):
 
 @dataclass(frozen=True)
 class Join(Source):
-    """A join; kind is INNER, LEFT, RIGHT, FULL or CROSS."""
+    """A join; join_type is INNER, LEFT, RIGHT, FULL or CROSS."""
 
-    kind: str
+    join_type: str
     left: Source
     right: Source
     condition: Expr | None = None
@@ -78,9 +78,9 @@ class Join(Source):
 
 @dataclass(frozen=True)
 class PatternNode(Node):
-    """A part of a row pattern; kind is variable, sequence, choice or quantified."""
+    """A part of a row pattern; type is variable, sequence, choice or quantified."""
 
-    kind: str
+    type: str
     name: str = ""
     parts: tuple[PatternNode, ...] = ()
     least: int = 1
@@ -108,9 +108,9 @@ class MatchRecognize(Source):
 
 @dataclass(frozen=True)
 class GroupItem(Node):
-    """One element of GROUP BY; kind is PLAIN, SETS, ROLLUP or CUBE, and `sets` are its grouping sets."""
+    """One element of GROUP BY; type is PLAIN, SETS, ROLLUP or CUBE, and `sets` are its grouping sets."""
 
-    kind: str
+    type: str
     sets: tuple[tuple[Expr, ...], ...]
 
 

@@ -1,4 +1,4 @@
-"""Syntax tree of statements.
+"""Syntax tree of statements, except ALTER.
 
 Promises: frozen values; every statement of Flink SQL has a node, and those that are not supported are `Unsupported`.
 Does not know: catalogs, and what a statement does."""
@@ -6,7 +6,6 @@ Does not know: catalogs, and what a statement does."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from millstream.sql.syntax.tree.expressions import Expr
 from millstream.sql.syntax.tree.node import Node
@@ -111,7 +110,7 @@ class CreateView(Statement):
 class CreateNamespace(Statement):
     """CREATE DATABASE or CATALOG."""
 
-    kind: str
+    object_type: str
     name: tuple[str, ...]
     options: tuple[tuple[str, str], ...] = ()
     comment: str | None = None
@@ -134,7 +133,7 @@ class CreateFunction(Statement):
 class Drop(Statement):
     """DROP TABLE, VIEW, DATABASE, CATALOG or FUNCTION."""
 
-    kind: str
+    object_type: str
     name: tuple[str, ...]
     if_exists: bool = False
     temporary: bool = False
@@ -143,22 +142,10 @@ class Drop(Statement):
 
 
 @dataclass(frozen=True)
-class Alter(Statement):
-    """ALTER; the types of `arguments` depend on `action`, see `syntax/alterations.py`."""
-
-    kind: str
-    name: tuple[str, ...]
-    action: str
-    arguments: tuple[Any, ...] = ()
-    if_exists: bool = False
-    temporary: bool = False
-
-
-@dataclass(frozen=True)
 class Show(Statement):
-    """SHOW TABLES and other SHOW statements; `kind` is what follows SHOW, in upper case."""
+    """SHOW TABLES and other SHOW statements; `subject` is what follows SHOW, in upper case."""
 
-    kind: str
+    subject: str
     name: tuple[str, ...] = ()
     like: str | None = None
     negated: bool = False
@@ -171,15 +158,15 @@ class Describe(Statement):
     """DESCRIBE a table, a catalog, a database, a function or a job."""
 
     name: tuple[str, ...]
-    kind: str = "TABLE"
+    object_type: str = "TABLE"
     extended: bool = False
 
 
 @dataclass(frozen=True)
 class Use(Statement):
-    """USE [CATALOG | MODULES]."""
+    """USE [CATALOG | MODULES]; `object_type` is CATALOG, DATABASE or MODULES."""
 
-    kind: str
+    object_type: str
     name: tuple[str, ...]
 
 
@@ -194,6 +181,45 @@ class Insert(Statement):
     overwrite: bool = False
     hints: tuple[Hint, ...] = ()
     conflict: str | None = None
+    table_at: int = 0
+
+
+@dataclass(frozen=True)
+class Delete(Statement):
+    """DELETE FROM table [WHERE condition]."""
+
+    table: tuple[str, ...]
+    condition: Expr | None = None
+    alias: str | None = None
+    table_at: int = 0
+
+
+@dataclass(frozen=True)
+class Update(Statement):
+    """UPDATE table SET column = expression, ... [WHERE condition]."""
+
+    table: tuple[str, ...]
+    assignments: tuple[tuple[str, Expr], ...]
+    condition: Expr | None = None
+    alias: str | None = None
+    table_at: int = 0
+
+
+@dataclass(frozen=True)
+class Truncate(Statement):
+    """TRUNCATE TABLE table."""
+
+    table: tuple[str, ...]
+    table_at: int = 0
+
+
+@dataclass(frozen=True)
+class Analyze(Statement):
+    """ANALYZE TABLE table [PARTITION (...)] COMPUTE STATISTICS [FOR ...]; `columns` is None for all columns."""
+
+    table: tuple[str, ...]
+    partition: tuple[tuple[str, Expr | None], ...] = ()
+    columns: tuple[str, ...] | None = ()
     table_at: int = 0
 
 

@@ -1,0 +1,1 @@
+"""The cases of `millstream chaos`: one module for each."""

@@ -1,0 +1,1 @@
+"""The jobs that cases run, and their driver processes."""

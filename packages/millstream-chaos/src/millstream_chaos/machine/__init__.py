@@ -1,0 +1,1 @@
+"""Faults and measurements of the machine: network, disk, memory, object store."""

@@ -1,0 +1,1 @@
+"""Sinks whose output can be compared, and the comparison."""

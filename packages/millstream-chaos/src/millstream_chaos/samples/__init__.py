@@ -1,0 +1,1 @@
+"""Small programs, their input, and the output that plain Python computes."""

@@ -1,0 +1,1 @@
+"""Simulated storage: files in memory, faults, power loss."""

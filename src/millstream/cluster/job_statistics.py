@@ -1,0 +1,157 @@
+"""Statistics of a running job for its observers: times of its statuses, records and busy time of subtasks, checkpoints,
+failures and rescales.
+
+Promises: memory is bounded by the size of the program, not by the duration of the job; the methods may be called from
+any thread, and what they return does not change afterwards.
+Does not know: who asks; what runs the job."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, RescaleDone, StatusChanged, SubtaskEpoch
+from millstream.event_time.watermarks import MIN_WATERMARK
+from millstream.job.job_status import JobStatus
+from millstream.times import Clock
+
+_KEPT_CHECKPOINTS, _KEPT_FAILURES, _KEPT_RESCALES = 100, 100, 100
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class At(Generic[T]):
+    """An event with the time at which it was reported, in milliseconds since 1970."""
+
+    time: int
+    event: T
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure of the job. `cause` has the traceback."""
+
+    cause: str
+    is_final: bool
+
+
+@dataclass(frozen=True)
+class SubtaskTotals:
+    """What one subtask did since the job was started, or since its parallelism changed."""
+
+    records_in: int = 0
+    records_out: int = 0
+    busy_ms: float = 0.0
+    watermark: int = MIN_WATERMARK
+
+    def after(self, epoch: SubtaskEpoch) -> SubtaskTotals:
+        """Return the totals after one more epoch."""
+        return SubtaskTotals(
+            self.records_in + epoch.records_in,
+            self.records_out + epoch.records_out,
+            self.busy_ms + epoch.busy_ms,
+            epoch.watermark,
+        )
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The statistics of a job at one moment. Times are milliseconds since 1970.
+
+    Attributes:
+        status: The status of the job.
+        status_times: When the job last got each status.
+        restarts: The number of restarts.
+        epochs: The number of accepted epochs.
+        epoch_ms: The duration of all of them.
+        records: The records that sources have read.
+        last_epoch: The newest accepted epoch.
+        checkpoint_count: The number of completed checkpoints.
+        checkpoints: The newest checkpoints, oldest first.
+        failures: The newest failures, oldest first.
+        rescales: The newest rescales, oldest first.
+        subtasks: The totals of the subtasks of each vertex.
+
+    """
+
+    status: JobStatus
+    status_times: dict[JobStatus, int]
+    restarts: int
+    epochs: int
+    epoch_ms: float
+    records: int
+    last_epoch: At[EpochDone] | None
+    checkpoint_count: int
+    checkpoints: tuple[At[CheckpointDone], ...]
+    failures: tuple[At[Failure], ...]
+    rescales: tuple[At[RescaleDone], ...]
+    subtasks: dict[str, tuple[SubtaskTotals, ...]]
+
+
+class JobStatistics:
+    """Keeps the statistics of one job: a listener of its events."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._now = Statistics(
+            JobStatus.CREATED, {JobStatus.CREATED: clock.now()}, 0, 0, 0.0, 0, None, 0, (), (), (), {}
+        )
+        self._checkpoints: deque[At[CheckpointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._failures: deque[At[Failure]] = deque(maxlen=_KEPT_FAILURES)
+        self._rescales: deque[At[RescaleDone]] = deque(maxlen=_KEPT_RESCALES)
+        self._subtasks: dict[str, list[SubtaskTotals]] = {}
+
+    def __call__(self, event: JobEvent) -> None:
+        """Add one event of the job."""
+        time = self._clock.now()
+        with self._lock:
+            match event:
+                case EpochDone():
+                    self._add_epoch(time, event)
+                case CheckpointDone():
+                    self._checkpoints.append(At(time, event))
+                    self._now = replace(self._now, checkpoint_count=self._now.checkpoint_count + 1)
+                case StatusChanged():
+                    self._change_status(time, event)
+                case RescaleDone():
+                    self._rescales.append(At(time, event))
+
+    def get(self) -> Statistics:
+        """Return the statistics of this moment."""
+        with self._lock:
+            return replace(
+                self._now,
+                status_times=dict(self._now.status_times),
+                checkpoints=tuple(self._checkpoints),
+                failures=tuple(self._failures),
+                rescales=tuple(self._rescales),
+                subtasks={vertex: tuple(totals) for vertex, totals in self._subtasks.items()},
+            )
+
+    def _add_epoch(self, time: int, epoch: EpochDone) -> None:
+        now = self._now
+        self._now = replace(
+            now,
+            epochs=now.epochs + 1,
+            epoch_ms=now.epoch_ms + epoch.duration_ms,
+            records=now.records + epoch.records,
+            last_epoch=At(time, epoch),
+        )
+        for vertex, reported in epoch.subtasks.items():
+            totals = self._subtasks.get(vertex, [])
+            parallelism = 1 + max(subtask.subtask for subtask in reported)
+            if len(totals) != parallelism:  # the first epoch, or the first one after a rescale
+                totals = self._subtasks[vertex] = [SubtaskTotals()] * parallelism
+            for subtask in reported:
+                totals[subtask.subtask] = totals[subtask.subtask].after(subtask)
+
+    def _change_status(self, time: int, change: StatusChanged) -> None:
+        times = {**self._now.status_times, change.status: time}
+        self._now = replace(self._now, status=change.status, status_times=times, restarts=change.restarts)
+        if change.status in (JobStatus.RESTARTING, JobStatus.FAILED):
+            failure = Failure(change.cause or "", is_final=change.status is JobStatus.FAILED)
+            self._failures.append(At(time, failure))

@@ -1,0 +1,74 @@
+"""The REST application: Flink's paths under `/` and `/v1`, and Flink's form of errors.
+
+Promises: every error is `{"errors": [text]}` with a status code that Flink's clients understand: 400 for a request that
+is wrong, 404 for what does not exist, 503 for what cannot be done now, 500 for all else.
+Does not know: sockets; `server` serves it."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from millstream.cluster.dispatcher import NoSuchJob
+from millstream.cluster.rest import checkpoints, jobs, overview, savepoints, vertices
+from millstream.cluster.rest.context import RestContext
+from millstream.cluster.rest.errors import NotFound
+from millstream.cluster.rest.same_origin import refuse_other_sites
+from millstream.errors import MillstreamError, UserError
+
+_log = logging.getLogger("millstream.rest")
+
+
+def create_application(context: RestContext) -> FastAPI:
+    """Return the application for the jobs of this process."""
+    application = FastAPI(title="millstream", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
+    routers = [
+        overview.create_router(context),
+        jobs.create_router(context),
+        checkpoints.create_router(context),
+        savepoints.create_router(context),
+        vertices.create_router(context),
+    ]
+    for router in routers:
+        _add_router(application, router)
+    application.middleware("http")(refuse_other_sites)
+    application.add_exception_handler(RequestValidationError, _answer_invalid)
+    application.add_exception_handler(HTTPException, _answer_http)
+    application.add_exception_handler(MillstreamError, _answer_error)
+    application.add_exception_handler(Exception, _answer_unexpected)
+    return application
+
+
+def _add_router(application: FastAPI, router: APIRouter) -> None:
+    """Serve the paths with and without the version: Flink's command line uses /v1, and its dashboard does not."""
+    application.include_router(router, prefix="/v1")
+    application.include_router(router, include_in_schema=False)
+
+
+def _errors(status: int, *texts: str) -> JSONResponse:
+    return JSONResponse({"errors": list(texts)}, status_code=status)
+
+
+def _answer_invalid(_: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, RequestValidationError)
+    return _errors(400, *(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in problem.errors()))
+
+
+def _answer_http(request: Request, problem: Exception) -> JSONResponse:
+    assert isinstance(problem, HTTPException)
+    detail = f"there is no {request.url.path}" if problem.status_code == 404 else str(problem.detail)
+    return _errors(problem.status_code, detail)
+
+
+def _answer_error(_: Request, problem: Exception) -> JSONResponse:
+    status = 404 if isinstance(problem, NoSuchJob | NotFound) else 400 if isinstance(problem, UserError) else 500
+    return _errors(status, str(problem))
+
+
+def _answer_unexpected(request: Request, problem: Exception) -> JSONResponse:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=problem)
+    return _errors(500, f"{type(problem).__name__}: {problem}")

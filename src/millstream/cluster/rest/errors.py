@@ -1,0 +1,12 @@
+"""Errors of REST requests.
+
+Promises: `NotFound` is answered with status 404.
+Does not know: HTTP."""
+
+from __future__ import annotations
+
+from millstream.errors import UserError
+
+
+class NotFound(UserError):
+    """What the path of a request names does not exist."""

@@ -1,0 +1,85 @@
+"""REST resources of the cluster: its configuration for clients, and the numbers of jobs and slots.
+
+Promises: Flink's fields.
+Does not know: single jobs, see `jobs`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+
+from fastapi import APIRouter
+from typing_extensions import TypedDict
+
+from millstream.cluster.rest.context import RestContext
+from millstream.job.job_status import JobStatus
+
+_FLINK_VERSION = "2.3.0"  # whose paths and fields are served; clients read it
+_REFRESH_MS = 3_000
+
+ClusterConfiguration = TypedDict(
+    "ClusterConfiguration",
+    {
+        "refresh-interval": int,
+        "timezone-name": str,
+        "timezone-offset": int,
+        "flink-version": str,
+        "flink-revision": str,
+        "features": dict[str, bool],
+    },
+)
+
+ClusterOverview = TypedDict(
+    "ClusterOverview",
+    {
+        "taskmanagers": int,
+        "slots-total": int,
+        "slots-available": int,
+        "jobs-running": int,
+        "jobs-finished": int,
+        "jobs-cancelled": int,
+        "jobs-failed": int,
+        "flink-version": str,
+        "flink-commit": str,
+    },
+)
+
+
+def create_router(context: RestContext) -> APIRouter:
+    """Return the routes of the cluster."""
+    router = APIRouter(tags=["cluster"])
+
+    @router.get("/config")
+    def get_configuration() -> ClusterConfiguration:
+        """Return what the dashboard needs to know before anything else."""
+        local_time = datetime.fromtimestamp(context.clock.now() / 1000).astimezone()
+        offset = local_time.utcoffset()
+        return {
+            "refresh-interval": _REFRESH_MS,
+            "timezone-name": local_time.strftime("%Z"),
+            "timezone-offset": 0 if offset is None else round(offset.total_seconds() * 1000),
+            "flink-version": _FLINK_VERSION,
+            "flink-revision": "millstream",
+            "features": {"web-submit": False, "web-cancel": True, "web-rescale": True, "web-history": False},
+        }
+
+    @router.get("/overview")
+    def get_overview() -> ClusterOverview:
+        """Return the numbers of jobs and slots. A running job has as many slots as it uses: none are free."""
+        statistics = [(job, job.statistics()) for job in context.dispatcher.jobs()]
+        statuses = Counter(each.status for _, each in statistics)
+        slots = sum(job.plan().slots for job, each in statistics if not each.status.is_terminal_state())
+        ended = statuses[JobStatus.FINISHED] + statuses[JobStatus.CANCELED] + statuses[JobStatus.FAILED]
+        return {
+            "taskmanagers": 1 if slots else 0,
+            "slots-total": slots,
+            "slots-available": 0,
+            "jobs-running": len(statistics) - ended,
+            "jobs-finished": statuses[JobStatus.FINISHED],
+            "jobs-cancelled": statuses[JobStatus.CANCELED],
+            "jobs-failed": statuses[JobStatus.FAILED],
+            "flink-version": _FLINK_VERSION,
+            "flink-commit": "millstream",
+        }
+
+    return router

