@@ -245,3 +245,17 @@ def test_a_chunk_written_by_a_driver_that_died_before_it_logged_the_plan_is_pass
     running.drain()
     assert running.mirror.rows == table_of(items)
     running.close()
+
+
+def test_changes_of_rows_that_were_read_are_in_the_range_of_an_empty_chunk(items):
+    """The rows of the last chunk are deleted before it is read, and a row of the first one changes: its range has no
+    rows, but it has a change."""
+    items.execute("INSERT INTO items VALUES (1, 'a'), (2, 'b')")
+    running = Running(builder(items).build(), Mirror(["id"]), records=1)
+    assert running.epoch() == 1
+    assert running.mirror.rows == {(1,): [1, "a"]}
+    items.execute("DELETE FROM items WHERE id = 2")
+    items.execute("UPDATE items SET name = 'changed' WHERE id = 1")
+    running.drain()
+    assert running.mirror.rows == {(1,): [1, "changed"]}
+    running.close()

@@ -24,7 +24,10 @@ class Boundedness(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SplitRange:
-    """A part of one split that one epoch reads. `start` and `end` are JSON values that the source defines."""
+    """A part of one split that one epoch reads. `start` and `end` are JSON values that the source defines.
+
+    `records` is the expected number of records, None if it is unknown. A range with 0 records only moves the position:
+    no task reads it."""
 
     split: str
     start: Any

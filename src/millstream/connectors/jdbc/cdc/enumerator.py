@@ -128,7 +128,8 @@ class ChangeEnumerator(SplitEnumerator):
         if not self._writers_have_ended(table):
             return []
         chunk, rows = self._session.run("cannot read the table", lambda c: self._write_chunk(c, table, budget))
-        return [self._range(self._slot.flushed(), rows, chunk)]
+        # changes of keys that are already read are in the range, too, but not counted: an empty chunk must be read
+        return [self._range(self._slot.flushed(), max(rows, 1), chunk)]
 
     def _writers_have_ended(self, table: Table) -> bool:
         """Return whether all transactions that wrote to the table at this position have ended."""
