@@ -6,10 +6,11 @@ Does not know: how jobs run and who asks for them."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from millstream.cluster.job_statistics import Statistics
+from millstream.cluster.job_statistics import At, Statistics, VertexSample
 from millstream.cluster.rescale import RequestedParallelism
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
@@ -34,6 +35,9 @@ class DispatchedJob(Protocol):
 
     def statistics(self) -> Statistics:
         """Return the statistics of this moment."""
+
+    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+        """Return samples of the vertices of the last hours, by id, oldest first."""
 
     def plan(self) -> ExecutionPlan:
         """Return the plan at the current parallelism."""

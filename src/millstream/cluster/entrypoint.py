@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from millstream.cluster.dispatcher import Dispatcher
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.job_statistics import JobStatistics, Statistics
+from millstream.cluster.job_statistics import At, JobStatistics, Statistics, VertexSample
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.max_parallelism import JobLayout
@@ -138,6 +138,10 @@ class RunningJob:
     def statistics(self) -> Statistics:
         """Return the statistics of this moment."""
         return self._statistics.get()
+
+    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+        """Return samples of the vertices of the last hours, by id, oldest first."""
+        return self._statistics.history()
 
     @property
     def epoch_count(self) -> int:

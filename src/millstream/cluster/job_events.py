@@ -15,21 +15,39 @@ from millstream.job.job_status import JobStatus
 
 
 @dataclass(frozen=True)
+class OperatorEpoch:
+    """What one subtask of one operator did in an epoch. `counts` are its metrics; `input_watermark` is None before the
+    first watermark arrived, `output_watermark` is None if the operator is idle; `state_bytes` is the size of its state
+    files."""
+
+    counts: Mapping[str, Any]
+    input_watermark: int | None = None
+    output_watermark: int | None = None
+    state_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class SubtaskEpoch:
-    """What one subtask did in an epoch."""
+    """What one subtask did in an epoch. `backpressured_ms` is the time that it waited for subtasks downstream while
+    sources had more input; `operators` are those of its chain, by id."""
 
     subtask: int
     records_in: int
     records_out: int
     busy_ms: float
     watermark: int
+    bytes_in: int = 0
+    bytes_out: int = 0
+    backpressured_ms: float = 0.0
+    operators: Mapping[str, OperatorEpoch] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class EpochDone:
     """An accepted epoch. `watermark` is the least over the subtasks; `lag` is the number of records that sources have
     not read yet; `accumulators` hold what this epoch added; `vertex_busy_ms` is how long the subtasks of each
-    vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex."""
+    vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex; `source_lags` are
+    the lags of the sources that know theirs, by operator id."""
 
     epoch: int
     records: int
@@ -41,6 +59,7 @@ class EpochDone:
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
     vertex_busy_ms: Mapping[str, float] = field(default_factory=dict)
     subtasks: Mapping[str, tuple[SubtaskEpoch, ...]] = field(default_factory=dict)
+    source_lags: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ class JobExecution:
 
     def measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> EpochDone:
         """Sum up an accepted epoch for listeners."""
-        return summarize_epoch(self.plan, plan, result, seconds, self.sources.lag())
+        return summarize_epoch(self.plan, plan, result, seconds, self.sources.lags(), self.progress.lineages)
 
     def snapshot(self, *, ended: bool = False) -> CheckpointMetadata:
         """This epoch boundary as the next checkpoint names it; `ended`: the job stops with it."""

@@ -9,15 +9,28 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
-from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, RescaleDone, StatusChanged, SubtaskEpoch
+from millstream.cluster.job_events import (
+    CheckpointDone,
+    EpochDone,
+    JobEvent,
+    OperatorEpoch,
+    RescaleDone,
+    StatusChanged,
+    SubtaskEpoch,
+)
 from millstream.event_time.watermarks import MIN_WATERMARK
 from millstream.job.job_status import JobStatus
+from millstream.runtime.metrics import combine_values
 from millstream.times import Clock
 
 _KEPT_CHECKPOINTS, _KEPT_FAILURES, _KEPT_RESCALES = 100, 100, 100
+_RATE_SAMPLES, _RATE_INTERVAL = 13, 5_000  # rates are over the last minute, as in Flink
+_HISTORY_SAMPLES, _HISTORY_INTERVAL = 1_440, 10_000  # four hours
+_HISTORY_VALUES = 50_000  # samples times vertices, so that a large program has a shorter history
 
 T = TypeVar("T")
 
@@ -39,6 +52,25 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class OperatorTotals:
+    """What one subtask of one operator did since the job was started, or since its parallelism changed. Gauges have
+    their last value."""
+
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    input_watermark: int | None = None
+    output_watermark: int | None = None
+    state_bytes: int = 0
+
+    def after(self, epoch: OperatorEpoch) -> OperatorTotals:
+        """Return the totals after one more epoch."""
+        counts = dict(self.counts)
+        for name, count in epoch.counts.items():
+            is_sum = name in counts and not name.startswith("gauge.")
+            counts[name] = combine_values(counts[name], count) if is_sum else count
+        return OperatorTotals(counts, epoch.input_watermark, epoch.output_watermark, epoch.state_bytes)
+
+
+@dataclass(frozen=True)
 class SubtaskTotals:
     """What one subtask did since the job was started, or since its parallelism changed."""
 
@@ -46,15 +78,39 @@ class SubtaskTotals:
     records_out: int = 0
     busy_ms: float = 0.0
     watermark: int = MIN_WATERMARK
+    bytes_in: int = 0
+    bytes_out: int = 0
+    backpressured_ms: float = 0.0
+    operators: Mapping[str, OperatorTotals] = field(default_factory=dict)
 
     def after(self, epoch: SubtaskEpoch) -> SubtaskTotals:
         """Return the totals after one more epoch."""
+        nothing = OperatorTotals()
         return SubtaskTotals(
             self.records_in + epoch.records_in,
             self.records_out + epoch.records_out,
             self.busy_ms + epoch.busy_ms,
             epoch.watermark,
+            self.bytes_in + epoch.bytes_in,
+            self.bytes_out + epoch.bytes_out,
+            self.backpressured_ms + epoch.backpressured_ms,
+            {name: self.operators.get(name, nothing).after(counts) for name, counts in epoch.operators.items()},
         )
+
+
+@dataclass(frozen=True)
+class VertexSample:
+    """The sums over the subtasks of a vertex at one moment. `watermark` is the least one."""
+
+    records_in: int
+    records_out: int
+    busy_ms: float
+    backpressured_ms: float
+    watermark: int
+    state_bytes: int
+
+
+Subtasks = dict[str, tuple[SubtaskTotals, ...]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +130,7 @@ class Statistics:
         failures: The newest failures, oldest first.
         rescales: The newest rescales, oldest first.
         subtasks: The totals of the subtasks of each vertex.
+        rate_base: The totals at the beginning of the last minute, from which rates are computed.
 
     """
 
@@ -88,7 +145,8 @@ class Statistics:
     checkpoints: tuple[At[CheckpointDone], ...]
     failures: tuple[At[Failure], ...]
     rescales: tuple[At[RescaleDone], ...]
-    subtasks: dict[str, tuple[SubtaskTotals, ...]]
+    subtasks: Subtasks
+    rate_base: At[Subtasks] | None = None
 
 
 class JobStatistics:
@@ -97,13 +155,14 @@ class JobStatistics:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._now = Statistics(
-            JobStatus.CREATED, {JobStatus.CREATED: clock.now()}, 0, 0, 0.0, 0, None, 0, (), (), (), {}
-        )
+        created = clock.now()
+        self._now = Statistics(JobStatus.CREATED, {JobStatus.CREATED: created}, 0, 0, 0.0, 0, None, 0, (), (), (), {})
         self._checkpoints: deque[At[CheckpointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
         self._failures: deque[At[Failure]] = deque(maxlen=_KEPT_FAILURES)
         self._rescales: deque[At[RescaleDone]] = deque(maxlen=_KEPT_RESCALES)
         self._subtasks: dict[str, list[SubtaskTotals]] = {}
+        self._rates: deque[At[Subtasks]] = deque([At(created, {})], maxlen=_RATE_SAMPLES)
+        self._history: deque[At[Mapping[str, VertexSample]]] = deque(maxlen=_HISTORY_SAMPLES)
 
     def __call__(self, event: JobEvent) -> None:
         """Add one event of the job."""
@@ -129,8 +188,17 @@ class JobStatistics:
                 checkpoints=tuple(self._checkpoints),
                 failures=tuple(self._failures),
                 rescales=tuple(self._rescales),
-                subtasks={vertex: tuple(totals) for vertex, totals in self._subtasks.items()},
+                subtasks=self._copy_subtasks(),
+                rate_base=self._rates[0],
             )
+
+    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+        """Return samples of the vertices of the last hours, by id, oldest first."""
+        with self._lock:
+            return tuple(self._history)
+
+    def _copy_subtasks(self) -> Subtasks:
+        return {vertex: tuple(totals) for vertex, totals in self._subtasks.items()}
 
     def _add_epoch(self, time: int, epoch: EpochDone) -> None:
         now = self._now
@@ -146,8 +214,16 @@ class JobStatistics:
             parallelism = 1 + max(subtask.subtask for subtask in reported)
             if len(totals) != parallelism:  # the first epoch, or the first one after a rescale
                 totals = self._subtasks[vertex] = [SubtaskTotals()] * parallelism
+                self._rates.clear()
+                self._rates.append(At(time - round(epoch.duration_ms), {}))
             for subtask in reported:
                 totals[subtask.subtask] = totals[subtask.subtask].after(subtask)
+        if time - self._rates[-1].time >= _RATE_INTERVAL:
+            self._rates.append(At(time, self._copy_subtasks()))
+        if not self._history or time - self._history[-1].time >= _HISTORY_INTERVAL:
+            if len(self._history) * len(self._subtasks) >= _HISTORY_VALUES:
+                self._history.popleft()
+            self._history.append(At(time, {vertex: _sum_up(totals) for vertex, totals in self._subtasks.items()}))
 
     def _change_status(self, time: int, change: StatusChanged) -> None:
         times = {**self._now.status_times, change.status: time}
@@ -155,3 +231,14 @@ class JobStatistics:
         if change.status in (JobStatus.RESTARTING, JobStatus.FAILED):
             failure = Failure(change.cause or "", is_final=change.status is JobStatus.FAILED)
             self._failures.append(At(time, failure))
+
+
+def _sum_up(totals: list[SubtaskTotals]) -> VertexSample:
+    return VertexSample(
+        sum(subtask.records_in for subtask in totals),
+        sum(subtask.records_out for subtask in totals),
+        sum(subtask.busy_ms for subtask in totals),
+        sum(subtask.backpressured_ms for subtask in totals),
+        min(subtask.watermark for subtask in totals),
+        sum(operator.state_bytes for subtask in totals for operator in subtask.operators.values()),
+    )

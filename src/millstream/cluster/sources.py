@@ -245,10 +245,11 @@ class Sources:
         for enumerator in self._enumerators.values():
             enumerator.acknowledge()
 
-    def lag(self) -> int | None:
-        """Return how many records are not read yet, over all sources that know it."""
-        lags = [lag for enumerator in self._enumerators.values() if (lag := enumerator.lag()) is not None]
-        return sum(lags) if lags else None
+    def lags(self) -> dict[str, int]:
+        """Return how many records are not read yet, by the id of each source that knows it."""
+        return {
+            operator: lag for operator, enumerator in self._enumerators.items() if (lag := enumerator.lag()) is not None
+        }
 
     def close(self) -> None:
         """Close every enumerator."""

@@ -79,7 +79,7 @@ class BatchTask(Task):
 
     def _count_reads(self, inbox: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         for piece in inbox:
-            self.count_read(blocks.header(piece[1]))
+            self.count_read(blocks.header(piece[1]), len(piece[1]))
             yield piece
 
     def _save(self, context: OperatorContext, request: TaskRequest) -> Chain:

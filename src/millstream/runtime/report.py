@@ -46,7 +46,8 @@ class TaskReport:
 
     `states` are the state files that it wrote, by operator, and `results` what its sinks staged. `timer` is the
     earliest processing time at which an operator has work without input. `busy` is in seconds. `sent` counts blocks by
-    edge and target subtask, `read` by (edge, upstream subtask) and the attempt that sent them."""
+    edge and target subtask, `read` by (edge, upstream subtask) and the attempt that sent them; `bytes_in` and
+    `bytes_out` are the sizes of these blocks."""
 
     vertex: str
     subtask: int
@@ -62,6 +63,8 @@ class TaskReport:
     busy: float = 0.0
     sent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     read: Mapping[tuple[int, int], Mapping[bytes, int]] = field(default_factory=dict)
+    bytes_in: int = 0
+    bytes_out: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, without `results` and `accumulators`, which are values of the program."""
@@ -82,6 +85,7 @@ class TaskReport:
                 [*channel, [[attempt.hex(), count] for attempt, count in counts.items()]]
                 for channel, counts in self.read.items()
             ],
+            "bytes": [self.bytes_in, self.bytes_out],
         }
 
     @classmethod
@@ -112,6 +116,8 @@ class TaskReport:
                 (edge, upstream): {bytes.fromhex(attempt): count for attempt, count in counts}
                 for edge, upstream, counts in data["read"]
             },
+            bytes_in=data["bytes"][0],
+            bytes_out=data["bytes"][1],
         )
 
 

@@ -229,6 +229,7 @@ class Task:
         self._completed: bytes | None = b""  # the last attempt; None if it failed, b"" before the first
         self._sent: dict[int, dict[int, int]] = {}
         self._read: dict[tuple[int, int], dict[bytes, int]] = {}
+        self._bytes_in = self._bytes_out = 0
         self._outputs = [_ChainOutput(object_reuse=environment.object_reuse) for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
         grouper = KeyGrouper(spec.max_parallelism)
@@ -313,11 +314,13 @@ class Task:
         self.outbox.append((target, *block))  # type: ignore[arg-type]
         targets = self._sent.setdefault(edge, {})
         targets[target] = targets.get(target, 0) + 1
+        self._bytes_out += len(block[-1])
 
-    def count_read(self, header: blocks.Header) -> None:
+    def count_read(self, header: blocks.Header, size: int) -> None:
         """Count a block that was read, for the report."""
         attempts = self._read.setdefault((header.edge, header.upstream), {})
         attempts[header.attempt] = attempts.get(header.attempt, 0) + 1
+        self._bytes_in += size
 
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block), and finally the report."""
@@ -377,6 +380,7 @@ class Task:
         self._completed = None
         self.attempt = blocks.attempt_token(request.attempt)
         self._sent, self._read = {}, {}
+        self._bytes_in = self._bytes_out = 0
         for context in self._contexts:
             context.scope.now = request.now
             context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
@@ -414,7 +418,7 @@ class Task:
         memory = self._contexts[0].memory.part(InputChannels)
         combined = CombinedWatermark(memory, self._channels, self._operators[0].watermark)
         for header, data in _ordered(inbox):
-            self.count_read(header)
+            self.count_read(header, len(data))
             self._take(header, data, combined)
             yield
 
@@ -491,6 +495,8 @@ class Task:
             busy=time.perf_counter() - started,
             sent=self._sent,
             read=self._read,
+            bytes_in=self._bytes_in,
+            bytes_out=self._bytes_out,
         )
 
     def _reached_watermark(self) -> int:

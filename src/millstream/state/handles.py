@@ -133,6 +133,11 @@ class Lineage:
         return "+".join(chain[-1].name for _, chain in self.restored if chain)
 
     @property
+    def size(self) -> int:
+        """The bytes of the key groups that are still valid in all files."""
+        return sum(handle.weight for handle in self.handles)
+
+    @property
     def bases(self) -> Chain:
         """The bases among the files of this subtask."""
         return tuple(handle for handle in self.own if handle.base)

@@ -29,6 +29,8 @@ REPORT = TaskReport(
     busy=0.25,
     sent={0: {1: 2, 3: 4}, 1: {}},
     read={(0, 2): {ATTEMPT: 5, bytes(7): 1}},
+    bytes_in=600,
+    bytes_out=500,
 )
 
 

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from millstream.cluster.dispatcher import NoSuchJob
-from millstream.cluster.rest import checkpoints, jobs, overview, savepoints, vertices
+from millstream.cluster.rest import checkpoints, jobs, metrics, overview, savepoints, vertices
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.errors import NotFound
 from millstream.cluster.rest.same_origin import refuse_other_sites
@@ -28,6 +28,7 @@ def create_application(context: RestContext) -> FastAPI:
     application = FastAPI(title="millstream", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
     routers = [
         overview.create_router(context),
+        metrics.create_router(context),  # before jobs: /jobs/metrics is not a job
         jobs.create_router(context),
         checkpoints.create_router(context),
         savepoints.create_router(context),

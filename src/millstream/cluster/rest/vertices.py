@@ -1,7 +1,7 @@
 """REST resources of vertices: their subtasks, watermarks and load.
 
-Promises: Flink's fields. The busy time of a subtask is the time that it worked in epochs, its idle time all other time
-since the job began to run.
+Promises: Flink's fields. The busy time of a subtask is the time that it worked in epochs, its backpressured time the
+time that it waited in them for subtasks downstream, its idle time all other time since the job began to run.
 Does not know: jobs as a whole, see `jobs`."""
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from millstream.cluster.dispatcher import DispatchedJob
 from millstream.cluster.job_statistics import Statistics, SubtaskTotals
+from millstream.cluster.metrics.task_metrics import task_metrics
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.distributions import summarize_numbers
 from millstream.cluster.rest.errors import NotFound
@@ -162,7 +163,7 @@ def create_router(context: RestContext) -> APIRouter:
         """Return how busy and how backpressured each subtask is."""
         job, now = dispatcher.job(job_id), context.clock.now()
         planned, statistics = _vertex(job, vertex_id), job.statistics()
-        loads = [_describe_load(statistics, totals, index, now) for index, totals in _totals(planned, statistics)]
+        loads = [_describe_load(planned, statistics, index, now) for index in range(planned.task.parallelism)]
         level = max((load["backpressure-level"] for load in loads), key=("ok", "low", "high").index, default="ok")
         return {
             "status": "ok",
@@ -220,17 +221,18 @@ def _elapsed(begin: int, end: int, now: int) -> int:
 def _describe_metrics(statistics: Statistics, totals: list[SubtaskTotals], now: int) -> VertexMetrics:
     elapsed = _elapsed(*_running_times(statistics), now)
     busy = sum(subtask.busy_ms for subtask in totals)
+    waited = sum(subtask.backpressured_ms for subtask in totals)
     return {
-        "read-bytes": 0,
+        "read-bytes": sum(subtask.bytes_in for subtask in totals),
         "read-bytes-complete": True,
-        "write-bytes": 0,
+        "write-bytes": sum(subtask.bytes_out for subtask in totals),
         "write-bytes-complete": True,
         "read-records": sum(subtask.records_in for subtask in totals),
         "read-records-complete": True,
         "write-records": sum(subtask.records_out for subtask in totals),
         "write-records-complete": True,
-        "accumulated-backpressured-time": 0,
-        "accumulated-idle-time": max(0, round(elapsed * len(totals) - busy)),
+        "accumulated-backpressured-time": round(waited),
+        "accumulated-idle-time": max(0, round(elapsed * len(totals) - busy - waited)),
         "accumulated-busy-time": busy,
     }
 
@@ -253,10 +255,10 @@ def _describe_subtask(statistics: Statistics, totals: SubtaskTotals, index: int,
     }
 
 
-def _describe_load(statistics: Statistics, totals: SubtaskTotals, index: int, now: int) -> SubtaskLoad:
-    elapsed = _elapsed(*_running_times(statistics), now)
-    busy = min(1.0, totals.busy_ms / elapsed) if elapsed else 0.0
-    backpressured = 0.0  # epochs are planned as large as they can be processed: a subtask does not wait for another
+def _describe_load(planned: PlannedVertex, statistics: Statistics, index: int, now: int) -> SubtaskLoad:
+    metrics = task_metrics(planned, statistics, index, now)
+    busy = float(metrics["busyTimeMsPerSecond"]) / 1000
+    backpressured = float(metrics["backPressuredTimeMsPerSecond"]) / 1000
     return {
         "subtask": index,
         "attempt-number": statistics.restarts,

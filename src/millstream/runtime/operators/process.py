@@ -81,12 +81,16 @@ class TimedOperator(FunctionOperator):
     def _fire(self, domain: TimeDomain, due: Any) -> None:
         collector = rowwise.Collector(self.context)
         self.call.domain = domain
+        fired = 0
         for time, _, key in due:
+            fired += 1
             self.context.scope.key = key
             self.call.time = time
             stamp = time if domain is TimeDomain.EVENT_TIME else NO_TIMESTAMP
             rowwise.call_user_code(self.context, self._timer, collector, time, stamp, key=key)
         self.call.domain = None
+        if fired:
+            self.context.metrics.count("numFiredTimers", fired)
         collector.flush()
 
     def _timer(self, collector: rowwise.Collector, time: int, stamp: int) -> None:

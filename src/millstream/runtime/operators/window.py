@@ -217,10 +217,14 @@ class WindowOperator(FunctionOperator):
             self._collector.take(function(self.scope.key, self._calling, elements), window.max_timestamp())
 
     def _fire(self, domain: TimeDomain, due: Iterable[tuple[int, Any, Any]]) -> None:
+        fired = 0
         for time, window, key in due:
+            fired += 1
             self.scope.key = self.context.scope.key = key
             self.scope.namespace = window
             rowwise.call_user_code(self.context, self._timer, domain, time, window, key=key)
+        if fired:
+            self.context.metrics.count("numFiredTimers", fired)
         self._collector.flush()
 
     def _timer(self, domain: TimeDomain, time: int, window: Any) -> None:
