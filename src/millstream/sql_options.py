@@ -196,6 +196,19 @@ def _declare_async(prefix: str, functions: str) -> AsyncFunctionOptions:
 ASYNC_SCALAR = _declare_async("table.exec.async-scalar.", "scalar functions")
 ASYNC_TABLE = _declare_async("table.exec.async-table.", "table functions")
 
+ML_PREDICT_CAPACITY = Option(
+    "table.exec.async-ml-predict.max-concurrent-operations",
+    10,
+    "The maximum number of calls of an asynchronous model that a subtask has in flight.",
+    int,
+)
+ML_PREDICT_TIMEOUT = Option(
+    "table.exec.async-ml-predict.timeout",
+    Duration.of_minutes(3),
+    "The time after which a call of an asynchronous model fails, retries included.",
+    Duration,
+)
+
 # ------------------------------------------------------------------------------------------------------ compiled plans
 
 PLAN_COMPILE_OBJECTS = Option(
@@ -260,9 +273,7 @@ WITHOUT_EFFECT = frozenset(
         "dynamic-table-options.enabled",
         "exec.async-lookup.key-ordered-enabled",
         "exec.async-lookup.output-mode",
-        "exec.async-ml-predict.max-concurrent-operations",
         "exec.async-ml-predict.output-mode",
-        "exec.async-ml-predict.timeout",
         "exec.async-state.enabled",
         "exec.async-table.max-retries",
         "exec.async-vector-search.max-concurrent-operations",

@@ -116,7 +116,6 @@ REFUSED = [
     ),
     ("CREATE TABLE x (a INT, PRIMARY KEY (b) NOT ENFORCED) WITH ('connector' = 'datagen')", "which is not a column", 0),
     ("CREATE TABLE t (a INT) WITH ('connector' = 'datagen')", "already", 0),
-    ("CREATE MODEL m WITH ('a' = 'b')", "models are not supported", 0),
     ("DELETE FROM t", "DELETE needs batch mode", 12),
     ("UPDATE t SET", "unexpected end of statement: expected a name", 12),
     ("SELECT a FROM (VALUES (1)) AS v(a) UNION SELECT 1, 2", "UNION of 1 and 2 columns", 35),

@@ -12,6 +12,8 @@ from millstream.table.data_view import DataView, ListView, MapView
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.expression import Expression
+from millstream.table.model import Model
+from millstream.table.model_descriptor import ModelDescriptor
 from millstream.table.module import Module, ModuleEntry
 from millstream.table.plan_reference import PlanReference
 from millstream.table.result_kind import ResultKind
@@ -56,6 +58,8 @@ __all__ = [
     "GroupedTable",
     "ListView",
     "MapView",
+    "Model",
+    "ModelDescriptor",
     "Module",
     "ModuleEntry",
     "OverWindowedTable",

@@ -1,4 +1,4 @@
-"""The named objects of a session: tables, views, functions, modules, catalogs.
+"""The named objects of a session: tables, views, functions, models, modules, catalogs.
 
 Promises: a name is resolved in the current catalog and database unless it has these parts itself.
 Does not know: how queries are planned or executed."""
@@ -17,29 +17,21 @@ from millstream.sql.ddl import DdlExecutor
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.functions.library import built_in_names
 from millstream.sql.logical.bind.expressions import Session
-from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table import bridging
 from millstream.table.catalog import Catalog, CatalogDescriptor
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.module import Module, ModuleEntry
+from millstream.table.named_models import NamedModels
+from millstream.table.object_paths import parse_object_path
 from millstream.table.table import Table
 from millstream.table.table_config import TableConfig
 from millstream.table.table_descriptor import TableDescriptor
 from millstream.table.udf import to_user_function
 
 
-def parse_object_path(text: str) -> tuple[str, ...]:
-    """Split a name as it is written in SQL into its parts."""
-    node = parse_expression(text)
-    if not isinstance(node, s.Name):
-        message = f"'{text}' is not the name of a table"
-        raise SqlValidationError(message)
-    return node.parts
-
-
-class NamedObjects:
+class NamedObjects(NamedModels):
     """Manage the named objects of a session."""
 
     def __init__(self, env: StreamExecutionEnvironment, settings: EnvironmentSettings) -> None:

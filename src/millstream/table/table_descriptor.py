@@ -14,11 +14,13 @@ from millstream.table.catalog.columns import quote
 from millstream.table.schema import Schema
 
 
-def _option_key(key: str | ConfigOption[Any]) -> str:
+def option_key(key: str | ConfigOption[Any]) -> str:
+    """Return the key of an option, which can be given as text."""
     return key if isinstance(key, str) else key.key
 
 
-def _option_value(value: Any) -> str:
+def option_value(value: Any) -> str:
+    """Return the value of an option as text."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -47,7 +49,7 @@ class FormatDescriptor:
                 value: The value.
 
             """
-            self._options[_option_key(key)] = _option_value(value)
+            self._options[option_key(key)] = option_value(value)
             return self
 
         def build(self) -> FormatDescriptor:
@@ -119,7 +121,7 @@ class TableDescriptor:
                 value: The value.
 
             """
-            self._options[_option_key(key)] = _option_value(value)
+            self._options[option_key(key)] = option_value(value)
             return self
 
         def format(self, format: str | FormatDescriptor, format_option: Any = None) -> TableDescriptor.Builder:
@@ -130,7 +132,7 @@ class TableDescriptor:
                 format_option: The option that names the format, such as `key.format`; by default `format`.
 
             """
-            key = "format" if format_option is None else _option_key(format_option)
+            key = "format" if format_option is None else option_key(format_option)
             if isinstance(format, str):
                 self._options[key] = format
                 return self

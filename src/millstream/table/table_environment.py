@@ -30,7 +30,7 @@ from millstream.table.changelog_mode import ChangelogMode as PublicChangelogMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
-from millstream.table.named_objects import parse_object_path
+from millstream.table.object_paths import parse_object_path
 from millstream.table.option_checks import check_setting
 from millstream.table.plan_reference import PlanReference, local_path
 from millstream.table.planning_session import unique_numbers

@@ -1,4 +1,4 @@
-"""Catalogs of tables, views and functions.
+"""Catalogs of tables, views, functions and models.
 
 Promises: names are case-sensitive and resolved against the current catalog and database; temporary objects hide
 permanent ones; a statement that fails changes nothing.
@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.sql.catalog.models import ModelDefinition, Models
 from millstream.sql.catalog.modules import Modules
 from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.functions import library
@@ -130,12 +131,13 @@ class TableNotes:
 
 
 class Database:
-    """Tables and functions by name."""
+    """Tables, functions and models by name."""
 
     def __init__(self, comment: str | None = None, options: Mapping[str, str] | None = None) -> None:
         self.tables: dict[str, CatalogObject] = {}
         self.notes: dict[str, TableNotes] = {}
         self.functions: dict[str, Any] = {}
+        self.models: dict[str, ModelDefinition] = {}
         self.comment = comment
         self.options = dict(options or {})
 
@@ -166,7 +168,13 @@ class Catalogs:
         self.temporary: dict[tuple[str, str, str], CatalogObject] = {}
         self.temporary_functions: dict[tuple[str, str, str], Any] = {}
         self.system_functions: dict[str, Any] = {}
+        self.temporary_models: dict[tuple[str, str, str], ModelDefinition] = {}
         self.modules = Modules()
+
+    @property
+    def models(self) -> Models:
+        """The models of the session."""
+        return Models(self)
 
     # ------------------------------------------------------------------------------------------------------- names
 

@@ -17,6 +17,7 @@ from millstream.sql.catalog.catalog import Catalogs, TableDefinition
 from millstream.sql.compiled.codec import Reader, Writer
 from millstream.sql.compiled.secrets import resolve_hints, resolve_options, split_secrets
 from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError
+from millstream.sql.functions.model_functions import ModelFunction
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.physical.identity.identity import inputs_first
 from millstream.sql.physical.nodes import Operation, Origin
@@ -44,6 +45,9 @@ class NamedFunctions:
 
     def name(self, user: UserFunction) -> tuple[str, ...]:
         """Return the name of a registered function; a function without a name cannot be stored in a plan."""
+        if isinstance(user, ModelFunction):
+            message = f"a query that calls the model '{user.name}' cannot be compiled to a plan"
+            raise SqlNotSupported(message, hint="execute the statement instead")
         catalogs = self._catalogs
         functions: list[tuple[tuple[str, ...], Any]] = [
             ((name,), function) for name, function in catalogs.system_functions.items()

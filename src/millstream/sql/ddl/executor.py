@@ -12,6 +12,7 @@ from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, Vi
 from millstream.sql.ddl.alter import AlterStatements
 from millstream.sql.ddl.describe import DescribeStatements
 from millstream.sql.ddl.functions import FunctionStatements
+from millstream.sql.ddl.models import ModelStatements
 from millstream.sql.ddl.namespaces import NamespaceStatements
 from millstream.sql.ddl.results import OK, StatementResult
 from millstream.sql.ddl.show import ShowStatements
@@ -32,6 +33,7 @@ class DdlExecutor:
         self._catalogs = session.catalogs
         self._namespaces = NamespaceStatements(session.catalogs)
         self._functions = FunctionStatements(session.catalogs, wrap)
+        self._models = ModelStatements(session.catalogs)
         self._descriptions = DescribeStatements(session.catalogs)
 
     def execute(self, node: s.Statement, text: str) -> StatementResult | None:
@@ -45,6 +47,8 @@ class DdlExecutor:
                 return self._namespaces.create(node)
             case s.CreateFunction():
                 return self._functions.create(node)
+            case s.CreateModel():
+                return self._models.create(node)
             case s.Drop():
                 return self._drop(node)
             case s.Alter(object_type="DATABASE"):
@@ -53,10 +57,16 @@ class DdlExecutor:
                 return self._namespaces.alter_catalog(node)
             case s.Alter(object_type="FUNCTION"):
                 return self._functions.alter(node)
+            case s.Alter(object_type="MODEL"):
+                return self._models.alter(node)
             case s.Alter():
                 return AlterStatements(self._session).alter(node, text)
+            case s.Show(subject="CREATE MODEL"):
+                return self._models.show_create(node)
             case s.Show():
                 return ShowStatements(self._catalogs, self._descriptions).show(node)
+            case s.Describe(object_type="MODEL"):
+                return self._models.describe(node)
             case s.Describe():
                 return self._descriptions.describe(node)
             case s.Use():
@@ -120,6 +130,8 @@ class DdlExecutor:
                 self._functions.drop(
                     node.name, temporary=node.temporary, system=node.system, if_exists=node.if_exists, at=node.at
                 )
+            case "MODEL":
+                self._models.drop(node)
             case "CATALOG":
                 self._namespaces.drop_catalog(node)
             case "DATABASE":

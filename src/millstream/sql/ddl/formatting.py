@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from millstream.config.secrets import mask_secrets
-from millstream.sql.catalog.catalog import TableDefinition, TableDistribution
+from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, TableDistribution
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.parse import expression_tokens
 
@@ -31,20 +32,10 @@ def _expand_type_names(type_text: str) -> str:
 
 def format_create_table(full_name: tuple[str, ...], table: TableDefinition, *, temporary: bool) -> str:
     """Return the CREATE TABLE statement of a table."""
-    lines: list[str] = []
-    for column in table.columns:
-        comment = f" COMMENT {quote_string(column.comment)}" if column.comment else ""
-        if column.expr is not None:
-            lines.append(f"{quote_name(column.name)} AS {column.expr}{comment}")
-            continue
-        extra = ""
-        if column.metadata_key is not None:
-            extra = " METADATA" + (
-                f" FROM {quote_string(column.metadata_key)}" if column.metadata_key != column.name else ""
-            )
-            extra += " VIRTUAL" if column.virtual else ""
-        data_type = column.type.not_null() if column.name in table.primary_key else column.type
-        lines.append(f"{quote_name(column.name)} {_expand_type_names(str(data_type))}{extra}{comment}")
+    lines = [
+        format_column(replace(column, type=column.type.not_null()) if column.name in table.primary_key else column)
+        for column in table.columns
+    ]
     if table.watermark is not None:
         lines.append(f"WATERMARK FOR {quote_name(table.watermark[0])} AS {table.watermark[1]}")
     if table.primary_key:
@@ -63,6 +54,20 @@ def format_create_table(full_name: tuple[str, ...], table: TableDefinition, *, t
     if table.options:
         statement += f"\nWITH (\n  {format_options(table.options)}\n)"
     return f"{statement}\n"
+
+
+def format_column(column: ColumnDefinition) -> str:
+    """Return the definition of a column."""
+    comment = f" COMMENT {quote_string(column.comment)}" if column.comment else ""
+    if column.expr is not None:
+        return f"{quote_name(column.name)} AS {column.expr}{comment}"
+    extra = ""
+    if column.metadata_key is not None:
+        extra = " METADATA" + (
+            f" FROM {quote_string(column.metadata_key)}" if column.metadata_key != column.name else ""
+        )
+        extra += " VIRTUAL" if column.virtual else ""
+    return f"{quote_name(column.name)} {_expand_type_names(str(column.type))}{extra}{comment}"
 
 
 def _format_distribution(distribution: TableDistribution) -> str:

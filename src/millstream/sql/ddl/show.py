@@ -46,18 +46,15 @@ class ShowStatements:
                 name = node.name[0] if node.name else catalogs.current_catalog
                 return self._list_names("database name", sorted(catalogs.catalog(name, node.at).databases), node)
             case "TABLES" | "VIEWS":
-                catalog, database = catalogs.current_catalog, catalogs.current_database
-                if len(node.name) == 1:
-                    database = node.name[0]
-                elif node.name:
-                    catalog, database = node.name[0], node.name[1]
-                catalogs.database(catalog, database, node.at)
+                catalog, database = self._find_database(node)
                 names = catalogs.table_names(catalog, database)
                 if node.subject == "VIEWS":
                     names = [
                         n for n in names if not isinstance(catalogs.table((catalog, database, n))[1], TableDefinition)
                     ]
                 return self._list_names(f"{node.subject[:-1].lower()} name", names, node)
+            case "MODELS":
+                return self._list_names("model name", catalogs.models.names(*self._find_database(node)), node)
             case "COLUMNS":
                 result = self._descriptions.describe(s.Describe(node.at, node.name))
                 matching = self._match_names([row[0] for row in result.rows], node)
@@ -88,6 +85,16 @@ class ShowStatements:
                 )
         message = f"SHOW {node.subject} is not supported"
         raise SqlNotSupported(message, at=node.at)
+
+    def _find_database(self, node: s.Show) -> tuple[str, str]:
+        """Return the catalog and the database after IN or FROM; by default the current ones."""
+        catalog, database = self._catalogs.current_catalog, self._catalogs.current_database
+        if len(node.name) == 1:
+            database = node.name[0]
+        elif node.name:
+            catalog, database = node.name[0], node.name[1]
+        self._catalogs.database(catalog, database, node.at)
+        return catalog, database
 
     def _list_names(self, column: str, names: list[str], node: s.Show) -> StatementResult:
         matching = self._match_names(names, node)

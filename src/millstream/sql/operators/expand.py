@@ -20,6 +20,7 @@ from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.expressions.stable_text import expression_text, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
+from millstream.sql.functions.model_functions import ModelFunction
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.operators.base import TableOperator
@@ -152,6 +153,11 @@ class CorrelateOperator(TableOperator):
             yield from (self._unnest(values[0], function) for values in arguments)
             return
         external_arguments = [self._to_arguments(values) for values in arguments]
+        if isinstance(function, ModelFunction) and function.takes_batches:
+            yield from (
+                self._convert_results(function, results) for results in function.predict_rows(external_arguments)
+            )
+            return
         if function.asynchronous:
             yield from (
                 self._convert_results(function, _to_list(results))

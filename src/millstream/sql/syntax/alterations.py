@@ -29,7 +29,7 @@ class AlterationParser:
         object_type = cursor.token.key
         if object_type in UNSUPPORTED_OBJECTS:
             return parse_unsupported(cursor, at, f"ALTER {object_type}", UNSUPPORTED_OBJECTS[object_type])
-        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
+        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL")
         if_exists = cursor.accept("IF", "EXISTS")
         name = cursor.parse_path()
         action = self._parse_action(object_type)

@@ -63,6 +63,9 @@ class CallParser:
             return s.NamedArgument(token.start, name, self._parse_argument())
         if token.key == "TABLE":
             return self._parse_table_argument()
+        if token.key == "MODEL" and following.type in ("word", "quoted"):
+            cursor.advance()
+            return s.ModelArgument(token.start, cursor.parse_path())
         if token.key in QUERY_STARTS:
             return s.TableArgument(token.start, s.DerivedTable(token.start, self._parse_query()))
         if following.key == "," and (token.key in TIME_UNITS or token.key in TSI_UNITS):

@@ -14,7 +14,6 @@ from millstream.sql.syntax.queries import QueryParser
 from millstream.sql.syntax.type_names import TypeParser
 
 UNSUPPORTED_OBJECTS = {
-    "MODEL": "models are not supported",
     "MATERIALIZED": "materialized tables are not supported",
     "CONNECTION": "connections are not supported",
 }
@@ -57,7 +56,7 @@ class DefinitionParser:
             return parse_unsupported(cursor, at, f"CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
         parse = _CREATE_PARSERS.get(object_type)
         if parse is None:
-            cursor.reject("TABLE, VIEW, DATABASE, CATALOG or FUNCTION")
+            cursor.reject("TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL")
         cursor.advance()
         return parse(self, _Create(at, replace, temporary, system))
 
@@ -79,7 +78,7 @@ class DefinitionParser:
         object_type = cursor.token.key
         if object_type in UNSUPPORTED_OBJECTS:
             return parse_unsupported(cursor, at, f"DROP {object_type}", UNSUPPORTED_OBJECTS[object_type])
-        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION")
+        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL")
         if_exists = cursor.accept("IF", "EXISTS")
         name = cursor.parse_path()
         cascade = cursor.accept_any("CASCADE", "RESTRICT") == "CASCADE"
@@ -114,6 +113,19 @@ class DefinitionParser:
         target = cursor.parse_string()
         language = cursor.parse_name(any_word=True).upper() if cursor.accept("LANGUAGE") else "JAVA"
         return target, language
+
+    def _parse_create_model(self, create: _Create) -> s.Statement:
+        cursor = self._cursor
+        if_not_exists = self.parse_if_not_exists()
+        name = cursor.parse_path()
+        has_input = cursor.accept("INPUT")
+        inputs = cursor.parse_parenthesized(self.parse_column) if has_input else ()
+        if has_input:
+            cursor.expect("OUTPUT")
+        outputs = cursor.parse_parenthesized(self.parse_column) if has_input else ()
+        comment = self._parse_comment()
+        options = self.parse_options()
+        return s.CreateModel(create.at, name, inputs, outputs, options, comment, create.temporary, if_not_exists)
 
     # ---------------------------------------------------------------------------------------------------------- views
 
@@ -329,4 +341,5 @@ _CREATE_PARSERS: dict[str, Callable[[DefinitionParser, _Create], s.Statement]] =
     "DATABASE": DefinitionParser._parse_create_database,
     "CATALOG": DefinitionParser._parse_create_catalog,
     "FUNCTION": DefinitionParser._parse_create_function,
+    "MODEL": DefinitionParser._parse_create_model,
 }

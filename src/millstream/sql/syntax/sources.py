@@ -16,7 +16,7 @@ from millstream.sql.syntax.hints import parse_hints
 from millstream.sql.syntax.match_recognize import MatchParser
 
 _JOIN_KEYWORDS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
-_UNSUPPORTED_FUNCTIONS = {"ML_PREDICT": "models", "ML_EVALUATE": "models", "VECTOR_SEARCH": "searches in vector stores"}
+_UNSUPPORTED_FUNCTIONS = {"VECTOR_SEARCH": "searches in vector stores"}
 
 
 def parse_alias(cursor: Cursor) -> str | None:

@@ -22,7 +22,6 @@ _SHOW_SUBJECTS = (
     *("PROCEDURES", "CURRENT", "CREATE", "USER", "FULL", "MODELS", "MATERIALIZED"),
 )
 _UNSUPPORTED_LISTS = {
-    "MODELS": "models are not supported",
     "MATERIALIZED": "materialized tables are not supported",
     "PROCEDURES": "procedures are not supported",
 }
@@ -86,7 +85,7 @@ class StatementParser:
         if subject in _UNSUPPORTED_LISTS:
             return parse_unsupported(cursor, at, f"SHOW {subject}", _UNSUPPORTED_LISTS[subject])
         object_type = cursor.token.key
-        if subject == "CREATE" and object_type in ("MODEL", "MATERIALIZED"):
+        if subject == "CREATE" and object_type == "MATERIALIZED":
             return parse_unsupported(cursor, at, f"SHOW CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
         if subject == "PARTITIONS":
             table = cursor.parse_path()
@@ -109,8 +108,6 @@ class StatementParser:
         object_type = "TABLE"
         if cursor.peek().type in ("word", "quoted", "string"):  # otherwise the word is the name of a table
             object_type = cursor.accept_any("DATABASE", "CATALOG", "FUNCTION", "MODEL", "JOB", "TABLE") or "TABLE"
-        if object_type == "MODEL":
-            return parse_unsupported(cursor, at, "DESCRIBE MODEL", UNSUPPORTED_OBJECTS[object_type])
         if object_type == "JOB":
             return s.Describe(at, (cursor.parse_string(),), object_type)
         extended = cursor.accept("EXTENDED")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from millstream.table.catalog.catalog import Catalog
 from millstream.table.catalog.columns import Column, ComputedColumn, MetadataColumn, PhysicalColumn
+from millstream.table.catalog.models import CatalogModel
 from millstream.table.catalog.objects import (
     CatalogBaseTable,
     CatalogDatabase,
@@ -27,6 +28,7 @@ __all__ = [
     "CatalogDatabase",
     "CatalogDescriptor",
     "CatalogFunction",
+    "CatalogModel",
     "CatalogPartition",
     "CatalogPartitionSpec",
     "CatalogTableStatistics",

@@ -10,14 +10,15 @@ from typing import Any
 
 from millstream.sql.catalog import catalog as c
 from millstream.sql.errors import CatalogError, nearest
+from millstream.table.catalog.models import CatalogModels
 from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction, Procedure
 from millstream.table.catalog.paths import ObjectPath
 from millstream.table.catalog.table_notes import CatalogTableNotes
 
 
 @dataclass
-class Catalog(CatalogTableNotes):
-    """Read and change the databases, tables and functions of a catalog.
+class Catalog(CatalogTableNotes, CatalogModels):
+    """Read and change the databases, tables, functions and models of a catalog.
 
     A catalog is obtained with `TableEnvironment.get_catalog`.
 

@@ -58,7 +58,6 @@ def test_show_create_view_and_catalog(run):
         ("SHOW CREATE DATABASE d", "SHOW CREATE DATABASE is not supported"),
         ("SHOW TABLES FROM nowhere", "there is no database 'nowhere'"),
         ("SHOW PARTITIONS v", "'v' is not a table"),
-        ("SHOW MODELS", "SHOW MODELS is not supported: models are not supported"),
     ],
 )
 def test_an_error_names_the_object(run, statement, message):

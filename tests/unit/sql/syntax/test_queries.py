@@ -146,7 +146,6 @@ def test_quantifiers_of_a_row_pattern(quantifier: str, least: int, most: int | N
         ("SELECT 1 FETCH 3 ROWS ONLY", 15, "unexpected '3': expected FIRST or NEXT"),
         ("SELECT 1 FROM t TABLESAMPLE BERNOULLI (1)", 16, "unexpected 'TABLESAMPLE'"),
         ("WITH RECURSIVE q AS (SELECT 1) SELECT 1", 5, "unexpected 'RECURSIVE'"),
-        ("SELECT 1 FROM TABLE(ML_PREDICT(TABLE t))", 20, "ML_PREDICT is not supported: models are not supported"),
         ("SELECT 1 FROM t MATCH_RECOGNIZE (PATTERN ())", 42, "expected a pattern variable"),
         ("SELECT /*+ a(*) */ 1", 13, "expected an option of the hint"),
     ],

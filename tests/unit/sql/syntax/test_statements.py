@@ -6,6 +6,7 @@ from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_query, parse_statement, parse_statements, parse_type
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.statements import STATEMENTS
+from millstream.sql.types import data_types as t
 
 COLUMN = s.ColumnDef(0, "a", parse_type("INT"))
 QUERY = parse_query("SELECT 1")
@@ -152,7 +153,9 @@ def test_create_table_with_every_clause() -> None:
         ("UPDATE t x SET a = 1, b = 2 WHERE TRUE", s.Update(
             0, ("t",), (("a", s.Literal(0, 1)), ("b", s.Literal(0, 2))), s.Literal(0, True), "x", 7
         )),
-        ("CREATE MODEL m", s.Unsupported(0, "CREATE MODEL", "models are not supported")),
+        ("CREATE TEMPORARY MODEL IF NOT EXISTS m INPUT (a INT) OUTPUT (b INT) COMMENT 'c' WITH('k'='v')", s.CreateModel(
+            0, ("m",), (s.ColumnDef(0, "a", t.INT),), (s.ColumnDef(0, "b", t.INT),), (("k", "v"),), "c", True, True
+        )),
         ("SHOW PROCEDURES", s.Unsupported(0, "SHOW PROCEDURES", "procedures are not supported")),
     ],
 )  # fmt: skip
@@ -194,7 +197,7 @@ def test_every_keyword_of_a_statement_leads_to_a_rule() -> None:
     ("text", "at", "message"),
     [
         ("CRATE TABLE t", 0, "unexpected 'CRATE': expected a statement"),
-        ("CREATE TABEL t", 7, "expected TABLE, VIEW, DATABASE, CATALOG or FUNCTION"),
+        ("CREATE TABEL t", 7, "expected TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL"),
         ("CREATE TABLE t (a INT, WATERMARK FOR a AS a, WATERMARK FOR a AS a)", 45, "only one watermark"),
         ("CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED, b INT PRIMARY KEY NOT ENFORCED)", 48, "only one primary key"),
         ("CREATE TABLE t (a INT PRIMARY KEY ENFORCED)", 34, "unexpected 'ENFORCED': expected NOT ENFORCED"),

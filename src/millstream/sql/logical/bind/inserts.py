@@ -86,7 +86,7 @@ def convert_assigned(
     """Convert a value to the type of the column that it is written to; refuse types that need a CAST.
 
     `what` names the value in the error."""
-    if not _is_assignable(value.type, column.type):
+    if not is_assignable(value.type, column.type):
         message = f"{what} is {value.type}, but '{column.name}' of '{'.'.join(table)}' is {column.type}"
         raise SqlValidationError(message, at=at, hint=f"CAST it to {column.type.nullable()}")
     return _convert(value, column.type.with_null(value.type.null))
@@ -115,7 +115,7 @@ def _convert(ref: Expression, data_type: t.DataType) -> Expression:
     return coerce(ref, data_type)
 
 
-def _is_assignable(source: t.DataType, target: t.DataType) -> bool:
+def is_assignable(source: t.DataType, target: t.DataType) -> bool:
     """Return whether INSERT converts a type to another one without CAST: Flink's implicit casts.
 
     The NOT NULL constraint of a column is checked when the job runs."""
@@ -143,11 +143,11 @@ def _is_assignable(source: t.DataType, target: t.DataType) -> bool:
         case t.DayTimeIntervalType(), t.DayTimeIntervalType():
             return True
         case t.ArrayType(), t.ArrayType():
-            return _is_assignable(source.element, target.element)
+            return is_assignable(source.element, target.element)
         case t.MultisetType(), t.MultisetType():
-            return _is_assignable(source.element, target.element)
+            return is_assignable(source.element, target.element)
         case t.MapType(), t.MapType():
-            return _is_assignable(source.key, target.key) and _is_assignable(source.value, target.value)
+            return is_assignable(source.key, target.key) and is_assignable(source.value, target.value)
         case t.RowType(), t.RowType():
-            return len(source) == len(target) and all(map(_is_assignable, source.types, target.types))
+            return len(source) == len(target) and all(map(is_assignable, source.types, target.types))
     return False

@@ -24,6 +24,7 @@ from millstream.sql.logical.bind import tables
 from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS, changelog_table
 from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce, user_arguments
 from millstream.sql.logical.bind.match import bind_match
+from millstream.sql.logical.bind.model_calls import MODEL_FUNCTIONS, model_table
 from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.logical.bind.subqueries import lateral_join
 from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, window_table
@@ -48,6 +49,9 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             if node.call.name in CHANGELOG_FUNCTIONS and not node.call.path:
                 plan = changelog_table(queries, node.call, bind_source)
+                return _bind_alone(plan, node.alias, node.columns, node.at)
+            if node.call.name in MODEL_FUNCTIONS and not node.call.path:
+                plan = model_table(queries, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
@@ -110,6 +114,7 @@ def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tupl
     if isinstance(right_node, s.TableFunctionCall) and right_node.call.name not in (
         *WINDOW_FUNCTIONS,
         *CHANGELOG_FUNCTIONS,
+        *MODEL_FUNCTIONS,
     ):
         if join_type not in ("inner", "left"):
             message = f"{node.join_type} JOIN of a table function is not possible"

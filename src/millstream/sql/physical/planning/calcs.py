@@ -17,6 +17,7 @@ from millstream.sql.expressions.nodes import (
     shift_references,
     substitute,
 )
+from millstream.sql.functions.model_functions import ModelFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc, expand, watermark
 from millstream.sql.operators.window import window_aggregate as windows
@@ -94,8 +95,15 @@ def plan_correlate(planner: Planning, node: l.Correlate) -> Operation:
     """Plan a table function."""
     child = planner.plan(node.input)
     settings = planner.settings
+    asynchronous = settings.asynchronous_tables
+    if isinstance(node.function, ModelFunction):
+        asynchronous = node.function.async_options
+        if not child.mode.insert_only:
+            message = "ML_PREDICT needs an insert-only table, but the table emits updates"
+            hint = "a model may predict something else for the same row, so an update could not be retracted"
+            raise SqlNotSupported(message, hint=hint, about="ML_PREDICT")
     spec = expand.CorrelateSpec(
-        child.schema, node.schema, node.function, node.args, node.outer, settings.zone, settings.asynchronous_tables
+        child.schema, node.schema, node.function, node.args, node.outer, settings.zone, asynchronous
     )
     join_type = "LEFT" if node.outer else "INNER"
     args = ", ".join(describe_expression(arg, child.schema) for arg in node.args)

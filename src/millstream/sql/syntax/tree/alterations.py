@@ -160,7 +160,7 @@ AlterAction = (
 
 @dataclass(frozen=True)
 class Alter(Statement):
-    """ALTER TABLE, VIEW, DATABASE, CATALOG or FUNCTION."""
+    """ALTER TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
 
     object_type: str
     name: tuple[str, ...]

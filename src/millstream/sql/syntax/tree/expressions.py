@@ -179,6 +179,13 @@ class Descriptor(Expr):
 
 
 @dataclass(frozen=True)
+class ModelArgument(Expr):
+    """MODEL name, as an argument of a table function."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TableArgument(Expr):
     """TABLE t, or a query, as an argument of a table function."""
 

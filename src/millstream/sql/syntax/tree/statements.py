@@ -130,8 +130,21 @@ class CreateFunction(Statement):
 
 
 @dataclass(frozen=True)
+class CreateModel(Statement):
+    """CREATE MODEL name INPUT (...) OUTPUT (...) WITH (...)."""
+
+    name: tuple[str, ...]
+    input: tuple[ColumnDef, ...] = ()
+    output: tuple[ColumnDef, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    comment: str | None = None
+    temporary: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
 class Drop(Statement):
-    """DROP TABLE, VIEW, DATABASE, CATALOG or FUNCTION."""
+    """DROP TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
 
     object_type: str
     name: tuple[str, ...]
@@ -155,7 +168,7 @@ class Show(Statement):
 
 @dataclass(frozen=True)
 class Describe(Statement):
-    """DESCRIBE a table, a catalog, a database, a function or a job."""
+    """DESCRIBE a table, a catalog, a database, a function, a model or a job."""
 
     name: tuple[str, ...]
     object_type: str = "TABLE"
