@@ -25,6 +25,17 @@ LOCAL_TIME_ZONE = Option(
     "`GMT+03:00`. The default is UTC.",
     str,
 )
+CATALOG_STORE_KIND = Option(
+    "table.catalog-store.kind",
+    "generic_in_memory",
+    "Where the options of catalogs are stored: in memory, or in files, so that the catalogs of a session are there in "
+    "the next one. It is read when a table environment is created.",
+    str,
+    choices=("generic_in_memory", "file"),
+)
+CATALOG_STORE_PATH = Option(
+    "table.catalog-store.file.path", "", "The directory of the catalog store with the kind `file`.", str
+)
 SQL_DIALECT = Option("table.sql-dialect", "default", "The SQL dialect. Only Flink's own dialect exists.", str)
 MAX_GENERATED_CODE_LENGTH = Option(
     "table.generated-code.max-length", 4000, "Ignored: no Java code is generated.", int, kind="ignored"

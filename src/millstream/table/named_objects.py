@@ -13,6 +13,7 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import InvalidArgumentType
 from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefinition, ViewDefinition
+from millstream.sql.catalog.registry import load_stored_catalogs
 from millstream.sql.ddl import DdlExecutor
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.functions.library import built_in_names
@@ -39,12 +40,13 @@ class NamedObjects(NamedModels):
         env._configuration.add_all(settings.get_configuration())
         self._config = TableConfig(env._configuration)
         self._catalogs = Catalogs(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
+        load_stored_catalogs(self._catalogs, self._option_text)
+
+    def _option_text(self, key: str) -> str | None:
+        return self._env._configuration.get_string(key, "") or None
 
     def _session(self) -> Session:
-        config = self._env._configuration
-        return Session(
-            self._catalogs, self._config.get_local_timezone(), lambda key: config.get_string(key, "") or None
-        )
+        return Session(self._catalogs, self._config.get_local_timezone(), self._option_text)
 
     def _ddl(self) -> DdlExecutor:
         return DdlExecutor(self._session(), to_user_function)

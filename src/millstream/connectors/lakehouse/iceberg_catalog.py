@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,21 @@ def pyiceberg(module: str) -> Any:
         raise MissingIceberg(problem) from problem
 
 
+@contextlib.contextmanager
+def open_catalog(name: str, properties: Mapping[str, str], subject: str) -> Iterator[Any]:
+    """Open a catalog; its failures are raised as millstream errors about the subject."""
+    exceptions = pyiceberg("exceptions")
+    catalog = None
+    try:
+        catalog = pyiceberg("catalog").load_catalog(name, **properties)
+        yield catalog
+    except (exceptions.RESTError, exceptions.CommitFailedException, OSError, pa.ArrowException) as problem:
+        raise ConnectorStorageFailure(subject, "reach", problem) from problem
+    finally:
+        if catalog is not None and hasattr(catalog, "close"):
+            catalog.close()
+
+
 @dataclass(frozen=True)
 class TableLoader:
     """Where a table is: the catalog's name and properties, as pyiceberg's `load_catalog` takes them, and its name."""
@@ -61,16 +76,9 @@ class TableLoader:
     def open_table(self) -> Iterator[tuple[Any, Any]]:
         """Open the catalog and load the table, None if it does not exist; failures are raised as millstream errors."""
         exceptions = pyiceberg("exceptions")
-        catalog = None
-        try:
-            catalog = pyiceberg("catalog").load_catalog(self.catalog, **dict(self.properties))
+        with open_catalog(self.catalog, dict(self.properties), self.table) as catalog:
             try:
                 table = catalog.load_table(self.table)
             except (exceptions.NoSuchTableError, exceptions.NoSuchNamespaceError):
                 table = None
             yield catalog, table
-        except (exceptions.RESTError, exceptions.CommitFailedException, OSError, pa.ArrowException) as problem:
-            raise ConnectorStorageFailure(self.table, "reach", problem) from problem
-        finally:
-            if catalog is not None and hasattr(catalog, "close"):
-                catalog.close()

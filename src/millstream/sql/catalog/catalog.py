@@ -6,11 +6,12 @@ Does not know: connectors, plans."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from millstream.sql.catalog.catalog_store import FileCatalogStore
 from millstream.sql.catalog.models import ModelDefinition, Models
 from millstream.sql.catalog.modules import Modules
 from millstream.sql.errors import CatalogError, nearest
@@ -131,12 +132,18 @@ class TableNotes:
 
 
 class Database:
-    """Tables, functions and models by name."""
+    """Tables, functions and models by name. Catalogs outside of the session have mappings on their storage."""
 
-    def __init__(self, comment: str | None = None, options: Mapping[str, str] | None = None) -> None:
-        self.tables: dict[str, CatalogObject] = {}
+    def __init__(
+        self,
+        comment: str | None = None,
+        options: Mapping[str, str] | None = None,
+        tables: MutableMapping[str, CatalogObject] | None = None,
+        functions: MutableMapping[str, Any] | None = None,
+    ) -> None:
+        self.tables: MutableMapping[str, CatalogObject] = {} if tables is None else tables
         self.notes: dict[str, TableNotes] = {}
-        self.functions: dict[str, Any] = {}
+        self.functions: MutableMapping[str, Any] = {} if functions is None else functions
         self.models: dict[str, ModelDefinition] = {}
         self.comment = comment
         self.options = dict(options or {})
@@ -148,14 +155,27 @@ class Database:
 
 
 class Catalog:
-    """Databases by name, in memory."""
+    """Databases by name, in memory unless `databases` reads and writes a storage."""
 
-    def __init__(self, name: str, default_database: str = "default", options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        default_database: str = "default",
+        options: Mapping[str, str] | None = None,
+        databases: MutableMapping[str, Database] | None = None,
+    ) -> None:
         self.name = name
         self.default_database = default_database
-        self.databases: dict[str, Database] = {default_database: Database()}
+        self.databases: MutableMapping[str, Database] = (
+            {default_database: Database()} if databases is None else databases
+        )
         self.options = dict(options or {})
         self.comment: str | None = None
+
+    def alter_database(self, name: str, options: Mapping[str, str], comment: str | None) -> None:
+        """Replace the options and the comment of an existing database."""
+        database = self.databases[name]
+        database.options, database.comment = dict(options), comment
 
 
 class Catalogs:
@@ -170,6 +190,7 @@ class Catalogs:
         self.system_functions: dict[str, Any] = {}
         self.temporary_models: dict[tuple[str, str, str], ModelDefinition] = {}
         self.modules = Modules()
+        self.store: FileCatalogStore | None = None
 
     @property
     def models(self) -> Models:
@@ -237,6 +258,13 @@ class Catalogs:
 
     # ----------------------------------------------------------------------------------------------------- changes
 
+    def store_options(self, name: str, options: Mapping[str, str] | None) -> None:
+        """Store the options of a catalog in the catalog store, if there is one; None removes the catalog from it."""
+        if self.store is not None and options is None:
+            self.store.remove(name)
+        elif self.store is not None and options is not None:
+            self.store.save(name, options)
+
     def add_table(
         self,
         path: tuple[str, ...],
@@ -250,15 +278,16 @@ class Catalogs:
         """Add a table; return False if it exists and `if_not_exists` is set."""
         full = self.full_name(path, at)
         database = self.database(full[0], full[1], at)
-        tables: dict[Any, CatalogObject] = self.temporary if temporary else database.tables
+        tables: MutableMapping[Any, CatalogObject] = self.temporary if temporary else database.tables
         key: Any = full if temporary else full[2]
-        if key in tables and not replace_existing:
+        if replace_existing:
+            tables[key] = definition
+        elif (existing := tables.setdefault(key, definition)) is not definition:
             if if_not_exists:
                 return False
-            word = "view" if isinstance(tables[key], ViewDefinition) else "table"
+            word = "view" if isinstance(existing, ViewDefinition) else "table"
             message = f"there is a {word} '{'.'.join(full)}' already"
             raise CatalogError(message, at=at, hint="drop it first, or write IF NOT EXISTS")
-        tables[key] = definition
         if not temporary:
             database.notes.pop(full[2], None)
         return True

@@ -7,7 +7,7 @@ Does not know: calls of functions."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from millstream.sql.catalog.catalog import Catalogs
@@ -87,7 +87,7 @@ class FunctionStatements:
 
     def _find_registry(
         self, path: tuple[str, ...], temporary: bool, system: bool, at: int | None
-    ) -> tuple[dict[Any, Any], Any]:
+    ) -> tuple[MutableMapping[Any, Any], Any]:
         """Return the functions among which a name is looked up, and its key there."""
         catalog, database, name = self._catalogs.full_name(path, at)
         if system:

@@ -1,13 +1,15 @@
 """CREATE, ALTER, DROP and USE for catalogs and databases.
 
 Promises: the current catalog and database are not dropped; a database with tables is dropped only with CASCADE.
+CREATE CATALOG reads the catalog once, so wrong options are refused by it.
 Does not know: tables."""
 
 from __future__ import annotations
 
 from millstream.sql.catalog.catalog import Catalog, Catalogs, Database
+from millstream.sql.catalog.registry import IN_MEMORY, open_catalog
 from millstream.sql.ddl.results import OK, StatementResult
-from millstream.sql.errors import CatalogError
+from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.syntax import tree as s
 
 
@@ -27,15 +29,10 @@ class NamespaceStatements:
                     return OK
                 message = f"catalog '{name}' already exists"
                 raise CatalogError(message, at=node.at)
-            catalog_type = options.get("type")
-            if catalog_type is None:
-                message = f"catalog '{name}' has no option 'type'"
-                raise CatalogError(message, at=node.at, hint="write WITH ('type' = 'generic_in_memory')")
-            if catalog_type != "generic_in_memory":
-                message = f"catalogs of type '{catalog_type}' are not supported"
-                raise CatalogError(message, at=node.at, hint="use 'type' = 'generic_in_memory'")
-            new_catalog = Catalog(name, options.get("default-database", "default"), options)
+            new_catalog = open_catalog(name, options, node.at)
+            self._check_default_database(new_catalog, node.at)
             new_catalog.comment = node.comment
+            self._catalogs.store_options(name, options)
             self._catalogs.all[name] = new_catalog
             return OK
         catalog, name = self._database_path(node.name, node.at)
@@ -58,6 +55,7 @@ class NamespaceStatements:
         if name == self._catalogs.current_catalog:
             message = f"catalog '{name}' is the current catalog and cannot be dropped"
             raise CatalogError(message, at=node.at, hint="switch to another catalog with USE CATALOG first")
+        self._catalogs.store_options(name, None)
         del self._catalogs.all[name]
 
     def drop_database(self, node: s.Drop) -> None:
@@ -84,26 +82,49 @@ class NamespaceStatements:
 
     def alter_database(self, node: s.Alter) -> StatementResult:
         """ALTER DATABASE."""
-        database = self._catalogs.database(*self._database_path(node.name, node.at), node.at)
+        catalog, name = self._database_path(node.name, node.at)
+        database = self._catalogs.database(catalog, name, node.at)
         if isinstance(node.action, s.SetOptions):
-            database.options.update(dict(node.action.options))
+            options = {**database.options, **dict(node.action.options)}
+            self._catalogs.catalog(catalog).alter_database(name, options, database.comment)
         return OK
 
     def alter_catalog(self, node: s.Alter) -> StatementResult:
         """ALTER CATALOG."""
         catalog = self._catalogs.catalog(_catalog_name(node.name, node.at), node.at)
         match node.action:
-            case s.SetOptions(options):
-                catalog.options.update(dict(options))
+            case s.SetOptions(changes):
+                self._set_options(catalog, {**catalog.options, **dict(changes)}, node.at)
             case s.ResetOptions(keys):
                 if "type" in keys:
                     message = "the option 'type' of a catalog cannot be reset"
                     raise CatalogError(message, at=node.at)
-                for key in keys:
-                    catalog.options.pop(key, None)
+                kept = {key: value for key, value in catalog.options.items() if key not in keys}
+                self._set_options(catalog, kept, node.at)
             case s.SetComment(comment):
                 catalog.comment = comment
         return OK
+
+    def _set_options(self, catalog: Catalog, options: dict[str, str], at: int | None) -> None:
+        """Change the options of a catalog. A catalog with a storage is opened again; in memory, objects are kept."""
+        if options.get("type", IN_MEMORY) != catalog.options.get("type", IN_MEMORY):
+            message = f"the type of catalog '{catalog.name}' cannot be changed"
+            raise CatalogError(message, at=at, hint="drop the catalog and create it again")
+        changed = catalog
+        if options.get("type", IN_MEMORY) != IN_MEMORY:
+            changed = open_catalog(catalog.name, options, at)
+            self._check_default_database(changed, at)
+            changed.comment = catalog.comment
+        self._catalogs.store_options(catalog.name, options)
+        changed.options = options
+        self._catalogs.all[catalog.name] = changed
+
+    @staticmethod
+    def _check_default_database(catalog: Catalog, at: int | None) -> None:
+        if catalog.default_database not in catalog.databases:
+            message = f"catalog '{catalog.name}' has no database '{catalog.default_database}'"
+            hint = nearest(catalog.default_database, catalog.databases) or "set the option 'default-database'"
+            raise CatalogError(message, at=at, hint=hint)
 
     def use(self, node: s.Use) -> StatementResult:
         """USE."""

@@ -119,8 +119,8 @@ class Catalog(CatalogTableNotes, CatalogModels):
         """
         if name not in self._catalog.databases and ignore_if_not_exists:
             return
-        database = self._database(name)
-        database.options, database.comment = new_database.get_properties(), new_database.get_comment()
+        self._database(name)
+        self._catalog.alter_database(name, new_database.get_properties(), new_database.get_comment())
 
     def list_tables(self, database_name: str) -> list[str]:
         """Return the names of all tables and views of a database."""
