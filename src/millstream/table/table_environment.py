@@ -26,6 +26,7 @@ from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.table import bridging
 from millstream.table.analyzing import analyze_table
+from millstream.table.catalog.procedures import ProcedureContext
 from millstream.table.changelog_mode import ChangelogMode as PublicChangelogMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
 from millstream.table.environment_settings import EnvironmentSettings
@@ -137,6 +138,8 @@ class TableEnvironment(TablesOfData):
                 for key in list(self._values_before_set) if node.key is None else [node.key]:
                     self._reset_option(key)
                 return TableResult(None)
+            case s.CallProcedure():
+                return self._to_table_result(self._ddl().call(node, ProcedureContext(self._env, self)))
             case s.Show(subject="JOBS"):
                 return self._to_table_result(self._jobs.show())
             case s.Describe(object_type="JOB"):

@@ -1,4 +1,4 @@
-"""Catalogs of tables, views, functions and models.
+"""Catalogs of tables, views, functions, models and procedures.
 
 Promises: names are case-sensitive and resolved against the current catalog and database; temporary objects hide
 permanent ones; a statement that fails changes nothing.
@@ -14,6 +14,7 @@ from typing import Any
 from millstream.sql.catalog.catalog_store import FileCatalogStore
 from millstream.sql.catalog.models import ModelDefinition, Models
 from millstream.sql.catalog.modules import Modules
+from millstream.sql.catalog.procedures import ProcedureDefinition
 from millstream.sql.errors import CatalogError, nearest
 from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
@@ -132,7 +133,7 @@ class TableNotes:
 
 
 class Database:
-    """Tables, functions and models by name. Catalogs outside of the session have mappings on their storage."""
+    """Tables, functions, models and procedures by name. Other catalogs than those in memory map to their storage."""
 
     def __init__(
         self,
@@ -145,6 +146,7 @@ class Database:
         self.notes: dict[str, TableNotes] = {}
         self.functions: MutableMapping[str, Any] = {} if functions is None else functions
         self.models: dict[str, ModelDefinition] = {}
+        self.procedures: dict[str, ProcedureDefinition] = {}
         self.comment = comment
         self.options = dict(options or {})
 

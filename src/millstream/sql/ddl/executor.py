@@ -14,6 +14,7 @@ from millstream.sql.ddl.describe import DescribeStatements
 from millstream.sql.ddl.functions import FunctionStatements
 from millstream.sql.ddl.models import ModelStatements
 from millstream.sql.ddl.namespaces import NamespaceStatements
+from millstream.sql.ddl.procedures import call_procedure
 from millstream.sql.ddl.results import OK, StatementResult
 from millstream.sql.ddl.show import ShowStatements
 from millstream.sql.ddl.tables import TableBuilder
@@ -77,6 +78,10 @@ class DdlExecutor:
             case s.Module():
                 return self._functions.execute_module(node)
         return None
+
+    def call(self, node: s.CallProcedure, context: Any) -> StatementResult:
+        """CALL: execute a procedure, which gets `context` as its first argument."""
+        return call_procedure(self._session, node, context)
 
     def create_table(self, node: s.CreateTable, text: str) -> StatementResult:
         """CREATE TABLE without a query."""

@@ -55,6 +55,9 @@ class ShowStatements:
                 return self._list_names(f"{node.subject[:-1].lower()} name", names, node)
             case "MODELS":
                 return self._list_names("model name", catalogs.models.names(*self._find_database(node)), node)
+            case "PROCEDURES":
+                procedures = catalogs.database(*self._find_database(node)).procedures
+                return self._list_names("procedure name", sorted(procedures), node)
             case "COLUMNS":
                 result = self._descriptions.describe(s.Describe(node.at, node.name))
                 matching = self._match_names([row[0] for row in result.rows], node)

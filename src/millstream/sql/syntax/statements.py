@@ -23,12 +23,10 @@ _SHOW_SUBJECTS = (
 )
 _UNSUPPORTED_LISTS = {
     "MATERIALIZED": "materialized tables are not supported",
-    "PROCEDURES": "procedures are not supported",
 }
 _UNSUPPORTED_STATEMENTS = {
     "ADD": ("ADD JAR", "no Java code is loaded; add Python files with the option python.files"),
     "REMOVE": ("REMOVE JAR", "no Java code is loaded"),
-    "CALL": ("CALL", "there are no procedures"),
 }
 _EXPLAIN_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
 
@@ -214,6 +212,13 @@ class StatementParser:
             columns = cursor.parse_list(cursor.parse_name)
         return s.Analyze(at, table, partition, columns, table_at)
 
+    def _parse_call(self) -> s.Statement:
+        """CALL procedure([argument | name => argument], ...)."""
+        at = self._cursor.advance().start
+        name = self._cursor.parse_path()
+        call = self._queries.expressions.calls.parse_call(at, ("", *name))
+        return s.CallProcedure(at, name, call.args)
+
     def _parse_begin(self) -> s.Statement:
         """BEGIN STATEMENT SET; insert; ... END."""
         at = self._cursor.advance().start
@@ -333,6 +338,7 @@ STATEMENTS: dict[str, Callable[[StatementParser], s.Statement]] = {
     "LOAD": StatementParser._parse_load,
     "UNLOAD": StatementParser._parse_unload,
     "BEGIN": StatementParser._parse_begin,
+    "CALL": StatementParser._parse_call,
     "STOP": StatementParser._parse_stop,
     **dict.fromkeys(_UNSUPPORTED_STATEMENTS, StatementParser._parse_unsupported),
 }

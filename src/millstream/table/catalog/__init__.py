@@ -15,9 +15,9 @@ from millstream.table.catalog.objects import (
     CatalogFunction,
     CatalogPartition,
     CatalogPartitionSpec,
-    Procedure,
 )
 from millstream.table.catalog.paths import ObjectIdentifier, ObjectPath
+from millstream.table.catalog.procedures import Procedure, ProcedureContext
 from millstream.table.catalog.resolved_schema import Constraint, ResolvedSchema, UniqueConstraint, WatermarkSpec
 from millstream.table.catalog.statistics import CatalogColumnStatistics, CatalogTableStatistics
 
@@ -40,6 +40,7 @@ __all__ = [
     "ObjectPath",
     "PhysicalColumn",
     "Procedure",
+    "ProcedureContext",
     "ResolvedSchema",
     "UniqueConstraint",
     "WatermarkSpec",

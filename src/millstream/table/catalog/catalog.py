@@ -11,14 +11,15 @@ from typing import Any
 from millstream.sql.catalog import catalog as c
 from millstream.sql.errors import CatalogError, nearest
 from millstream.table.catalog.models import CatalogModels
-from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction, Procedure
+from millstream.table.catalog.objects import CatalogBaseTable, CatalogDatabase, CatalogFunction
 from millstream.table.catalog.paths import ObjectPath
+from millstream.table.catalog.procedures import CatalogProcedures
 from millstream.table.catalog.table_notes import CatalogTableNotes
 
 
 @dataclass
-class Catalog(CatalogTableNotes, CatalogModels):
-    """Read and change the databases, tables, functions and models of a catalog.
+class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
+    """Read and change the databases, tables, functions, models and procedures of a catalog.
 
     A catalog is obtained with `TableEnvironment.get_catalog`.
 
@@ -223,21 +224,6 @@ class Catalog(CatalogTableNotes, CatalogModels):
             return
         self.get_table(table_path)
         self._database(table_path.get_database_name()).tables[table_path.get_object_name()] = new_table._definition
-
-    def list_procedures(self, database_name: str) -> list[str]:
-        """Return an empty list: procedures are not supported."""
-        self._database(database_name)
-        return []
-
-    def get_procedure(self, procedure_path: ObjectPath) -> Procedure:
-        """Raise an error: procedures are not supported.
-
-        Raises:
-            CatalogError: Always.
-
-        """
-        msg = f"there is no procedure '{procedure_path}'"
-        raise CatalogError(msg, hint="procedures are not supported")
 
     def list_functions(self, database_name: str) -> list[str]:
         """Return the names of all functions of a database."""

@@ -127,10 +127,6 @@ class CatalogFunction:
         return CatalogFunction(self._class_name, self._language, self._options)
 
 
-class Procedure:
-    """A stored procedure of a catalog; procedures are not supported."""
-
-
 class CatalogBaseTable:
     """The definition of a table or view of a catalog."""
 

@@ -156,7 +156,11 @@ def test_create_table_with_every_clause() -> None:
         ("CREATE TEMPORARY MODEL IF NOT EXISTS m INPUT (a INT) OUTPUT (b INT) COMMENT 'c' WITH('k'='v')", s.CreateModel(
             0, ("m",), (s.ColumnDef(0, "a", t.INT),), (s.ColumnDef(0, "b", t.INT),), (("k", "v"),), "c", True, True
         )),
-        ("SHOW PROCEDURES", s.Unsupported(0, "SHOW PROCEDURES", "procedures are not supported")),
+        ("SHOW PROCEDURES IN d", s.Show(0, "PROCEDURES", ("d",))),
+        ("CALL c.d.p(1, n => 2)", s.CallProcedure(
+            0, ("c", "d", "p"), (s.Literal(0, 1), s.NamedArgument(0, "n", s.Literal(0, 2)))
+        )),
+        ("CALL p()", s.CallProcedure(0, ("p",))),
     ],
 )  # fmt: skip
 def test_a_statement_becomes_its_node(text: str, node: s.Statement) -> None:

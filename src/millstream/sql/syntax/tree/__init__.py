@@ -67,6 +67,7 @@ from millstream.sql.syntax.tree.queries import (
 )
 from millstream.sql.syntax.tree.statements import (
     Analyze,
+    CallProcedure,
     ColumnDef,
     CreateFunction,
     CreateModel,
@@ -105,6 +106,7 @@ __all__ = [
     "AlterAction",
     "Analyze",
     "Call",
+    "CallProcedure",
     "Case",
     "Cast",
     "ColumnDef",

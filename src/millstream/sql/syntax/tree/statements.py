@@ -237,6 +237,14 @@ class Analyze(Statement):
 
 
 @dataclass(frozen=True)
+class CallProcedure(Statement):
+    """CALL procedure(argument, name => argument, ...)."""
+
+    name: tuple[str, ...]
+    arguments: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True)
 class StatementSet(Statement):
     """EXECUTE STATEMENT SET BEGIN ... END."""
 
