@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from millstream.sql.connector.table_connector import TableConnector, TableContext
-from millstream.sql.connectors import faker, filesystem, jdbc, kafka, lakehouse, legacy, simple
+from millstream.sql.connectors import faker, filesystem, jdbc, kafka, lakehouse, legacy, postgres_cdc, simple
 from millstream.sql.errors import nearest
 
 _GROUP = "millstream.table_connectors"
@@ -20,6 +20,7 @@ _BUILT_IN = (
     *jdbc.CONNECTORS,
     *kafka.CONNECTORS,
     *lakehouse.CONNECTORS,
+    *postgres_cdc.CONNECTORS,
 )
 _CONNECTORS = {connector.name: connector for connector in _BUILT_IN}
 

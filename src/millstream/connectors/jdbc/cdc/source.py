@@ -31,6 +31,7 @@ class StartupOptions(Enum):
     INITIAL = "initial"
     LATEST = "latest-offset"
     SNAPSHOT = "snapshot"
+    COMMITTED = "committed-offset"
 
     @staticmethod
     def initial() -> StartupOptions:
@@ -46,6 +47,11 @@ class StartupOptions(Enum):
     def snapshot() -> StartupOptions:
         """Read all rows and end."""
         return StartupOptions.SNAPSHOT
+
+    @staticmethod
+    def committed() -> StartupOptions:
+        """Begin with changes from the position of the slot, which must exist."""
+        return StartupOptions.COMMITTED
 
 
 @dataclass(frozen=True)
@@ -94,10 +100,17 @@ class PostgresSource(Source):
         if state is not None:
             progress, stop = Progress.from_json(state), state["stop"]
         else:
+            exists = slot.exists()
+            if not exists and self.startup is StartupOptions.COMMITTED:
+                message = f"there is no slot {self.slot_name}, at whose position the source should begin"
+                raise InvalidJdbcOption(
+                    message, hint="create the slot, or begin with a snapshot: StartupOptions.initial()"
+                )
             slot.publish(self.tables)
-            if not slot.exists():
+            if not exists:
                 slot.create()
-            tables_read = {table.id: None for table in self.tables} if self.startup is StartupOptions.LATEST else {}
+            without_snapshot = self.startup in (StartupOptions.LATEST, StartupOptions.COMMITTED)
+            tables_read = {table.id: None for table in self.tables} if without_snapshot else {}
             progress, stop = Progress(slot.confirmed(), tables_read), self._stop(slot)
         return ChangeEnumerator(
             session,
@@ -169,6 +182,11 @@ class PostgresSourceBuilder:
         self._url = url
         return self
 
+    def connection(self, options: JdbcConnectionOptions) -> PostgresSourceBuilder:
+        """Set the database, the user and the password."""
+        self._url, self._user, self._password = options.url, options.user_name, options.password
+        return self
+
     def hostname(self, hostname: str) -> PostgresSourceBuilder:
         """Set the host name of the server."""
         self._hostname = hostname
@@ -200,7 +218,7 @@ class PostgresSourceBuilder:
         return self
 
     def table_list(self, *tables: str) -> PostgresSourceBuilder:
-        """Set the tables, as `schema.table`."""
+        """Set the tables, as `schema.table`; names may be quoted."""
         self._tables = tables
         return self
 

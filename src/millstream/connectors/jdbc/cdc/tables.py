@@ -105,6 +105,17 @@ def describe_table(session: Session, table: str) -> Table:
     return Table(schema, name, tuple((n, k) for n, k in columns), tuple(KeyColumn(*column) for column in key), identity)
 
 
+def list_tables(session: Session) -> list[tuple[str, str]]:
+    """Return the schemas and names of all tables whose changes can be captured, sorted."""
+    rows = session.query(
+        "cannot list the tables",
+        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT IN ('pg_catalog', 'information_schema') "
+        "ORDER BY 1, 2",
+    )
+    return [(schema, name) for schema, name in rows]
+
+
 def check_server(session: Session) -> None:
     """Check that logical replication is enabled, and that the user may use it."""
     level, version, allowed = session.query(
