@@ -12,7 +12,7 @@ from millstream.config.option import Option
 from millstream.times import Duration
 
 #: Namespaces that are never reported as unknown: connectors and plans have keys that contain names of tables.
-SQL_PREFIXES = ("table.", "sql-client.", "sql-gateway.")
+SQL_PREFIXES = ("table.", "materialized-table.", "sql-client.", "sql-gateway.")
 #: What follows is the name of a table and of one of its options.
 PLAN_SECRETS_PREFIX = "table.plan.secrets."
 
@@ -217,6 +217,27 @@ ML_PREDICT_TIMEOUT = Option(
     "table.exec.async-ml-predict.timeout",
     Duration.of_minutes(3),
     "The time after which a call of an asynchronous model fails, retries included.",
+    Duration,
+)
+
+# ------------------------------------------------------------------------------------------------ materialized tables
+
+MATERIALIZED_THRESHOLD = Option(
+    "materialized-table.refresh-mode.freshness-threshold",
+    Duration.of_minutes(30),
+    "A materialized table without REFRESH_MODE is continuous if its freshness is shorter, else refreshed in full.",
+    Duration,
+)
+MATERIALIZED_CONTINUOUS_FRESHNESS = Option(
+    "materialized-table.default-freshness.continuous",
+    Duration.of_minutes(3),
+    "The freshness of a continuous materialized table without FRESHNESS.",
+    Duration,
+)
+MATERIALIZED_FULL_FRESHNESS = Option(
+    "materialized-table.default-freshness.full",
+    Duration.of_hours(1),
+    "The freshness of a materialized table with full refreshes and without FRESHNESS.",
     Duration,
 )
 

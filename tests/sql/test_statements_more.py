@@ -93,7 +93,7 @@ REFUSED = [
     ("USE MODULES hive", "there is no module 'hive'"),
     ("USE MODULES core, core", "is given twice"),
     ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE needs batch mode"),
-    ("CREATE MATERIALIZED TABLE m AS SELECT 1", "materialized tables are not supported"),
+    ("CREATE MATERIALIZED TABLE m AS SELECT 1 AS a", "option 'connector' is missing"),
     ("ALTER TABLE t ADD PARTITION (id = 1)", "is not partitioned"),
     ("ALTER TABLE t DROP IF EXISTS PARTITION (id = 1)", "is not partitioned"),
     ("SHOW PARTITIONS t", "is not partitioned"),

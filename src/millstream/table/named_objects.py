@@ -149,6 +149,8 @@ class NamedObjects(NamedModels):
     def _drop(self, path: str, *, view: bool, temporary: bool, if_exists: bool) -> bool:
         parts = parse_object_path(path)
         full_name = self._catalogs.full_name(parts)
+        if not temporary:
+            self._catalogs.check_not_materialized(full_name, "DROP")
         exists = full_name in self._catalogs.temporary if temporary else self._catalogs.find(parts) is not None
         if not exists and if_exists:
             return False
@@ -214,8 +216,9 @@ class NamedObjects(NamedModels):
         return self._temporary_names(ViewDefinition)
 
     def list_materialized_tables(self) -> list[str]:
-        """Return an empty list: materialized tables are not supported."""
-        return []
+        """Return the names of the materialized tables of the current database."""
+        home = self._catalogs.home()
+        return [name for name in self.list_tables() if self._catalogs.materialization((*home, name)) is not None]
 
     # -------------------------------------------------------------------------------------------- functions and modules
 

@@ -159,6 +159,8 @@ class PlanningSession(NamedObjects):
         return definition, bind_insert(full_name, definition, query, query.schema.names)
 
     def _create_table_as(self, node: s.CreateTable, text: str) -> TableResult:
+        if node.or_replace:
+            self._catalogs.check_not_materialized(self._catalogs.full_name(node.name, node.at), "DROP", node.at)
         definition, plan = self._bind_create_table_as(node, text)
         self._planner().plan([plan])  # raises if the insert cannot run, before the table is created
         created = self._catalogs.add_table(

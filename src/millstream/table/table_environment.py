@@ -5,10 +5,11 @@ Does not know: how queries are planned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from millstream import options as runtime_options
+from millstream.client.clock import system_clock
 from millstream.config.secrets import mask_secrets
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -31,10 +32,12 @@ from millstream.table.changelog_mode import ChangelogMode as PublicChangelogMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
+from millstream.table.materialized_tables import MaterializedTables
 from millstream.table.object_paths import parse_object_path
 from millstream.table.option_checks import check_setting
 from millstream.table.plan_reference import PlanReference, local_path
 from millstream.table.planning_session import unique_numbers
+from millstream.table.refresh_schedule import RefreshSchedule
 from millstream.table.schema import Schema
 from millstream.table.session_jobs import SessionJobs
 from millstream.table.statement_set import StatementSet
@@ -69,6 +72,9 @@ class TableEnvironment(TablesOfData):
         self._jobs = SessionJobs()
         env.register_job_listener(self._jobs)
         self._values_before_set: dict[str, str | None] = {}
+        self._materialized_tables = MaterializedTables(
+            self, self._open_refresh_session, lambda: RefreshSchedule(system_clock())
+        )
 
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Any) -> TableEnvironment:
@@ -126,6 +132,12 @@ class TableEnvironment(TablesOfData):
                 return TableResult(None)
             case s.CreateTable() if node.query is not None:
                 return self._create_table_as(node, text)
+            case s.CreateMaterializedTable():
+                return self._materialized_tables.create(node, text)
+            case s.Alter(object_type="MATERIALIZED TABLE"):
+                return self._materialized_tables.alter(node)
+            case s.Drop(object_type="MATERIALIZED TABLE"):
+                return self._materialized_tables.drop(node)
             case s.Explain():
                 names = {"ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE"}
                 details = [ExplainDetail[name] for name in node.details if name in names]
@@ -154,6 +166,15 @@ class TableEnvironment(TablesOfData):
             message = f"{type(node).__name__} is not supported"
             raise SqlNotSupported(message, at=node.at)
         return self._to_table_result(result)
+
+    def _open_refresh_session(self, home: tuple[str, str], options: Mapping[str, str]) -> TableEnvironment:
+        """Return an environment with the catalogs and options of this one, for the jobs of a materialized table."""
+        session = TableEnvironment(StreamExecutionEnvironment(self._env._configuration), EnvironmentSettings())
+        for key, value in options.items():
+            session._env._configuration.set_string(key, value)
+        session._catalogs = self._catalogs.at(home)
+        session._env.register_job_listener(self._jobs)
+        return session
 
     def _to_table_result(self, result: StatementResult) -> TableResult:
         if result.schema is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from millstream.sql.catalog.catalog_store import FileCatalogStore
+from millstream.sql.catalog.materialization import Materialization
 from millstream.sql.catalog.models import ModelDefinition, Models
 from millstream.sql.catalog.modules import Modules
 from millstream.sql.catalog.procedures import ProcedureDefinition
@@ -125,11 +126,13 @@ PartitionSpec = frozenset[tuple[str, str]]  # partition columns and their values
 class TableNotes:
     """What a catalog holds about a table beside its definition.
 
-    Partitions with their options and comment, and statistics of the table (under None) and of its partitions."""
+    Partitions with their options and comment, and statistics of the table (under None) and of its partitions, and
+    how a materialized table is filled."""
 
     partitions: dict[PartitionSpec, tuple[dict[str, str], str | None]] = field(default_factory=dict)
     statistics: dict[PartitionSpec | None, Any] = field(default_factory=dict)
     column_statistics: dict[PartitionSpec | None, Any] = field(default_factory=dict)
+    materialization: Materialization | None = None
 
 
 class Database:
@@ -312,6 +315,19 @@ class Catalogs:
             message = f"'{'.'.join(full)}' is temporary: the catalog keeps no partitions and statistics of it"
             raise CatalogError(message, at=at)
         return self.database(full[0], full[1], at).notes.setdefault(full[2], TableNotes())
+
+    def materialization(self, full: tuple[str, str, str]) -> Materialization | None:
+        """Return how a materialized table is filled; None for another table."""
+        catalog = self.all.get(full[0])
+        database = None if catalog is None or full in self.temporary else catalog.databases.get(full[1])
+        notes = None if database is None else database.notes.get(full[2])
+        return None if notes is None else notes.materialization
+
+    def check_not_materialized(self, full: tuple[str, str, str], statement: str, at: int | None = None) -> None:
+        """Raise if a table is a materialized table, which `statement` does not apply to."""
+        if self.materialization(full) is not None:
+            message = f"'{'.'.join(full)}' is a materialized table"
+            raise CatalogError(message, at=at, hint=f"write {statement} MATERIALIZED TABLE")
 
     def drop_table(
         self, path: tuple[str, ...], *, view: bool, temporary: bool, if_exists: bool, at: int | None = None

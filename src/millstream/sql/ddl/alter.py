@@ -40,6 +40,7 @@ class AlterStatements:
         if not isinstance(table, TableDefinition):
             message = f"'{'.'.join(node.name)}' is not a table"
             raise CatalogError(message, at=node.at)
+        self._catalogs.check_not_materialized(full_name, "ALTER", node.at)
         match node.action:
             case s.Rename() as rename:
                 return self._rename(node, rename, full_name, table)

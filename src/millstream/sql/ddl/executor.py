@@ -85,6 +85,8 @@ class DdlExecutor:
 
     def create_table(self, node: s.CreateTable, text: str) -> StatementResult:
         """CREATE TABLE without a query."""
+        if node.or_replace:
+            self._catalogs.check_not_materialized(self._catalogs.full_name(node.name, node.at), "DROP", node.at)
         definition = self.build_table(node, text)
         self._catalogs.add_table(
             node.name,
@@ -124,6 +126,7 @@ class DdlExecutor:
     def _drop(self, node: s.Drop) -> StatementResult:
         match node.object_type:
             case "TABLE" | "VIEW":
+                self._catalogs.check_not_materialized(self._catalogs.full_name(node.name, node.at), "DROP", node.at)
                 self._catalogs.drop_table(
                     node.name,
                     view=node.object_type == "VIEW",

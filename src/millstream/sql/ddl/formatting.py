@@ -10,8 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from millstream.config.secrets import mask_secrets
+from millstream.config.secrets import mask_secrets, mask_statement
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, TableDistribution
+from millstream.sql.catalog.materialization import Materialization
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.parse import expression_tokens
 
@@ -54,6 +55,20 @@ def format_create_table(full_name: tuple[str, ...], table: TableDefinition, *, t
     if table.options:
         statement += f"\nWITH (\n  {format_options(table.options)}\n)"
     return f"{statement}\n"
+
+
+def format_materialized_table(
+    full_name: tuple[str, ...], table: TableDefinition, materialization: Materialization
+) -> str:
+    """Return the CREATE MATERIALIZED TABLE statement of a table."""
+    patterns = {
+        f"partition.fields.{column}.date-formatter": pattern
+        for column, pattern in materialization.date_patterns.items()
+    }
+    table = replace(table, options={**table.options, **patterns})
+    statement = format_create_table(full_name, table, temporary=False).replace("TABLE", "MATERIALIZED TABLE", 1)
+    clauses = f"FRESHNESS = {materialization.freshness}\nREFRESH_MODE = {materialization.mode}"
+    return f"{statement}{clauses}\nAS {mask_statement(materialization.query)[0]}\n"
 
 
 def format_column(column: ColumnDefinition) -> str:

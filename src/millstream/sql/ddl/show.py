@@ -12,7 +12,13 @@ from millstream.config.secrets import mask_statement
 from millstream.sql.catalog.catalog import Catalogs, TableDefinition, ViewDefinition
 from millstream.sql.catalog.partitions import partitions
 from millstream.sql.ddl.describe import DescribeStatements
-from millstream.sql.ddl.formatting import format_create_table, format_options, quote_name, quote_string
+from millstream.sql.ddl.formatting import (
+    format_create_table,
+    format_materialized_table,
+    format_options,
+    quote_name,
+    quote_string,
+)
 from millstream.sql.ddl.partitions import format_partition, read_literals
 from millstream.sql.ddl.results import StatementResult, make_string_result
 from millstream.sql.errors import CatalogError, SqlNotSupported
@@ -53,6 +59,14 @@ class ShowStatements:
                         n for n in names if not isinstance(catalogs.table((catalog, database, n))[1], TableDefinition)
                     ]
                 return self._list_names(f"{node.subject[:-1].lower()} name", names, node)
+            case "MATERIALIZED TABLES":
+                catalog, database = self._find_database(node)
+                names = [
+                    name
+                    for name in catalogs.table_names(catalog, database)
+                    if catalogs.materialization((catalog, database, name)) is not None
+                ]
+                return self._list_names("materialized table name", names, node)
             case "MODELS":
                 return self._list_names("model name", catalogs.models.names(*self._find_database(node)), node)
             case "PROCEDURES":
@@ -79,6 +93,8 @@ class ShowStatements:
                 return make_string_result(["jars"], [])
             case "CREATE TABLE" | "CREATE VIEW":
                 return self._show_create(node)
+            case "CREATE MATERIALIZED TABLE" | "CREATE OR ALTER MATERIALIZED TABLE":
+                return self._show_create_materialized(node)
             case "CREATE CATALOG":
                 existing = catalogs.catalog(node.name[0], node.at)
                 comment = f" COMMENT {quote_string(existing.comment)}" if existing.comment else ""
@@ -130,6 +146,16 @@ class ShowStatements:
         return make_string_result(
             ["result"], [(format_create_table(full_name, table, temporary=full_name in self._catalogs.temporary),)]
         )
+
+    def _show_create_materialized(self, node: s.Show) -> StatementResult:
+        full_name, table = self._catalogs.table(node.name, node.at)
+        materialization = self._catalogs.materialization(full_name)
+        if materialization is None or not isinstance(table, TableDefinition):
+            message = f"'{'.'.join(node.name)}' is not a materialized table"
+            raise CatalogError(message, at=node.at)
+        statement = format_materialized_table(full_name, table, materialization)
+        word = node.subject.removesuffix(" MATERIALIZED TABLE")
+        return make_string_result(["result"], [(statement.replace("CREATE", word, 1),)])
 
     def _show_partitions(self, node: s.Show) -> StatementResult:
         full_name, table = self._catalogs.table(node.name, node.at)

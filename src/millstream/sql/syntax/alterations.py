@@ -29,7 +29,7 @@ class AlterationParser:
         object_type = cursor.token.key
         if object_type in UNSUPPORTED_OBJECTS:
             return parse_unsupported(cursor, at, f"ALTER {object_type}", UNSUPPORTED_OBJECTS[object_type])
-        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL")
+        object_type = self._definitions.parse_object_type()
         if_exists = cursor.accept("IF", "EXISTS")
         name = cursor.parse_path()
         action = self._parse_action(object_type)
@@ -47,11 +47,22 @@ class AlterationParser:
             return s.ResetOptions(cursor.parse_parenthesized(cursor.parse_string))
         if object_type == "CATALOG" and cursor.accept("COMMENT"):
             return s.SetComment(cursor.parse_string())
-        if object_type == "VIEW" and cursor.accept("AS"):
+        if object_type == "MATERIALIZED TABLE" and cursor.is_any("SUSPEND", "RESUME", "REFRESH"):
+            return self._parse_refresh_action()
+        if object_type in ("VIEW", "MATERIALIZED TABLE") and cursor.accept("AS"):
             return s.SetViewQuery(*self._definitions.parse_view_query())
-        if object_type == "TABLE":
+        if object_type in ("TABLE", "MATERIALIZED TABLE"):
             return self._parse_table_action()
         cursor.reject("RENAME TO, SET, RESET or AS")
+
+    def _parse_refresh_action(self) -> s.AlterAction:
+        """SUSPEND, RESUME [WITH (...)] or REFRESH [PARTITION (...)]."""
+        match self._cursor.advance().key:
+            case "SUSPEND":
+                return s.Suspend()
+            case "RESUME":
+                return s.Resume(self._definitions.parse_options())
+        return s.Refresh(self._definitions.parse_partition() if self._cursor.is_next("PARTITION") else ())
 
     def _parse_table_action(self) -> s.AlterAction:
         cursor = self._cursor

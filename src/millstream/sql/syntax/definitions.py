@@ -6,6 +6,7 @@ Does not know: catalogs."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from millstream.sql.syntax import tree as s
@@ -14,7 +15,6 @@ from millstream.sql.syntax.queries import QueryParser
 from millstream.sql.syntax.type_names import TypeParser
 
 UNSUPPORTED_OBJECTS = {
-    "MATERIALIZED": "materialized tables are not supported",
     "CONNECTION": "connections are not supported",
 }
 
@@ -30,6 +30,7 @@ class _Create(NamedTuple):
 
     at: int
     replace: bool = False
+    alter: bool = False
     temporary: bool = False
     system: bool = False
 
@@ -45,20 +46,23 @@ class DefinitionParser:
         self._queries = queries
 
     def parse_create(self) -> s.Statement:
-        """CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] type ..."""
+        """CREATE [OR REPLACE | OR ALTER] [TEMPORARY [SYSTEM]] type ..."""
         cursor = self._cursor
         at = cursor.advance().start
-        replace = cursor.accept("OR", "REPLACE")
+        or_replace = cursor.accept("OR", "REPLACE")
+        alter = cursor.accept("OR", "ALTER")
         temporary = cursor.accept("TEMPORARY")
         system = temporary and cursor.accept("SYSTEM")
         object_type = cursor.token.key
         if object_type in UNSUPPORTED_OBJECTS:
             return parse_unsupported(cursor, at, f"CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
+        if alter and object_type != "MATERIALIZED":
+            cursor.reject("MATERIALIZED TABLE")
         parse = _CREATE_PARSERS.get(object_type)
         if parse is None:
-            cursor.reject("TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL")
+            cursor.reject("TABLE, MATERIALIZED TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL")
         cursor.advance()
-        return parse(self, _Create(at, replace, temporary, system))
+        return parse(self, _Create(at, or_replace, alter, temporary, system))
 
     def parse_replace(self) -> s.Statement:
         """REPLACE TABLE ... AS query; the table must exist."""
@@ -78,11 +82,19 @@ class DefinitionParser:
         object_type = cursor.token.key
         if object_type in UNSUPPORTED_OBJECTS:
             return parse_unsupported(cursor, at, f"DROP {object_type}", UNSUPPORTED_OBJECTS[object_type])
-        object_type = cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL")
+        object_type = self.parse_object_type()
         if_exists = cursor.accept("IF", "EXISTS")
         name = cursor.parse_path()
         cascade = cursor.accept_any("CASCADE", "RESTRICT") == "CASCADE"
         return s.Drop(at, object_type, name, if_exists, temporary, system, cascade)
+
+    def parse_object_type(self) -> str:
+        """Parse the type of an object of DROP and ALTER."""
+        cursor = self._cursor
+        if cursor.accept("MATERIALIZED"):
+            cursor.expect("TABLE")
+            return "MATERIALIZED TABLE"
+        return cursor.expect_any("TABLE", "VIEW", "DATABASE", "CATALOG", "FUNCTION", "MODEL")
 
     # ------------------------------------------------------------------------------------------ databases, functions
 
@@ -150,6 +162,34 @@ class DefinitionParser:
     # --------------------------------------------------------------------------------------------------------- tables
 
     def _parse_create_table(self, create: _Create, *, must_exist: bool = False) -> s.CreateTable:
+        table = self._parse_table_clauses(create, must_exist=must_exist)
+        like = self._parse_like() if self._cursor.is_next("LIKE") else None
+        query = self._queries.parse_query() if self._cursor.accept("AS") else None
+        return replace(table, like=like, query=query)
+
+    def _parse_create_materialized(self, create: _Create) -> s.Statement:
+        """TABLE name clauses [FRESHNESS = INTERVAL ...] [REFRESH_MODE = FULL | CONTINUOUS] AS query."""
+        cursor = self._cursor
+        cursor.expect("TABLE")
+        table = self._parse_table_clauses(create)
+        freshness: s.IntervalLiteral | None = None
+        if cursor.accept("FRESHNESS"):
+            cursor.expect("=")
+            at = cursor.at
+            interval = self._queries.expressions.parse_expression()
+            if not isinstance(interval, s.IntervalLiteral):
+                cursor.fail("FRESHNESS must be an interval", hint="write FRESHNESS = INTERVAL '10' MINUTE", at=at)
+            freshness = interval
+        mode: str | None = None
+        if cursor.accept("REFRESH_MODE"):
+            cursor.expect("=")
+            mode = cursor.expect_any("CONTINUOUS", "FULL")
+        cursor.expect("AS")
+        query, text = self.parse_view_query()
+        return s.CreateMaterializedTable(create.at, replace(table, query=query), text, freshness, mode, create.alter)
+
+    def _parse_table_clauses(self, create: _Create, *, must_exist: bool = False) -> s.CreateTable:
+        """Parse name, columns, comment, distribution, partitions and options."""
         cursor = self._cursor
         if_not_exists = self.parse_if_not_exists()
         name = cursor.parse_path()
@@ -158,8 +198,6 @@ class DefinitionParser:
         distribution = self.parse_distribution() if cursor.is_next("DISTRIBUTED") else None
         partitions = cursor.parse_parenthesized(cursor.parse_name) if cursor.accept("PARTITIONED", "BY") else ()
         options = self.parse_options()
-        like = self._parse_like() if cursor.is_next("LIKE") else None
-        query = self._queries.parse_query() if cursor.accept("AS") else None
         return s.CreateTable(
             create.at,
             name,
@@ -172,8 +210,6 @@ class DefinitionParser:
             temporary=create.temporary,
             if_not_exists=if_not_exists,
             or_replace=create.replace,
-            like=like,
-            query=query,
             constraint=schema.constraint,
             distribution=distribution,
             must_exist=must_exist,
@@ -337,6 +373,7 @@ class _Schema(NamedTuple):
 
 _CREATE_PARSERS: dict[str, Callable[[DefinitionParser, _Create], s.Statement]] = {
     "TABLE": DefinitionParser._parse_create_table,
+    "MATERIALIZED": DefinitionParser._parse_create_materialized,
     "VIEW": DefinitionParser._parse_create_view,
     "DATABASE": DefinitionParser._parse_create_database,
     "CATALOG": DefinitionParser._parse_create_catalog,

@@ -11,7 +11,7 @@ from millstream.sql.errors import nearest
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.alterations import AlterationParser
 from millstream.sql.syntax.cursor import Cursor
-from millstream.sql.syntax.definitions import UNSUPPORTED_OBJECTS, DefinitionParser, parse_unsupported
+from millstream.sql.syntax.definitions import DefinitionParser, parse_unsupported
 from millstream.sql.syntax.hints import parse_hints
 from millstream.sql.syntax.modifications import parse_delete, parse_truncate, parse_update
 from millstream.sql.syntax.queries import QueryParser
@@ -21,9 +21,6 @@ _SHOW_SUBJECTS = (
     *("CATALOGS", "DATABASES", "TABLES", "VIEWS", "COLUMNS", "PARTITIONS", "FUNCTIONS", "MODULES", "JARS", "JOBS"),
     *("PROCEDURES", "CURRENT", "CREATE", "USER", "FULL", "MODELS", "MATERIALIZED"),
 )
-_UNSUPPORTED_LISTS = {
-    "MATERIALIZED": "materialized tables are not supported",
-}
 _UNSUPPORTED_STATEMENTS = {
     "ADD": ("ADD JAR", "no Java code is loaded; add Python files with the option python.files"),
     "REMOVE": ("REMOVE JAR", "no Java code is loaded"),
@@ -80,17 +77,23 @@ class StatementParser:
         if subject is None:
             hint = nearest(cursor.token.text, _SHOW_SUBJECTS) if cursor.token.type == "word" else None
             cursor.reject("what to show", hint=hint)
-        if subject in _UNSUPPORTED_LISTS:
-            return parse_unsupported(cursor, at, f"SHOW {subject}", _UNSUPPORTED_LISTS[subject])
-        object_type = cursor.token.key
-        if subject == "CREATE" and object_type == "MATERIALIZED":
-            return parse_unsupported(cursor, at, f"SHOW CREATE {object_type}", UNSUPPORTED_OBJECTS[object_type])
         if subject == "PARTITIONS":
             table = cursor.parse_path()
             partition = self._definitions.parse_partition() if cursor.is_next("PARTITION") else ()
             return s.Show(at, subject, table, partition=partition)
-        if subject in ("CURRENT", "USER", "FULL", "CREATE"):
+        if subject == "CREATE" and cursor.accept("OR"):
+            cursor.expect("ALTER")
+            subject = "CREATE OR ALTER"
+            if not cursor.is_next("MATERIALIZED"):
+                cursor.reject("MATERIALIZED TABLE")
+        if subject == "MATERIALIZED":
+            cursor.expect("TABLES")
+            subject = "MATERIALIZED TABLES"
+        if subject in ("CURRENT", "USER", "FULL", "CREATE", "CREATE OR ALTER"):
             subject = f"{subject} {cursor.advance().key}"
+        if subject.endswith(" MATERIALIZED"):
+            cursor.expect("TABLE")
+            subject = f"{subject} TABLE"
         name: tuple[str, ...] = ()
         if subject.startswith("CREATE ") or cursor.accept_any("FROM", "IN"):
             name = cursor.parse_path()

@@ -201,7 +201,7 @@ def test_every_keyword_of_a_statement_leads_to_a_rule() -> None:
     ("text", "at", "message"),
     [
         ("CRATE TABLE t", 0, "unexpected 'CRATE': expected a statement"),
-        ("CREATE TABEL t", 7, "expected TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL"),
+        ("CREATE TABEL t", 7, "expected TABLE, MATERIALIZED TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL"),
         ("CREATE TABLE t (a INT, WATERMARK FOR a AS a, WATERMARK FOR a AS a)", 45, "only one watermark"),
         ("CREATE TABLE t (a INT PRIMARY KEY NOT ENFORCED, b INT PRIMARY KEY NOT ENFORCED)", 48, "only one primary key"),
         ("CREATE TABLE t (a INT PRIMARY KEY ENFORCED)", 34, "unexpected 'ENFORCED': expected NOT ENFORCED"),

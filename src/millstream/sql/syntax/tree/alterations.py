@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from millstream.sql.syntax.tree.expressions import Expr
 from millstream.sql.syntax.tree.queries import Query
 from millstream.sql.syntax.tree.statements import ColumnDef, DistributionDef, PartitionDef, Statement, WatermarkDef
 
@@ -41,7 +42,7 @@ class SetComment:
 
 @dataclass(frozen=True)
 class SetViewQuery:
-    """AS query, for a view; `text` is the query as written."""
+    """AS query, for a view or a materialized table; `text` is the query as written."""
 
     query: Query
     text: str
@@ -151,16 +152,36 @@ class DropPartitions:
     if_exists: bool = False
 
 
+@dataclass(frozen=True)
+class Suspend:
+    """SUSPEND, for a materialized table."""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """RESUME [WITH (...)], for a materialized table."""
+
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """REFRESH [PARTITION (...)], for a materialized table."""
+
+    partition: tuple[tuple[str, Expr | None], ...] = ()
+
+
 AlterAction = (
     Rename | SetOptions | ResetOptions | SetComment | SetViewQuery | SetFunctionTarget | RenameColumn
     | AddSchemaParts | ModifySchemaParts | AddDistribution | ModifyDistribution | DropDistribution
     | DropColumns | DropWatermark | DropPrimaryKey | AddPartitions | DropPartitions
+    | Suspend | Resume | Refresh
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Alter(Statement):
-    """ALTER TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
+    """ALTER [MATERIALIZED] TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
 
     object_type: str
     name: tuple[str, ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.sql.syntax.tree.expressions import Expr
+from millstream.sql.syntax.tree.expressions import Expr, IntervalLiteral
 from millstream.sql.syntax.tree.node import Node
 from millstream.sql.syntax.tree.queries import Hint, Query
 from millstream.sql.types.data_types import DataType
@@ -93,6 +93,17 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True)
+class CreateMaterializedTable(Statement):
+    """CREATE [OR ALTER] MATERIALIZED TABLE; `table` has the query, `text` is the query as written."""
+
+    table: CreateTable
+    text: str
+    freshness: IntervalLiteral | None = None
+    refresh_mode: str | None = None
+    or_alter: bool = False
+
+
+@dataclass(frozen=True)
 class CreateView(Statement):
     """CREATE VIEW; `text` is the query as written."""
 
@@ -144,7 +155,7 @@ class CreateModel(Statement):
 
 @dataclass(frozen=True)
 class Drop(Statement):
-    """DROP TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
+    """DROP [MATERIALIZED] TABLE, VIEW, DATABASE, CATALOG, FUNCTION or MODEL."""
 
     object_type: str
     name: tuple[str, ...]
