@@ -554,7 +554,42 @@ REST_BIND_PORT: Option[str | None] = Option(
     str,
 )
 REST_PORT = Option("rest.port", 8081, "The port of the REST server, if `rest.bind-port` is not set.", int)
-REST_BIND_ADDRESS = Option("rest.bind-address", "127.0.0.1", "The address that the REST server listens on.", str)
+REST_BIND_ADDRESS = Option(
+    "rest.bind-address",
+    "127.0.0.1",
+    "The address that the REST server listens on. One that other machines reach needs `millstream.rest.token-file`.",
+    str,
+)
+REST_ADDRESS = Option(
+    "rest.address",
+    "localhost",
+    "The host of the session cluster that clients connect to; its port is `rest.port`.",
+    str,
+)
+REST_TOKEN_FILE: Option[str | None] = Option(
+    "millstream.rest.token-file",
+    None,
+    "A file with the token that requests to the REST server must have. It is created if it does not exist. Clients "
+    "read the token that they send from it.",
+    str,
+)
+REST_MAX_UPLOAD = Option(
+    "rest.server.max-content-length", 104_857_600, "The largest program that can be uploaded, in bytes.", int
+)
+TASK_SLOTS: Option[int | None] = Option(
+    "taskmanager.numberOfTaskSlots",
+    None,
+    "How many slots the jobs of a session cluster share. The default is the number of tasks that Spark can run at "
+    "once.",
+    int,
+)
+ARCHIVE_DIR: Option[str | None] = Option(
+    "jobmanager.archive.fs.dir",
+    None,
+    "The directory to which a session cluster writes the jobs that have ended, in the form that Flink's history server "
+    "reads.",
+    str,
+)
 
 for _reason, _keys in IGNORED.items():
     for _key in _keys.split():

@@ -71,6 +71,7 @@ def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 def run(args: argparse.Namespace) -> int:
     """Run the program up to its job and show the plan."""
     path, arguments = split_program(args, declare_options)
+    assert path is not None, "this command has no -pym"
     if args.json + args.mermaid + (args.svg is not None) > 1:
         raise SeveralFormats
     planned: list[tuple[StreamGraph, str]] = []

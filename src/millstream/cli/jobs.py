@@ -13,6 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from millstream.cli.cluster_address import add_address, connect
 from millstream.client.remote import RemoteCluster, RemoteJob
 from millstream.errors import UserError
 from millstream.graph.explain import align_columns, printable
@@ -20,7 +21,6 @@ from millstream.graph.explain import align_columns, printable
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-_ADDRESS = "localhost:8081"
 _RUNNING = ("RUNNING", "RESTARTING", "CANCELLING", "FAILING")
 _SCHEDULED = ("CREATED", "INITIALIZING")
 _FORMATS = ("canonical", "native")
@@ -72,13 +72,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     stopping.set_defaults(run=run_stop)
 
 
-def add_address(parser: argparse.ArgumentParser) -> None:
-    """Declare the option that names the cluster."""
-    parser.add_argument(
-        "-m", "--jobmanager", metavar="HOST:PORT", default=_ADDRESS, help=f"the REST address (default: {_ADDRESS})"
-    )
-
-
 def find_job(cluster: RemoteCluster, name: str) -> RemoteJob:
     """Return the job with this id, beginning of an id, or name; a running one if several have ended."""
     jobs = cluster.list_jobs()
@@ -95,7 +88,7 @@ def find_job(cluster: RemoteCluster, name: str) -> RemoteJob:
 
 def run_list(args: argparse.Namespace) -> int:
     """List the jobs."""
-    jobs = RemoteCluster(args.jobmanager).list_jobs()
+    jobs = connect(args).list_jobs()
     if not args.all:
         states = (_RUNNING if args.running or not args.scheduled else ()) + (
             _SCHEDULED if args.scheduled or not args.running else ()
@@ -112,13 +105,15 @@ def run_list(args: argparse.Namespace) -> int:
         (job.id, printable(job.name), job.state, _local_time(job.start), str(job.tasks.get("total", "")))
         for job in jobs
     ]
-    print("\n".join(align_columns(rows)))
+    lines = align_columns(rows)
+    waiting = [f"  {printable(job.waiting)}" if job.waiting else "" for job in jobs]
+    print("\n".join(line + reason for line, reason in zip(lines, ["", *waiting], strict=True)))
     return 0
 
 
 def run_cancel(args: argparse.Namespace) -> int:
     """Cancel a job."""
-    cluster = RemoteCluster(args.jobmanager)
+    cluster = connect(args)
     job = find_job(cluster, args.job)
     if args.withSavepoint is not None:
         print(f"savepoint: {printable(cluster.savepoint(job.id, args.withSavepoint, cancel=True))}")
@@ -130,7 +125,7 @@ def run_cancel(args: argparse.Namespace) -> int:
 
 def run_stop(args: argparse.Namespace) -> int:
     """Stop a job with a savepoint."""
-    cluster = RemoteCluster(args.jobmanager)
+    cluster = connect(args)
     job = find_job(cluster, args.job)
     form = None if args.type is None else args.type.upper()
     path = cluster.stop(job.id, args.savepointPath, form=form, drain=args.drain)

@@ -10,10 +10,23 @@ import sys
 from collections.abc import Sequence
 
 from millstream import __version__
-from millstream.cli import checkpoints, doctor, info, installed_commands, jobs, rescale, run, savepoint, sql, state, txn
+from millstream.cli import (
+    checkpoints,
+    cluster,
+    doctor,
+    info,
+    installed_commands,
+    jobs,
+    rescale,
+    run,
+    savepoint,
+    sql,
+    state,
+    txn,
+)
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (run, sql, info, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
+COMMANDS = (run, sql, info, cluster, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,8 +16,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from millstream import options
+from millstream.cli import submission
+from millstream.cli.cluster_address import add_address
 from millstream.client import unexecuted
-from millstream.client.program import run_program
+from millstream.client.program import run_module, run_program
 from millstream.client.uncaught_errors import CANCELLED_TEXT, format_error
 from millstream.errors import InternalError, UserError
 
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 CANCELLED = 130
+_DEPENDENCIES = {
+    "pyFiles": options.PYTHON_FILES,
+    "pyRequirements": options.PYTHON_REQUIREMENTS,
+    "pyArchives": options.PYTHON_ARCHIVES,
+    "pyExecutable": options.PYTHON_EXECUTABLE,
+}
 
 DeclareOptions = Callable[[argparse.ArgumentParser], list[argparse.Action]]
 
@@ -36,20 +44,13 @@ class NoProgram(UserError):
         super().__init__("no program is named", hint="add the path of a Python file: millstream run job.py")
 
 
-class NotDetached(UserError):
-    """Detached mode is requested; a job runs in the process of its program, so it cannot be detached."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "-d is not supported: the job runs in the process of its program",
-            hint="run the command in the background, with nohup or a service manager",
-        )
-
-
 def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its arguments."""
     parser = subparsers.add_parser(
-        "run", usage="millstream run [options] job.py [arguments]", help="run a program", allow_abbrev=False
+        "run",
+        usage="millstream run [options] job.py [arguments]",
+        help="run a program, here or in a session cluster",
+        allow_abbrev=False,
     )
     declare_options(parser)
     add_program(parser)
@@ -82,18 +83,28 @@ def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
         add("--savepointOnStop", metavar="DIR", help="on Ctrl-C and SIGTERM, stop the job with a savepoint in DIR"),
         add("--master", metavar="URL", help="the Spark master (default: this machine)"),
         add("-D", dest="define", type=setting, action="append", metavar="KEY=VALUE", help="set an option"),
-        add("-d", "--detached", action="store_true", help=argparse.SUPPRESS),
+        add("--claimMode", choices=("claim", "no_claim"), type=str.lower, help="who owns the checkpoint to start from"),
+        add("-pym", "--pyModule", metavar="MODULE", help="run a module instead of a file"),
+        add("-pyfs", "--pyFiles", metavar="PATHS", help="files that the program and its tasks import, by commas"),
+        add("-pyreq", "--pyRequirements", metavar="FILE", help="a requirements file whose packages tasks import"),
+        add("-pyarch", "--pyArchives", metavar="PATHS", help="archives that are extracted for every task, by commas"),
+        add("-pyexec", "--pyExecutable", metavar="PYTHON", help="the Python interpreter of tasks"),
+        add("-d", "--detached", action="store_true", help="submit to a session cluster and return"),
+        *add_address(parser),
     ]
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the program; returns the exit code."""
     path, arguments = split_program(args, declare_options)
-    if args.detached:
-        raise NotDetached
+    if args.detached or args.jobmanager is not None:
+        return submission.submit(args, path, arguments, configuration(args))
     if args.savepointOnStop is not None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    return run_guarded(path, lambda: run_program(path, arguments, configuration=configuration(args)))
+    settings = configuration(args)
+    if path is None:
+        return run_guarded("", lambda: run_module(args.pyModule, arguments, configuration=settings))
+    return run_guarded(path, lambda: run_program(path, arguments, configuration=settings))
 
 
 def configuration(args: argparse.Namespace) -> dict[str, str]:
@@ -113,6 +124,11 @@ def configuration(args: argparse.Namespace) -> dict[str, str]:
         settings[options.ON_INTERRUPT.key] = "savepoint"
     if args.master is not None:
         settings[options.SPARK_MASTER.key] = args.master
+    for name, option in _DEPENDENCIES.items():
+        if getattr(args, name) is not None:
+            settings[option.key] = getattr(args, name)
+    if args.claimMode is not None:
+        settings[options.RECOVERY_CLAIM_MODE.key] = args.claimMode.upper()
     return settings
 
 
@@ -143,9 +159,12 @@ def add_program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-py", "--python", nargs=rest, help=argparse.SUPPRESS)
 
 
-def split_program(args: argparse.Namespace, declare: DeclareOptions) -> tuple[str, list[str]]:
-    """Return the file of the program and its arguments; options between the two are added to `args`."""
+def split_program(args: argparse.Namespace, declare: DeclareOptions) -> tuple[str | None, list[str]]:
+    """Return the file of the program and its arguments; options between the two are added to `args`. The file is None
+    if -pym names a module."""
     words: list[str] = args.python or args.program
+    if getattr(args, "pyModule", None) is not None:
+        return None, words[1:] if words[:1] == ["--"] else words
     if not words:
         raise NoProgram
     parser = argparse.ArgumentParser(prog="millstream", add_help=False, allow_abbrev=False)

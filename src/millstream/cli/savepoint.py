@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 from millstream.checkpoint.compatibility import Outcome, Verdict, compare
 from millstream.checkpoint.savepoint import dispose_savepoint, open_snapshot
 from millstream.cli import checkpoints, jobs
+from millstream.cli.cluster_address import add_address, connect
 from millstream.cli.info import NothingPlanned
 from millstream.cli.run import run_guarded, setting
 from millstream.client.program import run_program
-from millstream.client.remote import RemoteCluster
 from millstream.cluster.declared_state import find_declared_states
 from millstream.cluster.max_parallelism import inherit_max_parallelism
 from millstream.config.configuration import Configuration
@@ -56,7 +56,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     trigger.add_argument("job", metavar="JOB", help="the id or name of the job")
     trigger.add_argument("directory", nargs="?", metavar="DIR", help="where to write the savepoint")
     trigger.add_argument("-type", "--type", choices=("canonical", "native"), help="the format of the savepoint")
-    jobs.add_address(trigger)
+    add_address(trigger)
     trigger.set_defaults(run=run_trigger)
     check = actions.add_parser("check", help="check whether a program can start from a savepoint, without running it")
     check.add_argument("program", metavar="job.py|job.sql", help="the program or SQL script")
@@ -95,7 +95,7 @@ def with_action(words: Sequence[str]) -> list[str]:
 
 def run_trigger(args: argparse.Namespace) -> int:
     """Write a savepoint of a running job."""
-    cluster = RemoteCluster(args.jobmanager)
+    cluster = connect(args)
     job = jobs.find_job(cluster, args.job)
     form = None if args.type is None else args.type.upper()
     print(f"savepoint: {printable(cluster.savepoint(job.id, args.directory, form=form))}")

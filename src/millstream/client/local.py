@@ -6,19 +6,24 @@ Does not know: how the job runs."""
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from millstream.client.job_client import JobClient
+from millstream.config.config_file import config_file, read_config_file
 from millstream.config.configuration import Configuration
 from millstream.graph.stream_graph import StreamGraph
 from millstream.job.job_status import JobStatus
+from millstream.option_keys import unknown_keys
 
 OnExecute = Callable[[StreamGraph, Configuration, str], None]
 
 _intercept: list[OnExecute] = []
 _defaults: dict[str, str] = {}
+_reported: set[tuple[str, str]] = set()  # keys of configuration files that are not known
+_log = logging.getLogger("millstream")
 
 
 class PlanOnly(BaseException):
@@ -98,5 +103,20 @@ def submit(
 
 
 def defaults() -> dict[str, str]:
-    """Return the options of the command line, which every new environment starts with."""
-    return dict(_defaults)
+    """Return the options that every new environment starts with: those of the configuration file and, over them, of the
+    command line. Keys of the file that are not known are left out, which is logged once."""
+    return {**_file_options(), **_defaults}
+
+
+def _file_options() -> dict[str, str]:
+    path = config_file()
+    if path is None:
+        return {}
+    settings = read_config_file(path)
+    for key, near in unknown_keys(Configuration.from_dict(settings)):
+        del settings[key]
+        if (str(path), key) not in _reported:
+            _reported.add((str(path), key))
+            hint = f"; did you mean '{near}'?" if near else ""
+            _log.warning("the option '%s' of %s is not known and has no effect%s", key, path, hint)
+    return settings

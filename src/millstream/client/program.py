@@ -1,6 +1,6 @@
-"""Run a program file with the options of the command line, completely or only up to its plan.
+"""Run a program, a file or a module, with the options of the command line, completely or only up to its plan.
 
-Promises: the file runs as `__main__` with its own arguments and directory; afterwards `sys.argv`, `sys.path` and the
+Promises: the program runs as `__main__` with its own arguments and directory; afterwards `sys.argv`, `sys.path` and the
 default options are as before.
 Does not know: what the program does."""
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import runpy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from millstream.client import local
@@ -27,15 +28,39 @@ def run_program(
     if not file.is_file():
         msg = f"the program file '{path}' does not exist"
         raise UserError(msg, hint="pass the path of a Python file")
+    with _as_program(str(file), args, str(file.resolve().parent), configuration, on_execute):
+        runpy.run_path(str(file), run_name="__main__")
+
+
+def run_module(
+    module: str,
+    args: Sequence[str] = (),
+    *,
+    configuration: Mapping[str, str] | None = None,
+    on_execute: local.OnExecute | None = None,
+) -> None:
+    """Run a module of the working directory or of the Python path, as `python -m` does."""
+    with _as_program(module, args, str(Path.cwd()), configuration, on_execute):
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+@contextmanager
+def _as_program(
+    name: str,
+    args: Sequence[str],
+    directory: str,
+    configuration: Mapping[str, str] | None,
+    on_execute: local.OnExecute | None,
+) -> Iterator[None]:
     before_argv, before_path = sys.argv, sys.path[:]
     before_defaults = dict(local._defaults)
-    sys.argv = [str(file), *args]
-    sys.path.insert(0, str(file.resolve().parent))
+    sys.argv = [name, *args]
+    sys.path.insert(0, directory)
     local._defaults.update(configuration or {})
     if on_execute is not None:
         local._intercept.append(on_execute)
     try:
-        runpy.run_path(str(file), run_name="__main__")
+        yield
     except local.PlanOnly:
         pass
     finally:

@@ -1,7 +1,7 @@
-"""A cluster that is reached over REST: its jobs, their savepoints and their end.
+"""A cluster that is reached over REST: its jobs and programs, and what can be asked of them.
 
 Promises: an answer with an error is raised with its text; a cluster that cannot be reached is an error that names its
-address. Works with the REST server of a driver and with Flink's.
+address. What Flink's own server has works with it, too.
 Does not know: the command line."""
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import ExternalError, UserError
 
-_ANSWER_SECONDS = 30.0
+_ANSWER_SECONDS = 120.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 2.0  # seconds between two polls, as in Flink's clients
+_BOUNDARY = "millstream-upload-7d1f0c5e9b3a4d2f"
 
 
 class Unreachable(ExternalError):
@@ -25,7 +28,8 @@ class Unreachable(ExternalError):
     def __init__(self, address: str, reason: object) -> None:
         super().__init__(
             f"no cluster answers at {address}: {reason}",
-            hint="start the job with -D rest.bind-port=8081, or name the address with -m HOST:PORT",
+            hint="start one with millstream cluster start, or a job with -D rest.bind-port=8081; -m HOST:PORT names "
+            "another address",
         )
 
 
@@ -39,7 +43,8 @@ class Refused(UserError):
 
 @dataclass(frozen=True)
 class RemoteJob:
-    """A job in the list of a cluster. Times are milliseconds since 1970; `end` is -1 while the job runs."""
+    """A job in the list of a cluster. Times are milliseconds since 1970; `end` is -1 while the job runs. `waiting` is
+    why it has not started."""
 
     id: str
     name: str
@@ -48,14 +53,16 @@ class RemoteJob:
     end: int
     duration: int
     tasks: dict[str, int]
+    waiting: str | None = None
 
 
 class RemoteCluster:
     """The client of a cluster."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, token: str | None = None) -> None:
         """`address` is HOST:PORT or a URL."""
         self._url = (address if "://" in address else f"http://{address}").rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def list_jobs(self) -> list[RemoteJob]:
         """Return the jobs, oldest first."""
@@ -68,10 +75,16 @@ class RemoteCluster:
                 job["end-time"],
                 job["duration"],
                 job["tasks"],
+                job.get("waiting"),
             )
-            for job in self._request("GET", "/jobs/overview")["jobs"]
+            for job in self.get("/jobs/overview")["jobs"]
         ]
         return sorted(jobs, key=lambda job: job.start)
+
+    def overview(self) -> dict[str, Any]:
+        """Return the numbers of slots and jobs."""
+        overview: dict[str, Any] = self.get("/overview")
+        return overview
 
     def cancel(self, job: str) -> None:
         """Cancel a job."""
@@ -81,9 +94,14 @@ class RemoteCluster:
         self, job: str, directory: str | None = None, *, form: str | None = None, cancel: bool = False
     ) -> str:
         """Write a savepoint of a job, cancel the job afterwards if `cancel`, and return the path of the savepoint."""
+        return str(self._poll(self.trigger_savepoint(job, directory, form=form, cancel=cancel))["location"])
+
+    def trigger_savepoint(
+        self, job: str, directory: str | None = None, *, form: str | None = None, cancel: bool = False
+    ) -> str:
+        """Request a savepoint, and return the path that is polled for its result."""
         body = {"target-directory": directory, "formatType": form, "cancel-job": cancel}
-        trigger = self._request("POST", f"/jobs/{job}/savepoints", body)["request-id"]
-        return str(self._poll(f"/jobs/{job}/savepoints/{trigger}")["location"])
+        return f"/jobs/{job}/savepoints/{self._request('POST', f'/jobs/{job}/savepoints', body)['request-id']}"
 
     def stop(self, job: str, directory: str | None = None, *, form: str | None = None, drain: bool = False) -> str:
         """Stop a job with a savepoint, and return its path."""
@@ -91,24 +109,88 @@ class RemoteCluster:
         trigger = self._request("POST", f"/jobs/{job}/stop", body)["request-id"]
         return str(self._poll(f"/jobs/{job}/savepoints/{trigger}")["location"])
 
+    def checkpoint(self, job: str, *, full: bool = False) -> int:
+        """Take a checkpoint of a job now, and return its number."""
+        trigger = self._request(
+            "POST", f"/jobs/{job}/checkpoints", {"checkpointType": "FULL" if full else "CONFIGURED"}
+        )
+        return int(self._poll(f"/jobs/{job}/checkpoints/{trigger['request-id']}")["checkpointId"])
+
+    def rescale(self, job: str, parallelism: int | Mapping[str, int]) -> int:
+        """Change the parallelism of a job, of all its operators or of those with these uids; return its slots."""
+        body = {"parallelism": parallelism if isinstance(parallelism, int) else dict(parallelism)}
+        trigger = self._request("POST", f"/jobs/{job}/rescale", body)["request-id"]
+        return int(self._poll(f"/jobs/{job}/rescale/{trigger}")["slots"])
+
+    # ------------------------------------------------------------------------------------------------------- programs
+
+    def upload(self, name: str, content: bytes) -> str:
+        """Upload a program, and return the id of the upload."""
+        quoted = urllib.parse.quote(name, safe=" +-.")
+        head = f'--{_BOUNDARY}\r\nContent-Disposition: form-data; name="jarfile"; filename="{quoted}"\r\n\r\n'
+        form = head.encode() + content + f"\r\n--{_BOUNDARY}--\r\n".encode()
+        answer = self._send("POST", "/jars/upload", form, f"multipart/form-data; boundary={_BOUNDARY}")
+        return str(answer["filename"]).rpartition("/")[2]
+
+    def run(self, upload: str, arguments: Sequence[str], settings: Mapping[str, str]) -> str:
+        """Run an uploaded program, and return its id."""
+        body = {"programArgsList": list(arguments), "flinkConfiguration": dict(settings)}
+        path = f"/jars/{urllib.parse.quote(upload)}/run-application"
+        return str(self._request("POST", path, body)["applicationId"])
+
+    def program(self, program: str) -> dict[str, Any]:
+        """Return a program and its jobs."""
+        details: dict[str, Any] = self.get(f"/applications/{program}")
+        return details
+
+    def delete_upload(self, upload: str) -> None:
+        """Delete an uploaded program; programs that run it are not affected."""
+        self._request("DELETE", f"/jars/{urllib.parse.quote(upload)}")
+
+    def shut_down(self) -> None:
+        """End a session cluster."""
+        self._request("DELETE", "/cluster")
+
+    # ------------------------------------------------------------------------------------------------------- requests
+
+    def get(self, path: str) -> Any:
+        """Return the answer to a GET request."""
+        return self._request("GET", path)
+
+    def read_text(self, path: str, offset: int = 0) -> Iterator[bytes]:
+        """Return a text, such as a log file, from an offset in bytes on; nothing if it is not longer."""
+        request = urllib.request.Request(f"{self._url}/v1{path}", headers=dict(self._headers))
+        if offset:
+            request.add_header("Range", f"bytes={offset}-")
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+                while part := answer.read(1 << 16):
+                    yield part
+        except urllib.error.HTTPError as refused:
+            with refused:
+                if refused.code != 416:  # the offset is the end
+                    raise Refused(refused.code, _read_errors(refused)) from None
+        except OSError as problem:
+            raise Unreachable(self._url, getattr(problem, "reason", problem)) from None
+
     def _poll(self, path: str) -> dict[str, Any]:
         pause = _FIRST_PAUSE
-        while (answer := self._request("GET", path))["status"]["id"] != "COMPLETED":
+        while (answer := self.get(path))["status"]["id"] != "COMPLETED":
             time.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)
         operation: dict[str, Any] = answer["operation"]
-        if failure := operation.get("failure-cause"):  # Flink's own server reports failures in the answer
+        failure = operation.get("failure-cause") or operation.get("failureCause")
+        if failure:  # Flink's own server reports failures in the answer
             raise Refused(500, [failure.get("stack-trace") or failure.get("class") or "the operation failed"])
         return operation
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps({key: value for key, value in body.items() if value is not None})
-        request = urllib.request.Request(
-            f"{self._url}/v1{path}",
-            None if data is None else data.encode(),
-            {"Content-Type": "application/json"},
-            method=method,
-        )
+        return self._send(method, path, None if data is None else data.encode(), "application/json")
+
+    def _send(self, method: str, path: str, data: bytes | None, content_type: str) -> Any:
+        headers = {**self._headers, "Content-Type": content_type}
+        request = urllib.request.Request(f"{self._url}/v1{path}", data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
                 return json.load(answer)

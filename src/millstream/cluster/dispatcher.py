@@ -42,6 +42,9 @@ class DispatchedJob(Protocol):
     def plan(self) -> ExecutionPlan:
         """Return the plan at the current parallelism."""
 
+    def waiting_reason(self) -> str | None:
+        """Return what the job waits for before it can start; None if it does not wait."""
+
     def accumulators(self) -> dict[str, Any]:
         """Return the values of accumulators and user metrics."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -28,7 +29,8 @@ from millstream.cluster.batch import BatchPolicy, batch_settings
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import bundle_dependencies
-from millstream.cluster.dispatcher import Dispatcher
+from millstream.cluster.dispatcher import DispatchedJob, Dispatcher
+from millstream.cluster.hosting import Host
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
@@ -44,6 +46,7 @@ from millstream.config.configuration import Configuration
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.scratch import PREFIX, Hold
 from millstream.engine.spark.engine import SparkEngine
+from millstream.engine.spark.spark_host import SparkHost
 from millstream.errors import UserError
 from millstream.files.access import set_file_access
 from millstream.files.local import LocalFileSystem
@@ -61,6 +64,7 @@ _warned: set[str] = set()
 _KEPT_EPOCHS = 500  # the newest ones are kept for clients
 DISPATCHER = Dispatcher()
 _servers: list[Any] = []  # the REST server of this process
+_hosts: list[Host] = []  # the session cluster that this process belongs to
 _server_lock = threading.Lock()
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
 
@@ -92,6 +96,7 @@ class RunningJob:
         self.submitted_at = SystemClock().now()
         self.ended_at: float | None = None
         self.master: JobMaster
+        self._host: Host | None = None
         self._thread: threading.Thread
 
     def notify(self, event: JobEvent) -> None:
@@ -120,17 +125,24 @@ class RunningJob:
                     listener,
                 )
 
-    def start(self, master: JobMaster, classes: codec.Classes, clean_up: Callable[[], None]) -> None:
-        """Run the job in a new thread, which decodes instances of the job's own classes only."""
-        self.master = master
+    def start(
+        self, master: JobMaster, classes: codec.Classes, clean_up: Callable[[], None], host: Host | None = None
+    ) -> None:
+        """Run the job in a new thread, which decodes instances of the job's own classes only. In a session cluster, the
+        thread waits for slots first."""
+        self.master, self._host = master, host
 
         def run() -> None:
             try:
+                if host is not None:
+                    host.wait(self.id, master.is_cancelled)
                 with codec.using(classes):
                     master.run()
             finally:
                 self.ended_at = time.perf_counter()
                 clean_up()
+                if host is not None:
+                    host.release(self.id)
 
         self._thread = threading.Thread(target=run, name=f"job-{self.name}", daemon=True)
         self._thread.start()
@@ -162,6 +174,10 @@ class RunningJob:
         """Return the plan at the current parallelism."""
         return self.master.plan
 
+    def waiting_reason(self) -> str | None:
+        """Return what the job waits for before it can start; None if it does not wait."""
+        return None if self._host is None else self._host.reason(self.id)
+
     def accumulators(self) -> dict[str, Any]:
         """Return the values of accumulators and user metrics."""
         return self.totals.values()
@@ -176,6 +192,8 @@ class RunningJob:
 
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Request another parallelism."""
+        if self._host is not None:
+            self._host.request(self.id, self.name, self.master.slots_at(parallelism))
         return self.master.rescale(parallelism)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -264,7 +282,14 @@ def submit(
     )
     policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
     master = JobMaster(execution, policy)
-    running.start(master, codec.Classes(classes), clean_up)
+    host = _hosts[0] if _hosts else None
+    if host is not None:
+        try:
+            host.request(job_id, name, plan.slots)
+        except UserError:
+            clean_up()
+            raise
+    running.start(master, codec.Classes(classes), clean_up, host)
     DISPATCHER.add(running)
     return running
 
@@ -276,8 +301,25 @@ def serve(configuration: Configuration) -> str | None:
         UserError: The packages of the server are not installed.
 
     """
-    if not (configuration.contains(options.REST_BIND_PORT) or configuration.contains(options.REST_PORT)):
+    if _hosts or not (configuration.contains(options.REST_BIND_PORT) or configuration.contains(options.REST_PORT)):
         return None
+    ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
+    token = read_token(configuration, create=True)
+    return start_server(configuration.get(options.REST_BIND_ADDRESS), ports, token)
+
+
+def read_token(configuration: Configuration, *, create: bool) -> str | None:
+    """Return the token of the REST server, if a file for it is configured; `create` the file if it does not exist."""
+    path = configuration.get(options.REST_TOKEN_FILE)
+    if path is None:
+        return None
+    from millstream.cluster.rest.token import read_or_create_token
+
+    return read_or_create_token(path, new_token) if create else Path(path).read_text(encoding="utf-8").strip()
+
+
+def start_server(address: str, ports: str, token: str | None, session: Any = None) -> str:
+    """Start the REST server of this process, once; return its URL. With `session`, it serves a session cluster."""
     try:
         from millstream.cluster.rest.application import create_application
         from millstream.cluster.rest.context import RestContext
@@ -287,11 +329,39 @@ def serve(configuration: Configuration) -> str | None:
         raise UserError(msg, hint="install it: pip install 'millstream[rest]'") from missing
     with _server_lock:
         if not _servers:
-            ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
-            application = create_application(RestContext(DISPATCHER, SystemClock(), lambda: uuid.uuid4().hex))
-            _servers.append(RestServer.start(application, configuration.get(options.REST_BIND_ADDRESS), ports))
-            _log.info("the REST server listens on %s", _servers[0].address)
+            context = RestContext(DISPATCHER, SystemClock(), new_id, token, session)
+            server = RestServer.start(create_application(context), address, ports, has_token=token is not None)
+            _servers.append(server)
+            _log.info("the REST server listens on %s", server.address)
         return str(_servers[0].address)
+
+
+def new_id() -> str:
+    """Return a random id."""
+    return uuid.uuid4().hex
+
+
+def new_token() -> str:
+    """Return a random token."""
+    return secrets.token_urlsafe(32)
+
+
+def create_spark_host(configuration: Configuration) -> SparkHost:
+    """Return the Spark of a session cluster, which is not started yet."""
+    return SparkHost(configuration.to_dict(), configuration.get(options.TASK_SLOTS))
+
+
+def join_cluster(host: Host) -> None:
+    """Run the jobs of this process in slots of a session cluster."""
+    _hosts.append(host)
+
+
+def wait_for_jobs() -> list[DispatchedJob]:
+    """Wait until all jobs of this process have ended, and return them."""
+    for job in DISPATCHER.jobs():
+        assert isinstance(job, RunningJob)
+        job.wait()
+    return DISPATCHER.jobs()
 
 
 def check_options(configuration: Configuration) -> None:
@@ -349,23 +419,33 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
         msg = f"{options.HA_TYPE.key} is set, but {options.HA_STORAGE_DIR.key} is not"
         raise UserError(msg, hint="set it to a directory that every driver of the job can access")
     if settings.checkpoint_interval is None or configuration.get(options.CHECKPOINT_DIR) is None:
+        if _hosts:  # a session cluster runs a program again; a job without checkpoints then starts from its beginning
+            return None
         msg = "high availability needs checkpoints, from which another driver can take over"
         raise UserError(msg, hint=f"set {options.CHECKPOINT_INTERVAL.key} and {options.CHECKPOINT_DIR.key}")
-    if is_uri(directory):
-        CheckpointStorage(directory).check_writable()
-        lease = FileLease(f"{directory.rstrip('/')}/{job_id}", ObjectStore.of(directory))
-    else:
-        root = Path(directory.removeprefix("file://"))
-        LocalFileSystem().make_dirs(str(root))
-        lease = FileLease(str(root / job_id))
+    lease = create_lease(directory, job_id)
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
     if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # at least as long as a healthy job may take
         replayed = max(settings.checkpoint_interval, settings.min_pause)  # milliseconds of epochs since the checkpoint
         longest = settings.deadline + settings.cancellation + settings.checkpoint_timeout + replayed
         patience = max(patience, 1.2 * longest / 1000)
-    holder = f"{os.uname().nodename}:{os.getpid()}"
-    return Leadership(lease, holder, duration, time.monotonic, time.sleep, patience=patience)
+    return Leadership(lease, holder_name(), duration, time.monotonic, time.sleep, patience=patience)
+
+
+def create_lease(directory: str, name: str) -> FileLease:
+    """Return a lease below a directory or URI that all drivers can access."""
+    if is_uri(directory):
+        CheckpointStorage(directory).check_writable()
+        return FileLease(f"{directory.rstrip('/')}/{name}", ObjectStore.of(directory))
+    root = Path(directory.removeprefix("file://"))
+    LocalFileSystem().make_dirs(str(root))
+    return FileLease(str(root / name))
+
+
+def holder_name() -> str:
+    """Return the name of this process, for leases."""
+    return f"{os.uname().nodename}:{os.getpid()}"
 
 
 def _checkpoints(

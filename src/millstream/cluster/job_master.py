@@ -67,6 +67,16 @@ class JobMaster:
         """End the job without a checkpoint, soon."""
         self._execution.cancel()
 
+    def is_cancelled(self) -> bool:
+        """Return whether the job is to end."""
+        return self._execution.cancellation.is_requested()
+
+    def slots_at(self, parallelism: RequestedParallelism) -> int:
+        """Return how many slots the job needs at another parallelism."""
+        layout = self._execution.job.layout
+        assert layout is not None
+        return layout.slots_at(parallelism)
+
     def savepoint(self, directory: str | None = None, **options: Any) -> Future[str]:
         """Ask for a savepoint; see `JobRequests.savepoint`."""
         return self._requests("savepoints").savepoint(directory, **options)

@@ -78,6 +78,10 @@ class JobLayout:
         """Change the parallelism and return the new plan; what cannot run is refused and changes nothing."""
         return self._change(rescale_graph(self._graph, parallelism))
 
+    def slots_at(self, parallelism: RequestedParallelism) -> int:
+        """Return how many slots the job needs at another parallelism; changes nothing."""
+        return execution_plan(job_graph(rescale_graph(self._graph, parallelism), self._name)).slots
+
     def inherit_max_parallelism(self, operators: Sequence[OperatorSnapshot]) -> ExecutionPlan:
         """Take the max parallelism of a snapshot where the program sets none, and return the new plan."""
         return self._change(inherit_max_parallelism(self._graph, self._name, operators))

@@ -14,21 +14,26 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from millstream.cluster.dispatcher import NoSuchJob
-from millstream.cluster.rest import checkpoints, jobs, metrics, overview, savepoints, vertices
+from millstream.cluster.rest import applications, checkpoints, jobs, metrics, overview, programs, savepoints, vertices
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.errors import NotFound
-from millstream.cluster.rest.same_origin import refuse_other_sites
+from millstream.cluster.rest.errors import NotFound, NotHere
+from millstream.cluster.rest.forwarding import forward_to_programs
+from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
+from millstream.cluster.rest.token import require_token
+from millstream.cluster.session.errors import NoSuchProgram, NoSuchUpload, TooMany
 from millstream.errors import MillstreamError, UserError
 
 _log = logging.getLogger("millstream.rest")
 
 
 def create_application(context: RestContext) -> FastAPI:
-    """Return the application for the jobs of this process."""
+    """Return the application for the jobs of this process, or of a session cluster."""
     application = FastAPI(title="millstream", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
     routers = [
         overview.create_router(context),
         metrics.create_router(context),  # before jobs: /jobs/metrics is not a job
+        applications.create_router(context),
+        programs.create_router(context),
         jobs.create_router(context),
         checkpoints.create_router(context),
         savepoints.create_router(context),
@@ -36,7 +41,10 @@ def create_application(context: RestContext) -> FastAPI:
     ]
     for router in routers:
         _add_router(application, router)
+    if context.session is not None:
+        application.middleware("http")(forward_to_programs(context.session))
     application.middleware("http")(refuse_other_sites)
+    application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
     application.add_exception_handler(RequestValidationError, _answer_invalid)
     application.add_exception_handler(HTTPException, _answer_http)
     application.add_exception_handler(MillstreamError, _answer_error)
@@ -66,8 +74,18 @@ def _answer_http(request: Request, problem: Exception) -> JSONResponse:
 
 
 def _answer_error(_: Request, problem: Exception) -> JSONResponse:
-    status = 404 if isinstance(problem, NoSuchJob | NotFound) else 400 if isinstance(problem, UserError) else 500
-    return _errors(status, str(problem))
+    return _errors(_status_of(problem), str(problem))
+
+
+def _status_of(problem: Exception) -> int:
+    match problem:
+        case NoSuchJob() | NotFound() | NoSuchProgram() | NoSuchUpload():
+            return 404
+        case NotHere():
+            return 405
+        case UserError():
+            return 400
+    return 503 if isinstance(problem, TooMany) else 500
 
 
 def _answer_unexpected(request: Request, problem: Exception) -> JSONResponse:

@@ -50,6 +50,7 @@ JobOverview = TypedDict(
         "pending-operators": int,
         "job-type": str,
         "schedulerType": str,
+        "waiting": str | None,
     },
 )
 
@@ -279,6 +280,7 @@ def _describe_overview(job: DispatchedJob, now: int) -> JobOverview:
         "pending-operators": 0,
         "job-type": "BATCH" if plan.batch else "STREAMING",
         "schedulerType": _scheduler(job),
+        "waiting": job.waiting_reason(),
     }
 
 

@@ -60,26 +60,35 @@ def create_router(context: RestContext) -> APIRouter:
             "timezone-offset": 0 if offset is None else round(offset.total_seconds() * 1000),
             "flink-version": _FLINK_VERSION,
             "flink-revision": "millstream",
-            "features": {"web-submit": False, "web-cancel": True, "web-rescale": True, "web-history": False},
+            "features": {
+                "web-submit": context.session is not None,
+                "web-cancel": True,
+                "web-rescale": True,
+                "web-history": False,
+            },
         }
 
     @router.get("/overview")
     def get_overview() -> ClusterOverview:
         """Return the numbers of jobs and slots. A running job has as many slots as it uses: none are free."""
         statistics = [(job, job.statistics()) for job in context.dispatcher.jobs()]
-        statuses = Counter(each.status for _, each in statistics)
         slots = sum(job.plan().slots for job, each in statistics if not each.status.is_terminal_state())
-        ended = statuses[JobStatus.FINISHED] + statuses[JobStatus.CANCELED] + statuses[JobStatus.FAILED]
-        return {
-            "taskmanagers": 1 if slots else 0,
-            "slots-total": slots,
-            "slots-available": 0,
-            "jobs-running": len(statistics) - ended,
-            "jobs-finished": statuses[JobStatus.FINISHED],
-            "jobs-cancelled": statuses[JobStatus.CANCELED],
-            "jobs-failed": statuses[JobStatus.FAILED],
-            "flink-version": _FLINK_VERSION,
-            "flink-commit": "millstream",
-        }
+        return describe_cluster(Counter(each.status for _, each in statistics), slots, 0)
 
     return router
+
+
+def describe_cluster(statuses: Counter[JobStatus], slots: int, free_slots: int) -> ClusterOverview:
+    """Return the numbers of jobs by status, and of slots."""
+    ended = statuses[JobStatus.FINISHED] + statuses[JobStatus.CANCELED] + statuses[JobStatus.FAILED]
+    return {
+        "taskmanagers": 1 if slots else 0,
+        "slots-total": slots,
+        "slots-available": free_slots,
+        "jobs-running": statuses.total() - ended,
+        "jobs-finished": statuses[JobStatus.FINISHED],
+        "jobs-cancelled": statuses[JobStatus.CANCELED],
+        "jobs-failed": statuses[JobStatus.FAILED],
+        "flink-version": _FLINK_VERSION,
+        "flink-commit": "millstream",
+    }

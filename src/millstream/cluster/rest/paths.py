@@ -14,3 +14,4 @@ _HEX_ID = Path(pattern="^[0-9a-fA-F]{32}$")
 JobPath = Annotated[str, _HEX_ID]
 VertexPath = Annotated[str, _HEX_ID]
 TriggerPath = Annotated[str, _HEX_ID]
+ApplicationPath = Annotated[str, _HEX_ID]

@@ -13,15 +13,25 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+Answer = Callable[[Request], Awaitable[Response]]
 
 
-async def refuse_other_sites(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+async def refuse_other_hosts(request: Request, answer: Answer) -> Response:
+    """Answer a request whose Host header names this machine. A server with a token does not need this: a browser does
+    not send the token."""
+    host = request.headers.get("host", "")
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        name = None
+    return await answer(request) if name in _LOCAL_NAMES else _refuse(421, f"the host {host!r} is not this server")
+
+
+async def refuse_other_sites(request: Request, answer: Answer) -> Response:
     """Answer a request that does not come from another site."""
     host = request.headers.get("host", "")
-    if urlsplit(f"//{host}").hostname not in _LOCAL_NAMES:
-        return _refuse(421, f"the host {host!r} is not this server")
     origin = request.headers.get("origin")
-    is_foreign = origin is not None and urlsplit(origin).netloc != host
+    is_foreign = origin is not None and origin.partition("://")[2] != host
     if is_foreign or request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         return _refuse(403, "requests of other sites are refused")
     return await answer(request)

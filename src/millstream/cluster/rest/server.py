@@ -33,8 +33,9 @@ class NotLoopback(UserError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"the REST server cannot listen on {host}: it has no authentication",
-            hint="leave rest.bind-address at 127.0.0.1, and reach it by an SSH tunnel or an authenticating proxy",
+            f"the REST server cannot listen on {host}: other machines could reach it, and it has no token",
+            hint="set millstream.rest.token-file to a file with a token (it is created if it does not exist), or leave "
+            "rest.bind-address at 127.0.0.1",
         )
 
 
@@ -46,15 +47,15 @@ class RestServer:
         self.address = address
 
     @classmethod
-    def start(cls, application: FastAPI, host: str, ports: str) -> RestServer:
+    def start(cls, application: FastAPI, host: str, ports: str, *, has_token: bool = False) -> RestServer:
         """Serve an application on the first free port of a range such as "8081" or "8081-8090"; 0 is any port.
 
         Raises:
             AddressInUse: No port is free.
-            NotLoopback: The address is one that other machines reach.
+            NotLoopback: The address is one that other machines reach, and the application has no token.
 
         """
-        if host not in _LOOPBACK:
+        if host not in _LOOPBACK and not has_token:
             raise NotLoopback(host)
         listener = _listen(host, ports)
         configuration = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off")

@@ -4,8 +4,9 @@ Promises: a worker whose socket Spark has closed, because it was idle or because
 on the user's terminal. A worker that replaces a dead one is forked with the engine's modules loaded: importing them
 would take most of the time of a recovery. PySpark runs the cyclic garbage collector after every task (25 ms for the
 modules alone, more with state); here it runs in a small share of the worker's time. Freed memory of columns is kept for
-later columns: getting it from the system for every column took up to a quarter of the time of a query. Everything else
-is PySpark's.
+later columns: getting it from the system for every column took up to a quarter of the time of a query. The daemon of a
+program of a session cluster ends when it has had no workers for a while; Spark starts another one if it needs it.
+Everything else is PySpark's.
 Does not know: tasks. PySpark's worker itself reports to Spark what a task raises."""
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
+import signal
 import socket
 import time
 
 from pyspark import daemon
 
 from millstream.engine.spark import epoch_job
+from millstream.engine.spark.shared import PROGRAM
 
 _serve = daemon.worker
 _SHARE = 100  # one part in this many of the time is spent on garbage collection
+_IDLE_CHECK = 60.0  # seconds between two looks at the number of workers
 _PAUSE = 10.0  # seconds between two collections, at least
 _next_collection = 0.0
 
@@ -62,8 +67,29 @@ def _keep_memory() -> None:
         library.mallopt(_TRIM_THRESHOLD, _MAX_UNUSED)
 
 
+def _end_when_idle() -> None:
+    """End this process when it has had no workers for a while. Spark keeps daemons for as long as it runs, and each
+    program of a session cluster has daemons of its own."""
+    is_idle = False
+
+    def check(*_: object) -> None:
+        nonlocal is_idle
+        try:
+            os.waitpid(-1, os.WNOHANG)
+            is_idle = False
+        except ChildProcessError:
+            if is_idle:
+                os._exit(0)
+            is_idle = True
+
+    signal.signal(signal.SIGALRM, check)
+    signal.setitimer(signal.ITIMER_REAL, _IDLE_CHECK, _IDLE_CHECK)  # workers do not inherit the timer
+
+
 if __name__ == "__main__":
     assert epoch_job  # imported for the workers
+    if PROGRAM in os.environ:
+        _end_when_idle()
     _keep_memory()
     gc.freeze()
     daemon.worker = worker

@@ -32,6 +32,7 @@ from millstream.engine.spark.health import SparkLost, Watch
 from millstream.engine.spark.level_command import DeployedProgram
 from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, running_slots
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
+from millstream.engine.spark.shared import use_own_pool
 from millstream.engine.spark.stage_builder import StageBuilder
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError
@@ -164,6 +165,7 @@ class SparkEngine:
         deployment = self._deployment
         assert deployment is not None, "deploy first"
         assert self._program is not None
+        use_own_pool(self._context)
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         requests = level_requests(deployment, request)
         if deployment.plan.batch:
@@ -190,6 +192,7 @@ class SparkEngine:
         deployment, program = self._deployment, self._program
         assert deployment is not None, "deploy first"
         assert program is not None
+        use_own_pool(self._context)
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
         stages = self._stages or StageBuilder(self._context, deployment.plan.slots, program.broadcasts)
         placement = self._anchors.place(stages) if self._anchors is not None else SlotPlacement.anywhere(stages)

@@ -1,4 +1,5 @@
-"""The Spark context of this process: reuses the active one, or starts one with the settings the engine needs.
+"""The Spark context of this process: reuses the active one, attaches to that of a session cluster, or starts one with
+the settings the engine needs.
 
 Promises: there is at most one Spark per process. One that is lost is replaced, unless the program created it. The
 environment variables of the process are restored after a start, except for two that PySpark keeps for itself. Spark's
@@ -35,6 +36,7 @@ from millstream.engine.spark.health import SparkLost, context_problem, jvm_probl
 from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
+from millstream.engine.spark.shared import attach, is_shared
 from millstream.errors import ExternalError
 from millstream.options import SPARK_MASTER
 
@@ -114,6 +116,14 @@ class StopOnce:
         SparkContext.stop(self._context)
 
 
+class Detach(StopOnce):
+    """Leaves a context that other processes use, too, instead of stopping it."""
+
+    def __call__(self) -> None:
+        """Make PySpark forget the context."""
+        self.forget()
+
+
 _lock = threading.Lock()
 _started: Started | None = None
 _starting_jvm: subprocess.Popen[bytes] | None = None
@@ -136,12 +146,17 @@ def spark_context(
         if active is not None:
             problem = context_problem(active, SparkContext._gateway, answer_seconds) or lost.get(active)
             if problem is None:
+                if is_shared(active):
+                    return active
                 refuse_unusable(dict(active.getConf().getAll()))
                 _stop_once(active)
                 serve_over_tcp(active)
                 return active
             _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)
+        if (shared := attach(_program_paths())) is not None:
+            cast(Any, shared).stop = Detach(shared)
+            return shared
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
         quiet_py4j()

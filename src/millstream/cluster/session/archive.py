@@ -1,0 +1,54 @@
+"""What is left of a job that has ended: the answers of its REST resources, in the form of Flink's history server.
+
+Promises: an archive is a JSON object `{"archive": [{"path": ..., "json": text}]}`; `find` returns an answer as it was.
+Does not know: HTTP, storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Fetch = Callable[[str], Any]  # the answer to a GET request for a path; None if there is none
+
+_JOB_PATHS = (
+    "",
+    "/accumulators",
+    "/checkpoints",
+    "/checkpoints/config",
+    "/config",
+    "/exceptions",
+    "/execution-result",
+    "/jobmanager/config",
+    "/metrics",
+    "/plan",
+    "/status",
+)
+_VERTEX_PATHS = ("", "/accumulators", "/backpressure", "/subtasktimes", "/taskmanagers", "/watermarks")
+
+
+def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch) -> dict[str, Any]:
+    """Ask for everything that is worth keeping of jobs, which are entries of /jobs/overview."""
+    entries = [{"path": "/jobs/overview", "json": json.dumps({"jobs": list(jobs)})}]
+    for job in jobs:
+        root = f"/jobs/{job['jid']}"
+        details = fetch(root)
+        vertices = [] if details is None else [vertex["id"] for vertex in details["vertices"]]
+        paths = [root + path for path in _JOB_PATHS]
+        paths += [f"{root}/vertices/{vertex}{path}" for vertex in vertices for path in _VERTEX_PATHS]
+        answers = {path: fetch(path) for path in paths}
+        entries += [
+            {"path": path, "json": json.dumps(answer)} for path, answer in answers.items() if answer is not None
+        ]
+    return {"archive": entries}
+
+
+def find(archive: dict[str, Any], path: str) -> str | None:
+    """Return the answer for a path, as JSON text; None if it is not kept."""
+    return next((entry["json"] for entry in archive["archive"] if entry["path"] == path), None)
+
+
+def job_overviews(archive: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the jobs of an archive."""
+    jobs: list[dict[str, Any]] = json.loads(find(archive, "/jobs/overview") or '{"jobs": []}')["jobs"]
+    return jobs

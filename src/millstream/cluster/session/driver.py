@@ -1,0 +1,383 @@
+"""The driver of a session cluster: carries out what its machine decides.
+
+Promises: a program is stored before it starts, and programs of the store that have not ended are started again. The
+methods may be called from any thread, and events are handled one after another.
+Does not know: HTTP servers, Spark, how leaders are elected."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from millstream import options
+from millstream.cluster.rest.session_view import ForwardedAnswer, ProgramView, Submission, Upload
+from millstream.cluster.session import archive
+from millstream.cluster.session.arguments import parse_arguments, resolve_paths
+from millstream.cluster.session.errors import NoSuchProgram, NoSuchUpload, TooMany
+from millstream.cluster.session.machine import (
+    Action,
+    Answer,
+    Archive,
+    CancelJobs,
+    CancelRequested,
+    Event,
+    JobEnded,
+    ProgramEnded,
+    ProgramLost,
+    ProgramStatus,
+    Session,
+    SlotsRequested,
+    Start,
+    Submitted,
+    on_event,
+)
+from millstream.cluster.session.process import ProgramProcess
+from millstream.cluster.session.slots import Refused, SlotPool, SlotRequest, Waiting
+from millstream.cluster.session.store import ProgramStore, write_history
+from millstream.cluster.session.uploads import check_name, unpack
+from millstream.errors import ExternalError, UserError
+from millstream.times import Clock
+
+_log = logging.getLogger("millstream.session")
+
+_ANSWER_SECONDS = 60.0
+_MOST_PROGRAMS, _MOST_UPLOADS, _KEPT_ENDED = 100, 100, 100
+
+
+@dataclass
+class _Hosted:
+    """What the driver knows of a program: its description, its process, and its archive when it has ended."""
+
+    description: dict[str, Any]
+    start: int
+    end: int = -1
+    process: ProgramProcess | None = None
+    jobs: dict[str, None] = field(default_factory=dict)
+    archive: dict[str, Any] | None = None
+
+
+class SessionDriver:
+    """Programs of a session cluster."""
+
+    def __init__(
+        self,
+        store: ProgramStore,
+        directory: Path,
+        *,
+        slots: int,
+        settings: Mapping[str, str],
+        variables: Callable[[], dict[str, str]],
+        clock: Clock,
+        new_id: Callable[[], str],
+        new_token: Callable[[], str],
+        recovers: bool,
+        archive_directory: str | None = None,
+        upload_limit: int = options.REST_MAX_UPLOAD.default,
+    ) -> None:
+        """`directory` is for local files; `settings` are defaults of all programs; `variables` returns the environment
+        variables with which a process attaches to Spark; `archive_directory` is that of a history server."""
+        self._store, self._directory, self._settings, self._variables = store, directory, dict(settings), variables
+        self._clock, self._new_id, self._new_token = clock, new_id, new_token
+        self._lock = threading.RLock()
+        self._session = Session(SlotPool(slots), recovers=recovers)
+        self._hosted: dict[str, _Hosted] = {}
+        self._uploads: dict[str, tuple[Upload, bytes]] = {}
+        self._archive_directory, self.upload_limit = archive_directory, upload_limit
+        self.is_shut_down = threading.Event()
+        self.logs = directory / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def recover(self) -> None:
+        """Start the programs of the store that have not ended, and show those that have."""
+        with self._lock:
+            ended = self._store.archived()
+            for program, kept in list(ended.items())[-_KEPT_ENDED:]:
+                hosted = _Hosted(kept["description"], kept["start"], kept["end"], archive=kept)
+                hosted.jobs = dict.fromkeys(job["jid"] for job in archive.job_overviews(kept))
+                self._hosted[program] = hosted
+            for program, description in self._store.programs().items():
+                if program not in ended:
+                    self._hosted[program] = _Hosted(description, description["submitted"])
+                    self._handle(Submitted(program))
+
+    # ------------------------------------------------------------------------------------------- uploads and programs
+
+    def add_upload(self, name: str, content: bytes) -> Upload:
+        """Keep an uploaded program in memory."""
+        plain = check_name(name)
+        with self._lock:
+            if len(self._uploads) >= _MOST_UPLOADS:
+                msg = f"{_MOST_UPLOADS} uploaded programs are kept"
+                raise TooMany(msg, hint="delete some of them: DELETE /jars/ID")
+            upload = Upload(f"{self._new_id()}_{plain}", plain, self._clock.now())
+            self._uploads[upload.id] = upload, content
+            return upload
+
+    def uploads(self) -> list[Upload]:
+        """Return the uploaded programs."""
+        with self._lock:
+            return [upload for upload, _ in self._uploads.values()]
+
+    def delete_upload(self, upload: str) -> None:
+        """Delete an uploaded program."""
+        with self._lock:
+            if self._uploads.pop(upload, None) is None:
+                raise NoSuchUpload(upload)
+
+    def submit(self, submission: Submission) -> str:
+        """Start a program, and return its id."""
+        with self._lock:
+            if submission.upload not in self._uploads:
+                raise NoSuchUpload(submission.upload)
+            running = [program for program in self._session.programs.values() if not program.status.is_final]
+            if len(running) >= _MOST_PROGRAMS:
+                msg = f"{_MOST_PROGRAMS} programs run"
+                raise TooMany(msg, hint="wait until some of them have ended")
+            upload, content = self._uploads[submission.upload]
+            parse_arguments(submission.arguments, upload.name)  # refused before anything is stored
+            program = self._new_id()
+            description = {
+                "upload": upload.name,
+                "arguments": list(submission.arguments),
+                "settings": dict(submission.settings),
+                "submitted": self._clock.now(),
+            }
+            directory = self._directory / program
+            unpack(upload.name, content, directory)
+            try:
+                resolve_paths(parse_arguments(submission.arguments, upload.name), directory)
+            except UserError:
+                shutil.rmtree(directory, ignore_errors=True)
+                raise
+            self._hosted[program] = _Hosted(description, self._clock.now())
+            self._store.add(program, description, content)
+            self._handle(Submitted(program))
+            return program
+
+    def cancel(self, program: str) -> None:
+        """Cancel the jobs of a program."""
+        self._require(program)
+        self._handle(CancelRequested(program))
+
+    def slots(self) -> tuple[int, int]:
+        """Return how many slots there are, and how many are free."""
+        with self._lock:
+            return self._session.slots.total, self._session.slots.free
+
+    def programs(self) -> list[ProgramView]:
+        """Return all programs, oldest first."""
+        with self._lock:
+            views = [self.program(program) for program in self._hosted]
+        return sorted(views, key=lambda view: view.start)
+
+    def program(self, program: str) -> ProgramView:
+        """Return a program."""
+        with self._lock:
+            hosted = self._require(program)
+            known = self._session.programs.get(program)
+            kept = hosted.archive
+            name = hosted.description["upload"]
+            if known is None:
+                assert kept is not None
+                status, restarts, error, waits = ProgramStatus(kept["status"]), kept["restarts"], kept["error"], {}
+            else:
+                status, restarts, error, waits = known.status, known.restarts, known.error, dict(known.waits)
+            return ProgramView(
+                program, name, status, hosted.start, hosted.end, restarts, error, tuple(hosted.jobs), waits
+            )
+
+    # --------------------------------------------------------------------------------------------------- jobs over REST
+
+    def job_overviews(self) -> list[dict[str, Any]]:
+        """Return all jobs, in the form of /jobs/overview."""
+        with self._lock:
+            hosted = list(self._hosted.values())
+        jobs = []
+        for each in hosted:
+            jobs += archive.job_overviews(each.archive) if each.archive is not None else self._ask_for_jobs(each)
+        return sorted(jobs, key=lambda job: job["start-time"])
+
+    def forward(self, method: str, path: str, body: bytes) -> ForwardedAnswer | None:
+        """Return the answer of the process or of the archive of a job."""
+        job = path.partition("?")[0].split("/")[2]
+        with self._lock:
+            owners = [each for each in self._hosted.values() if job in each.jobs]
+        if not owners:
+            return None
+        owner = owners[-1]
+        if owner.archive is None and owner.process is not None and owner.process.address is not None:
+            try:
+                return _ask(owner.process, method, path, body)
+            except OSError as problem:
+                text = json.dumps({"errors": [f"the process of the job does not answer: {problem}"]})
+                return ForwardedAnswer(503, "application/json", text.encode())
+        kept = None if owner.archive is None or method != "GET" else archive.find(owner.archive, path.partition("?")[0])
+        if kept is not None:
+            return ForwardedAnswer(200, "application/json", kept.encode())
+        text = json.dumps({"errors": [f"the job {job} has ended, or is being started: {method} {path}"]})
+        return ForwardedAnswer(404 if owner.archive is not None else 503, "application/json", text.encode())
+
+    def _ask_for_jobs(self, hosted: _Hosted) -> list[dict[str, Any]]:
+        answer = None if hosted.process is None else _fetch(hosted.process, "/jobs/overview")
+        return [] if answer is None else list(answer["jobs"])
+
+    # ----------------------------------------------------------------------------------------------- events and actions
+
+    def shut_down(self) -> None:
+        """End the cluster soon."""
+        self.is_shut_down.set()
+
+    def close(self) -> None:
+        """End all processes; programs stay in the store."""
+        with self._lock:
+            processes = [hosted.process for hosted in self._hosted.values() if hosted.process is not None]
+            for hosted in self._hosted.values():
+                hosted.process = None
+        for process in processes:
+            process.kill()
+
+    def restart_programs(self, reason: str) -> None:
+        """Start all programs again: their Spark is lost."""
+        with self._lock:
+            running = [(program, hosted.process) for program, hosted in self._hosted.items() if hosted.archive is None]
+        for program, process in running:
+            if process is not None:
+                self._lose(program, process, reason)
+
+    def _handle(self, event: Event) -> None:
+        with self._lock:
+            self._session, actions = on_event(self._session, event)
+            for action in actions:
+                self._carry_out(action)
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Start(program=program):
+                self._start(program)
+            case Answer(request=request, verdict=verdict):
+                process = self._hosted[request.program].process
+                if process is not None:
+                    reason = verdict.reason if isinstance(verdict, Waiting | Refused) else ""
+                    process.send(type="slots", job=request.job, verdict=type(verdict).__name__.lower(), reason=reason)
+            case CancelJobs(program=program):
+                hosted = self._hosted[program]
+                for job in hosted.jobs:
+                    if hosted.process is not None:
+                        _fetch(hosted.process, f"/jobs/{job}?mode=cancel", "PATCH")
+            case Archive(program=program):
+                threading.Thread(target=self._archive, args=(program,), name=f"archive-{program}").start()
+
+    def _start(self, program: str) -> None:
+        hosted = self._hosted[program]
+        description, directory = hosted.description, self._directory / program
+        try:
+            if not directory.exists():
+                unpack(description["upload"], self._store.content(program), directory)
+            arguments = resolve_paths(parse_arguments(description["arguments"], description["upload"]), directory)
+            settings = {**self._settings, **arguments.settings, **description["settings"]}
+            if self._session.recovers:
+                settings[options.HA_CLUSTER_ID.key] = f"{settings.get(options.HA_CLUSTER_ID.key, '')}/{program}"
+            process = ProgramProcess.start(
+                {
+                    "directory": str(directory),
+                    "file": arguments.file,
+                    "module": arguments.module,
+                    "arguments": list(arguments.arguments),
+                    "settings": settings,
+                },
+                environment={**self._variables(), "MILLSTREAM_PROGRAM": program},
+                log=self.logs / f"{program}.log",
+                token=self._new_token(),
+                on_message=lambda message: self._on_message(program, process, message),
+                on_end=lambda reason: self._lose(program, process, reason),
+            )
+            hosted.process = process
+        except (UserError, ExternalError, OSError) as problem:
+            self._handle(ProgramEnded(program, str(problem)))
+
+    def _on_message(self, program: str, process: ProgramProcess, message: dict[str, Any]) -> None:
+        with self._lock:
+            if self._hosted[program].process is not process:
+                return
+            match message["type"]:
+                case "slots":
+                    self._hosted[program].jobs[message["job"]] = None
+                    self._handle(SlotsRequested(SlotRequest(program, message["job"], message["slots"])))
+                case "job_ended":
+                    self._handle(JobEnded(program, message["job"]))
+                case "ended" if message["is_suspended"]:
+                    self._lose(program, process, "its jobs were suspended")
+                case "ended":
+                    self._handle(ProgramEnded(program, message["error"], message["is_cancelled"]))
+
+    def _lose(self, program: str, process: ProgramProcess, reason: str) -> None:
+        with self._lock:
+            hosted = self._hosted[program]
+            if hosted.process is not process or self.is_shut_down.is_set():
+                return
+            hosted.process = None
+            process.kill()
+            _log.warning("program %s is lost: %s", program, reason)
+            self._handle(ProgramLost(program, reason))
+
+    def _archive(self, program: str) -> None:
+        with self._lock:
+            hosted, known = self._hosted[program], self._session.programs[program]
+            process = hosted.process
+        jobs = self._ask_for_jobs(hosted)
+        kept = archive.archive_jobs(jobs, lambda path: None if process is None else _fetch(process, path))
+        hosted.end = self._clock.now()
+        kept |= {
+            "description": hosted.description,
+            "start": hosted.start,
+            "end": hosted.end,
+            "status": known.status.value,
+            "restarts": known.restarts,
+            "error": known.error,
+        }
+        try:
+            self._store.archive(program, kept)
+            if self._archive_directory is not None:
+                write_history(self._archive_directory, jobs, kept)
+        except ExternalError as problem:
+            _log.warning("program %s could not be archived: %s", program, problem)
+        with self._lock:
+            hosted.archive, hosted.process = kept, None
+        if process is not None:
+            process.end()
+        shutil.rmtree(self._directory / program, ignore_errors=True)
+
+    def _require(self, program: str) -> _Hosted:
+        with self._lock:
+            if program not in self._hosted:
+                raise NoSuchProgram(program)
+            return self._hosted[program]
+
+
+def _ask(process: ProgramProcess, method: str, path: str, body: bytes) -> ForwardedAnswer:
+    headers = {"Authorization": f"Bearer {process.token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{process.address}{path}", body or None, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            return ForwardedAnswer(answer.status, answer.headers.get_content_type(), answer.read())
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return ForwardedAnswer(refused.code, refused.headers.get_content_type(), refused.read())
+
+
+def _fetch(process: ProgramProcess, path: str, method: str = "GET") -> Any:
+    if process.address is None:
+        return None
+    try:
+        answer = _ask(process, method, path, b"")
+        return json.loads(answer.body) if answer.status < 300 else None
+    except (OSError, ValueError):
+        return None
