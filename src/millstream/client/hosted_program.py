@@ -25,6 +25,7 @@ from millstream.job.job_status import JobStatus
 def main(pipe: int) -> None:
     """Run the program that standard input describes."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     description = json.loads(sys.stdin.readline())
     host = Host(os.fdopen(pipe, "w", encoding="utf-8"), sys.stdin)
     host.listen()

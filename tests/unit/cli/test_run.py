@@ -120,11 +120,11 @@ def test_the_exit_code_of_the_program_is_kept(program):
         main(["run", program("raise SystemExit(3)")])
 
 
-def test_detached_is_refused_in_a_sentence(program, capsys):
-    assert main(["run", program(DEFAULTS), "-d"]) == 1
+def test_detached_submits_to_a_session_cluster_and_runs_nothing_here(program, capsys):
+    assert main(["run", program(DEFAULTS), "-d", "--token-file", "/no/such/file"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert "-d is not supported" in printed.err
+    assert "the token file /no/such/file cannot be read" in printed.err
 
 
 @pytest.mark.parametrize("words", [["run"], ["info", "--json"], ["run", "no-such.py"]])

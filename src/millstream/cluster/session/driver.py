@@ -334,11 +334,10 @@ class SessionDriver:
             process = hosted.process
         jobs = self._ask_for_jobs(hosted)
         kept = archive.archive_jobs(jobs, lambda path: None if process is None else _fetch(process, path))
-        hosted.end = self._clock.now()
         kept |= {
             "description": hosted.description,
             "start": hosted.start,
-            "end": hosted.end,
+            "end": self._clock.now(),
             "status": known.status.value,
             "restarts": known.restarts,
             "error": known.error,
@@ -350,7 +349,7 @@ class SessionDriver:
         except ExternalError as problem:
             _log.warning("program %s could not be archived: %s", program, problem)
         with self._lock:
-            hosted.archive, hosted.process = kept, None
+            hosted.archive, hosted.end, hosted.process = kept, kept["end"], None
         if process is not None:
             process.end()
         shutil.rmtree(self._directory / program, ignore_errors=True)

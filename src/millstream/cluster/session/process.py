@@ -68,7 +68,9 @@ class ProgramProcess:
                     if message["type"] == "serving":
                         program.address = message["address"]
                     on_message(message)
-            on_end(_describe_exit(process.wait()))
+            code = process.wait()
+            program.close()
+            on_end(_describe_exit(code))
 
         threading.Thread(target=read, name=f"program-{process.pid}", daemon=True).start()
         program.send(**description, token=token)
@@ -86,6 +88,12 @@ class ProgramProcess:
             self._process.stdin.write(json.dumps(answer) + "\n")
             self._process.stdin.flush()
 
+    def close(self) -> None:
+        """Close the connection to the process, upon which it ends."""
+        with self._lock, suppress(OSError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+
     def end(self) -> None:
         """End the process: by a message, and by a signal if it has not ended in time."""
         self.send(type="exit")
@@ -99,6 +107,7 @@ class ProgramProcess:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self.close()
 
 
 def _describe_exit(code: int) -> str:

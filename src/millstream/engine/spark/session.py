@@ -154,12 +154,12 @@ def spark_context(
                 return active
             _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)
+        quiet_py4j()
         if (shared := attach(_program_paths())) is not None:
             cast(Any, shared).stop = Detach(shared)
             return shared
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
         before = time.monotonic()
-        quiet_py4j()
         announce_start(f"Spark on {settings['spark.master']}")
         context = _start(settings)
         _stop_once(context)

@@ -1,0 +1,81 @@
+"""The machine of a session cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.cluster.session.machine import (
+    Action,
+    Answer,
+    Archive,
+    CancelJobs,
+    CancelRequested,
+    Event,
+    JobEnded,
+    ProgramEnded,
+    ProgramLost,
+    ProgramStatus,
+    Session,
+    SlotsRequested,
+    Start,
+    Submitted,
+    on_event,
+)
+from millstream.cluster.session.slots import Granted, SlotPool, SlotRequest, Waiting
+
+
+def run(session: Session, *events: Event) -> tuple[Session, list[Action]]:
+    actions: list[Action] = []
+    for event in events:
+        session, next_actions = on_event(session, event)
+        actions += next_actions
+    return session, actions
+
+
+def request(program: str, slots: int) -> SlotsRequested:
+    return SlotsRequested(SlotRequest(program, f"job of {program}", slots))
+
+
+def test_a_job_waits_until_another_one_has_ended() -> None:
+    session, actions = run(Session(SlotPool(2)), Submitted("p"), Submitted("q"), request("p", 2), request("q", 1))
+    assert actions[:3] == [Start("p"), Start("q"), Answer(SlotRequest("p", "job of p", 2), Granted())]
+    assert isinstance(actions[3], Answer)
+    assert isinstance(actions[3].verdict, Waiting)
+    assert session.programs["q"].waits == {"job of q": "waits for 1 slots: 0 of 2 are free"}
+    session, actions = run(session, JobEnded("p", "job of p"))
+    assert actions == [Answer(SlotRequest("q", "job of q", 1), Granted())]
+    assert session.programs["q"].waits == {}
+
+
+@pytest.mark.parametrize(
+    ("event", "status"),
+    [
+        (ProgramEnded("p"), ProgramStatus.FINISHED),
+        (ProgramEnded("p", "a bug"), ProgramStatus.FAILED),
+        (ProgramEnded("p", is_cancelled=True), ProgramStatus.CANCELED),
+        (ProgramLost("p", "it was killed"), ProgramStatus.FAILED),
+    ],
+)
+def test_a_program_that_has_ended_is_archived_once_and_has_no_slots(event: Event, status: ProgramStatus) -> None:
+    session, _ = run(Session(SlotPool(2)), Submitted("p"), request("p", 2))
+    session, actions = run(session, event, ProgramLost("p", "again"), CancelRequested("p"))
+    assert actions == [Archive("p")]
+    assert (session.programs["p"].status, session.slots.free) == (status, 2)
+
+
+def test_a_lost_program_starts_again_if_its_jobs_can_be_recovered() -> None:
+    session, _ = run(Session(SlotPool(2), recovers=True), Submitted("p"), request("p", 2))
+    session, actions = run(session, ProgramLost("p", "it was killed"))
+    assert actions == [Start("p")]
+    assert (session.programs["p"].restarts, session.slots.free) == (1, 2)
+    session, actions = run(session, *[ProgramLost("p", "it was killed")] * 10)
+    assert actions[-1] == Archive("p")
+    assert session.programs["p"].status is ProgramStatus.FAILED
+
+
+def test_a_cancelled_program_is_cancelled_however_it_ends() -> None:
+    session, actions = run(Session(SlotPool(2), recovers=True), Submitted("p"), CancelRequested("p"))
+    assert actions == [Start("p"), CancelJobs("p")]
+    session, actions = run(session, ProgramLost("p", "it was killed"))
+    assert actions == [Archive("p")]
+    assert session.programs["p"].status is ProgramStatus.CANCELED
