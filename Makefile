@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test check lint docs bench chaos fuzz fuzz-sql clean
+.PHONY: help demo test test-matrix check lint docs bench chaos fuzz fuzz-sql clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -16,6 +16,9 @@ demo: $(READY)  ## card fraud found in a stream, through a crash
 
 test: lint  ## everything that must hold: format, lint, types, imports, all tests (what CI runs)
 	$(PYTHON) tests/run_all.py $(VENV)
+
+test-matrix: $(READY)  ## a part of the tests, and figures, on every supported version of Spark (450 MB for each, in build/)
+	$(PYTHON) tests/matrix/run.py
 
 check: lint  ## the same without the tests that need Spark
 	$(PYTHON) -m pytest --timeout 300 -m "not spark"

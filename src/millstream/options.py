@@ -437,6 +437,13 @@ ADAPTIVE_COOLDOWN = Option(
     ("jobmanager.adaptive-scheduler.scaling-interval.min",),
 )
 SPARK_MASTER = Option("millstream.spark.master", "local[*]", "The Spark master that runs the job.", str)
+SPARK_PUBLIC_API = Option(
+    "millstream.spark.public-api",
+    False,
+    "Build Spark jobs with PySpark's public API only. Epochs are slower, and slots have no workers of their own. For a "
+    "vendor's build of Spark on which jobs fail otherwise.",
+    bool,
+)
 
 # ------------------------------------------------------------------------------------------------ availability
 

@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).parent.parent / "sql"))
 from sql_cases import GOLDEN, changelog, content, environment, materialised
 
 from millstream.engine.spark.catalyst import QuerySession
+from millstream.engine.spark.compatibility import collect_batches, create_frame
 from millstream.errors import UserError
 from millstream.sql.catalyst import columns as spark_columns
 from millstream.sql.catalyst.expressions import spell_expression
@@ -124,11 +125,11 @@ def test_what_is_spelled_for_spark_is_what_our_functions_compute(spark_context: 
     assert [text for text, _, found in named if found is None] == ["f * d", "f = d", r"s LIKE 'a\_b'"]
     named = [each for each in named if each[2] is not None]
     session = QuerySession(spark_context).spark
-    session.createDataFrame(
-        pa.Table.from_batches([spark_columns.to_spark(arrays, project.input.schema, len(rows))])
-    ).createOrReplaceTempView("edges")
+    local = pa.Table.from_batches([spark_columns.to_spark(arrays, project.input.schema, len(rows))])
+    spelled = spark_columns.spell_columns(project.input.schema)
+    create_frame(session, local, spelled).createOrReplaceTempView("edges")
     selected = ", ".join(f"{found} AS r{i}" for i, (_, _, found) in enumerate(named))
-    table = session.sql(f"SELECT {selected} FROM edges").toArrow()
+    table = pa.Table.from_batches(collect_batches(session.sql(f"SELECT {selected} FROM edges")))
     wrong = {}
     for i, (text, expression, _) in enumerate(named):
         (ours,) = Projection([expression]).columns(frame)

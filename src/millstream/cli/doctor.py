@@ -29,6 +29,7 @@ from rich.text import Text
 from millstream.cli.run import setting
 from millstream.engine.spark import class_archive
 from millstream.engine.spark.java import find_java
+from millstream.engine.spark.versions import refuse_unsupported
 from millstream.errors import MillstreamError
 from millstream.options import SPARK_MASTER
 
@@ -199,8 +200,8 @@ def package(name: str) -> Finding:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return Finding(name, Status.FAIL, "not installed", f"pip install {name}")
-    if name == "pyspark" and not version.startswith("4.3."):
-        return Finding(name, Status.FAIL, version, 'pip install "pyspark==4.3.*"')
+    if name == "pyspark":
+        refuse_unsupported(version)
     if name == "pandas" and int(version.partition(".")[0]) >= 3:
         return Finding(name, Status.FAIL, version, 'pip install "pandas<3"')
     return Finding(name, Status.OK, version)

@@ -27,13 +27,16 @@ from millstream.errors import UserError
 from millstream.types.factory import TypeInformation
 
 Batches = Iterator[pa.RecordBatch]
+#: What the text of an error begins with that a query itself raises for its data.
+RAISED = "query failed: "
 
 
 @dataclass(frozen=True)
 class LocalTable:
-    """Rows that are part of the program."""
+    """Rows that are part of the program; `columns` is their schema in Spark's DDL."""
 
     table: pa.Table
+    columns: str
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fuzz_runs import Answer, environment, settled, shown
 
 from millstream.engine.relational import LocalTable, Step
 from millstream.engine.spark.catalyst import QuerySession
+from millstream.engine.spark.compatibility import collect_batches
 from millstream.sql.catalyst.lowering import lower_plan
 
 _SETTINGS = {
@@ -47,6 +48,8 @@ class Catalyst:
         plan = planner.optimize(env.sql_query(case.sql)._plan)
         source = lower_plan(plan, planner.tables.scan, planner.settings.zone)
         assert source is not None, f"not for Catalyst: {case.sql}"
-        table = self._session.frame_of(source, 0).toArrow()
-        columns = [column.to_pylist() for column in table.columns]
-        return Counter(tuple(map(shown, row)) for row in zip(*columns, strict=True))
+        answer: Answer = Counter()
+        for batch in collect_batches(self._session.frame_of(source, 0)):
+            columns = [column.to_pylist() for column in batch.columns]
+            answer.update(tuple(map(shown, row)) for row in zip(*columns, strict=True))
+        return answer

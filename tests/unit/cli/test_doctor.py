@@ -32,10 +32,12 @@ def test_a_missing_package_names_its_remedy():
     )
 
 
-@pytest.mark.parametrize(("name", "version"), [("pyspark", "3.5.0"), ("pandas", "3.0.1")])
+@pytest.mark.parametrize(("name", "version"), [("pyspark", "3.4.0"), ("pyspark", "5.0.0"), ("pandas", "3.0.1")])
 def test_a_version_that_was_not_asked_for_fails(name, version, monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda _: version)
-    assert doctor.package(name).status is Status.FAIL
+    finding = doctor._run_check(name, lambda: doctor.package(name))
+    assert finding.status is Status.FAIL
+    assert f'pip install "{name}' in finding.remedy
 
 
 def test_a_check_that_crashes_is_a_failure_and_the_others_still_run(monkeypatch):

@@ -20,6 +20,7 @@ from millstream.engine.relational import feed_readers
 from millstream.engine.spark.broadcasts import release_after_job
 from millstream.engine.spark.catalyst import QuerySession, relational_sources
 from millstream.engine.spark.catalyst_feed import blocks_of, feed_of_slot, is_collected, run_collected
+from millstream.engine.spark.compatibility import partition_by_slot
 from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
 
 _COLUMNS = "slot int, sort_key binary, block binary"
@@ -101,7 +102,7 @@ def batch_job(
     with release_after_job(broadcasts):
         for level, request in enumerate(requests):
             if level:
-                frame = frame.repartitionById(slots, frame.slot).sortWithinPartitions("sort_key")
+                frame = partition_by_slot(frame, slots).sortWithinPartitions("sort_key")
             command = BatchLevelCommand(program, level, request)
             broadcasts += command.broadcast_if_large(context)
             frame = frame.mapInArrow(command, _COLUMNS)

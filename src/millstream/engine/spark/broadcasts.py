@@ -36,7 +36,7 @@ def release(broadcast: Broadcast[Any]) -> None:
 
     Spark removes its blocks when the JVM collects garbage. Blocks that are removed while a task reads them may be
     stored again, and would then name a file that was deleted with them."""
-    with contextlib.suppress(Py4JError, OSError):
+    with contextlib.suppress(AttributeError, Py4JError, OSError):  # what is not released is deleted with the context
         _release_file(broadcast)
 
 

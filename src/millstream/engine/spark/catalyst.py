@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 
 from millstream.connector.source import Budget, ReaderContext, Source, SplitRange
 from millstream.engine.contract import Deployment
-from millstream.engine.relational import LocalTable, Mapped, Query, Read, RelationalSource, Step
+from millstream.engine.relational import RAISED, LocalTable, Mapped, Query, Read, RelationalSource, Step
+from millstream.engine.spark.compatibility import create_frame
 from millstream.engine.spark.placement import running_slots
 from millstream.errors import UserError
 
@@ -45,7 +46,7 @@ OPTIMIZING_JVM = {
 }
 _BATCH_ROWS = 65536
 _MAX_PARQUET_FRAMES = 200
-_REASON_PREFIXES = ("millstream.", "[USER_RAISED_EXCEPTION] ")
+_TRACEBACK = "millstream."
 _idle: dict[str, list[QuerySession]] = {}
 
 
@@ -84,8 +85,8 @@ class QuerySession:
 
     def _frame(self, step: Step, now: int) -> Any:
         match step:
-            case LocalTable(table=table):
-                return self.spark.createDataFrame(table)
+            case LocalTable(table=table, columns=columns):
+                return create_frame(self.spark, table, columns)
             case Query(text=text):
                 return self.spark.sql(text)
             case Mapped(input=name, function=function, columns=columns):
@@ -239,13 +240,10 @@ def query_failure(problem: BaseException) -> QueryFailed | None:
 def _reasons(lines: Iterable[str]) -> Iterator[str]:
     """Yield the last lines of our own tracebacks, and the arguments of `raise_error`."""
     for line in lines:
-        stripped = line.strip()
-        for prefix in _REASON_PREFIXES:
-            at = stripped.find(prefix)
-            if at < 0:
-                continue
-            rest = stripped[at + len(prefix) :]
-            if prefix.startswith("["):
-                yield rest.split(" SQLSTATE")[0].strip()
-            elif ": " in rest and "Failed" in rest.split(": ", 1)[0]:
-                yield rest.split(": ", 1)[1]
+        _, raised, reason = line.partition(RAISED)
+        if raised:
+            yield reason.split(" SQLSTATE")[0].strip()
+        _, ours, error = line.strip().partition(_TRACEBACK)
+        name, _, reason = error.partition(": ")
+        if ours and reason and "Failed" in name:
+            yield reason

@@ -18,6 +18,7 @@ from millstream.engine.contract import Deployment
 from millstream.engine.epoch_level import LevelRequest
 from millstream.engine.relational import Batches, RelationalSource, feed_readers
 from millstream.engine.spark.catalyst import QuerySession, query_session, relational_sources
+from millstream.engine.spark.compatibility import collect_batches, partition_by_slot
 
 _SORT_KEY = struct.Struct(">HIQ")  # vertex, partition, sequence
 _COLUMNS = "slot int, sort_key binary, block binary"
@@ -51,7 +52,7 @@ def blocks_of(session: QuerySession, relations: Relations, now: int, slots: int)
     for vertex, source, parallelism in relations:
         frame = session.frame_of(source, now).mapInArrow(_BlockPacker(vertex, parallelism), _COLUMNS)
         all_blocks = frame if all_blocks is None else all_blocks.unionAll(frame)
-    return all_blocks.repartitionById(slots, all_blocks.slot).sortWithinPartitions("sort_key")
+    return partition_by_slot(all_blocks, slots).sortWithinPartitions("sort_key")
 
 
 def feed_of_slot(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
@@ -91,6 +92,6 @@ def run_collected(
     """Run a program that only collects, and return the blocks for the driver."""
     ((_, source, _),) = relational_sources(deployment)
     with query_session(context) as session:
-        table = session.frame_of(source, now).toArrow()
-    with feed_readers({source.name: iter(table.to_batches())}):
+        batches = collect_batches(session.frame_of(source, now))
+    with feed_readers({source.name: iter(batches)}):
         return [data for _, _, data in run_batch_level(deployment, 0, (), requests[0], "driver")]

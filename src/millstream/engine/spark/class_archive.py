@@ -31,8 +31,8 @@ pairs = context.parallelize([(1, 2)] * 10, 2).partitionBy(2).cache()
 assert pairs.union(pairs).count() == 20
 spark = SparkSession(context)
 numbers = spark.range(10).selectExpr("id % 3 AS k", "CAST(id AS STRING) AS s")
-sums = numbers.groupBy("k").count().join(numbers, "k").orderBy("s").toArrow()
-assert sums.num_rows == 10
+sums = numbers.groupBy("k").count().join(numbers, "k").orderBy("s").collect()
+assert len(sums) == 10
 print(context._jvm.java.lang.System.getProperty("java.class.path"))
 session.stop()
 """

@@ -33,10 +33,10 @@ from millstream.engine.spark.level_command import DeployedProgram
 from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, running_slots
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
 from millstream.engine.spark.shared import use_own_pool
-from millstream.engine.spark.stage_builder import StageBuilder
+from millstream.engine.spark.stages import Stages, create_stages
 from millstream.engine.spark.tasks_job import tasks_job
 from millstream.errors import ExternalError
-from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER
+from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER, SPARK_PUBLIC_API
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.report import unpack_failure, unpack_report
@@ -79,6 +79,7 @@ class SparkEngine:
         self._answer_seconds = configuration.get(HEARTBEAT_TIMEOUT).to_milliseconds() / 1000
         self._start_seconds = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
         self._check_interval = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
+        self._public_only = configuration.get(SPARK_PUBLIC_API)
         self._calls = Calls(self._check_interval)
         self._task_calls: list[Calls] = []  # those of `run_tasks` that are under way
         self._watch: Watch | None = None
@@ -86,7 +87,7 @@ class SparkEngine:
         self._context: Any = None
         self._deployment: Deployment | None = None
         self._program: DeployedProgram | None = None
-        self._stages: StageBuilder | None = None
+        self._stages: Stages | None = None
         self._anchors: SlotAnchors | None = None
         self._bundle: Any = None
 
@@ -110,9 +111,7 @@ class SparkEngine:
         settings = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
         return spark_context(settings, deployment.plan.slots, self._answer_seconds, self._lost)
 
-    def _broadcast(
-        self, deployment: Deployment
-    ) -> tuple[DeployedProgram, StageBuilder | None, SlotAnchors | None, Any]:
+    def _broadcast(self, deployment: Deployment) -> tuple[DeployedProgram, Stages | None, SlotAnchors | None, Any]:
         context, anchors, bundle, slots = self._context, self._anchors, self._bundle, deployment.plan.slots
         if self._program is not None:
             release(self._program.pickled)
@@ -126,7 +125,10 @@ class SparkEngine:
             if anchors is not None:
                 anchors.close()
             anchors = SlotAnchors(context, slots)
-        return program, StageBuilder(context, slots, program.broadcasts), anchors, bundle
+        return program, self._create_stages(context, slots, program), anchors, bundle
+
+    def _create_stages(self, context: Any, slots: int, program: DeployedProgram) -> Stages:
+        return create_stages(context, slots, program.broadcasts, public_only=self._public_only)
 
     def _run_start(self, work: Callable[[], T]) -> T:
         """Call work that may start Spark; a JVM that hangs while it starts is killed."""
@@ -194,7 +196,7 @@ class SparkEngine:
         assert program is not None
         use_own_pool(self._context)
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
-        stages = self._stages or StageBuilder(self._context, deployment.plan.slots, program.broadcasts)
+        stages = self._stages or self._create_stages(self._context, deployment.plan.slots, program)
         placement = self._anchors.place(stages) if self._anchors is not None else SlotPlacement.anywhere(stages)
         return collect_results(tasks_job(stages, placement, program, tasks), len(tasks))
 

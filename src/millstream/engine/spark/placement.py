@@ -13,9 +13,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from millstream.engine.spark.stage_builder import BlockRdd, StageBuilder
+from millstream.engine.spark.stage_builder import BlockRdd
+from millstream.engine.spark.stages import Stages
 
 _FIRST_EXECUTOR, _NEXT_EXECUTOR = 10.0, 1.0  # seconds to wait for
 _POLL_INTERVAL = 0.02  # seconds
@@ -31,7 +33,7 @@ class SlotPlacement:
     pinned: bool
 
     @classmethod
-    def anywhere(cls, stages: StageBuilder) -> SlotPlacement:
+    def anywhere(cls, stages: Stages) -> SlotPlacement:
         """Return a placement in which slots run on any executor."""
         return cls(stages.seeds(), anchored=False, pinned=False)
 
@@ -50,8 +52,11 @@ class SlotAnchors:
         self._executors = 0
         self._placement: SlotPlacement | None = None
 
-    def place(self, stages: StageBuilder) -> SlotPlacement:
+    def place(self, stages: Stages) -> SlotPlacement:
         """Return the placement; anchors are placed again if there are executors without one."""
+        if not stages.can_pin:
+            self._placement = self._placement or SlotPlacement.anywhere(stages)
+            return self._placement
         if self._placement is None and not self._one_process and not _on_demand(self._context):
             self._await_slots()
         executors = 1 if self._one_process else _executors(self._context)
@@ -95,9 +100,12 @@ class SlotAnchors:
 
 
 def running_slots(context: SparkContext) -> int:
-    """Return how many tasks can run at once now."""
-    scala = context._jsc.sc()
-    return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+    """Return how many tasks can run at once now; if this Spark does not tell, how many its cluster manager promised."""
+    try:
+        scala = context._jsc.sc()
+        return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+    except (AttributeError, TypeError, Py4JError):
+        return context.defaultParallelism
 
 
 def _on_demand(context: SparkContext) -> bool:

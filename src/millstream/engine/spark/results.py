@@ -6,18 +6,17 @@ Does not know: what results are.
 
 With Unix domain sockets, Spark creates a socket for each result and has the JVM delete its file on exit: the JVM would
 keep one more path with every epoch (`File.deleteOnExit`). A JVM decides once which type of socket serves results: when
-it serves the first result, by the settings at that time."""
+it serves the first result, by the settings at that time. Before Spark 4.1 there is only TCP."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.serializers import NoOpSerializer
-from pyspark.util import _load_from_socket
 
 _UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
-_frames: Any = NoOpSerializer
 _served_over_tcp: list[Any] = []  # the gateway of the JVM that serves results over TCP
 
 
@@ -26,14 +25,12 @@ def serve_over_tcp(context: SparkContext) -> None:
     gateway: Any = SparkContext._gateway
     if _served_over_tcp == [gateway]:
         return
-    jvm: Any = context._jvm
-    settings = context._jsc.sc().conf()  # the settings of the running Spark, not a copy
-    before = settings.get(_UNIX_SOCKETS, "false")
-    nothing = getattr(getattr(jvm.scala.collection.immutable, "Set$"), "MODULE$").empty().iterator()
-    settings.set(_UNIX_SOCKETS, "false")
-    try:
-        with _load_from_socket(jvm.PythonRDD.serveIterator(nothing, "first result"), _frames()) as stream:
-            list(stream)
-    finally:
-        settings.set(_UNIX_SOCKETS, before)
+    with suppress(AttributeError, Py4JError):  # the settings of a running Spark are not public
+        settings = context._jsc.sc().conf()  # those in use, not a copy
+        before = settings.get(_UNIX_SOCKETS, "false")
+        settings.set(_UNIX_SOCKETS, "false")
+        try:
+            context.emptyRDD().collect()
+        finally:
+            settings.set(_UNIX_SOCKETS, before)
     _served_over_tcp[:] = [gateway]

@@ -35,8 +35,9 @@ from millstream.engine.spark.calls import try_within
 from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
 from millstream.engine.spark.java import find_java
 from millstream.engine.spark.results import serve_over_tcp
-from millstream.engine.spark.settings import ALONE, is_local, refuse_unusable, resolve
+from millstream.engine.spark.settings import ALONE, is_local, refuse_connect, refuse_unusable, resolve
 from millstream.engine.spark.shared import attach, is_shared
+from millstream.engine.spark.versions import refuse_unsupported
 from millstream.errors import ExternalError
 from millstream.options import SPARK_MASTER
 
@@ -141,6 +142,8 @@ def spark_context(
     is replaced if it was stopped, if its JVM is gone or does not answer within `answer_seconds`, or if it is in
     `lost`."""
     global _started
+    refuse_unsupported(pyspark.__version__)
+    refuse_connect(os.environ)
     with _locked(configuration):
         active = SparkContext._active_spark_context
         if active is not None:
@@ -388,13 +391,20 @@ def _variables(settings: Mapping[str, str]) -> dict[str, str]:
     variables = {
         "JAVA_HOME": str(find_java().home),
         "PYSPARK_PYTHON": settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable),
-        # Another Spark's home would start that Spark's JVM under this PySpark.
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": str(_spark_home()),
     }
     if is_local(settings["spark.master"]):
         variables["SPARK_LOCAL_IP"] = settings["spark.driver.host"]
         variables["PYTHONPATH"] = os.pathsep.join(_program_paths())
     return variables
+
+
+def _spark_home() -> Path:
+    """Return the home of this PySpark: another Spark's home would start that Spark's JVM under it. The package of PyPI
+    is a home; in a download or a vendor's installation, PySpark is in the directory `python` of it."""
+    package = Path(pyspark.__file__).parent
+    homes = (package, package.parent.parent)
+    return next((home for home in homes if (home / "bin" / "spark-submit").exists()), package)
 
 
 def _program_paths() -> list[str]:

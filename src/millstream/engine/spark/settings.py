@@ -26,23 +26,24 @@ class SparkSettingRefused(UserError):
         super().__init__(f"{key}={value} cannot be used: {reason}", hint=hint)
 
 
+_NO_RDDS = "Spark Connect has no RDDs, which carry the blocks of an epoch"
 _REFUSED: tuple[tuple[str, Callable[[str], bool], str, str], ...] = (
     (
         "spark.master",
         lambda value: value.startswith("sc://"),
-        "Spark Connect has no RDDs, which carry the blocks of an epoch",
+        _NO_RDDS,
         f"name a cluster in {SPARK_MASTER.key}, such as local[*], spark://host:7077, yarn or k8s://...",
     ),
     (
         "spark.remote",
         bool,
-        "Spark Connect has no RDDs, which carry the blocks of an epoch",
+        _NO_RDDS,
         f"remove it and name a cluster in {SPARK_MASTER.key}",
     ),
     (
         "spark.api.mode",
         lambda value: value.lower() == "connect",
-        "Spark Connect has no RDDs, which carry the blocks of an epoch",
+        _NO_RDDS,
         "remove it, or set it to classic",
     ),
     (
@@ -58,6 +59,8 @@ _REFUSED: tuple[tuple[str, Callable[[str], bool], str, str], ...] = (
         "use a shorter path, such as /tmp",
     ),
 )
+
+_CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 _ALWAYS = {
     "spark.app.name": "millstream",
@@ -139,6 +142,16 @@ def refuse_unusable(settings: Mapping[str, str]) -> None:
         value = settings.get(key)
         if value is not None and is_unusable(value):
             raise SparkSettingRefused(key, value, reason, hint)
+
+
+def refuse_connect(environment: Mapping[str, str]) -> None:
+    """Raise if this process is a client of Spark Connect: PySpark notes it in the environment of the process.
+
+    It does so for sessions of a remote server, of serverless offerings and of `spark.api.mode=connect`."""
+    hint = f"run the program where the Spark driver can run, and name a cluster in {SPARK_MASTER.key}"
+    for variable in _CONNECT_VARIABLES:
+        if value := environment.get(variable):
+            raise SparkSettingRefused(variable, value, _NO_RDDS, f"{hint}; or unset {variable}")
 
 
 def is_local(master: str) -> bool:

@@ -12,30 +12,21 @@ each slot, whose environment names the slot."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pyspark import Broadcast, SparkContext
-from pyspark.serializers import CloudPickleSerializer, NoOpSerializer, pack_long
-from pyspark.util import _load_from_socket
+from pyspark import RDD, Broadcast, SparkContext
+from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 
 from millstream.engine.spark.broadcasts import LARGE, release_after_job
+from millstream.engine.spark.stage_frames import RunSlot, pack_targets
 
-RunSlot = Callable[[int, Iterable[bytes]], Iterable[bytes]]  # (slot, blocks) to blocks
 BlockRdd = Any  # an RDD of bytes, on the JVM
 
 _commands: Any = CloudPickleSerializer
 _frames: Any = NoOpSerializer
-_pack_target: Callable[[int], bytes] = pack_long
 
 _SLOT = "MILLSTREAM_SLOT"
-
-
-def with_targets(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Flatten pairs (target slot, block) for `exchange`: targets and blocks in turn."""
-    for target, block in pairs:
-        yield _pack_target(target)
-        yield block
 
 
 class _Commands(threading.local):
@@ -47,6 +38,8 @@ class _Commands(threading.local):
 
 class StageBuilder:
     """Builds the stages of one deployment's epochs; `broadcasts` are those that its commands refer to."""
+
+    can_pin = True
 
     def __init__(self, context: SparkContext, slots: int, broadcasts: Iterable[Broadcast[Any]]) -> None:
         self.slots = slots
@@ -71,7 +64,7 @@ class StageBuilder:
     def seeds(self) -> BlockRdd:
         """Return an empty block for each slot, the input of the first stage; no Python worker is needed for them."""
         jvm: Any = self._context._jvm
-        frames = (bytearray(frame) for frame in with_targets((slot, b"") for slot in range(self.slots)))
+        frames = (bytearray(frame) for frame in pack_targets((slot, b"") for slot in range(self.slots)))
         return self._context._jsc.parallelize(_java_list(jvm, frames), self.slots).rdd()
 
     def add_stage(self, before: BlockRdd, run: RunSlot) -> BlockRdd:
@@ -95,11 +88,8 @@ class StageBuilder:
 
     def collect(self, blocks: BlockRdd) -> list[bytes]:
         """Run the job and return the blocks of its last stage."""
-        with (
-            release_after_job(self._commands.broadcasts),
-            _load_from_socket(self._python.collectAndServe(blocks), _frames()) as stream,
-        ):
-            return list(stream)
+        with release_after_job(self._commands.broadcasts):
+            return RDD(blocks.toJavaRDD(), self._context, _frames()).collect()
 
     def _stage(self, before: BlockRdd, run: RunSlot, environment: Any) -> BlockRdd:
         context = self._context

@@ -17,6 +17,7 @@ from millstream.engine.slot_tasks import run_task
 from millstream.engine.spark.level_command import DeployedProgram, activate_dependencies
 from millstream.engine.spark.placement import SlotPlacement
 from millstream.engine.spark.stage_builder import StageBuilder
+from millstream.engine.spark.stages import Stages
 
 
 class SlotTasksCommand:
@@ -43,7 +44,7 @@ class SlotTasksCommand:
 
 
 def tasks_job(
-    stages: StageBuilder, placement: SlotPlacement, program: DeployedProgram, tasks: Sequence[SlotTask]
+    stages: Stages, placement: SlotPlacement, program: DeployedProgram, tasks: Sequence[SlotTask]
 ) -> list[bytes]:
     """Run the job and return the outcomes of the tasks."""
     numbered: dict[int, list[tuple[int, SlotTask]]] = {}
@@ -51,6 +52,7 @@ def tasks_job(
         numbered.setdefault(task.slot % stages.slots, []).append((number, task))
     by_slot = {slot: cloudpickle.dumps(slot_tasks, 5) for slot, slot_tasks in numbered.items()}
     if placement.pinned:
+        assert isinstance(stages, StageBuilder)
         blocks = stages.add_pinned_stage(
             placement.seeds, [SlotTasksCommand(program, by_slot, slot) for slot in range(stages.slots)]
         )

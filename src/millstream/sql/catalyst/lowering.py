@@ -180,11 +180,9 @@ class Lowering:
             source.type_info(), operation.schema, plan.schema, needs_conversion, column_exprs, self._zone
         )
         if isinstance(source, CollectionSource) and len(source.elements) <= _LOCAL_ROWS:
-            batch = convert(Records(list(source.elements)), 0)
-            return self._add_step(LocalTable(pa.Table.from_batches([batch])))
+            return self._add_local(convert(Records(list(source.elements)), 0), plan.schema)
         if isinstance(source, ArrowSource) and 0 < source.count_rows() <= _LOCAL_ROWS:
-            batch = convert(Records(pa.concat_arrays(source.chunks)), 0)
-            return self._add_step(LocalTable(pa.Table.from_batches([batch])))
+            return self._add_local(convert(Records(pa.concat_arrays(source.chunks)), 0), plan.schema)
         columns = spell_columns(plan.schema)
         assert columns is not None
         path, files = _parquet(plan)
@@ -197,7 +195,12 @@ class Lowering:
         columns = [
             pa.array([row[i] for row in rows], arrow_type(data_type)) for i, data_type in enumerate(plan.schema.types)
         ]
-        return self._add_step(LocalTable(pa.Table.from_batches([to_spark(columns, plan.schema, len(rows))])))
+        return self._add_local(to_spark(columns, plan.schema, len(rows)), plan.schema)
+
+    def _add_local(self, batch: pa.RecordBatch, row: t.RowType) -> str:
+        columns = spell_columns(row)
+        assert columns is not None
+        return self._add_step(LocalTable(pa.Table.from_batches([batch]), columns))
 
     def _project(self, plan: l.Project, ordered: bool) -> str:
         below = self.step(plan.input, ordered=ordered)

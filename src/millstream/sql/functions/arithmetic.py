@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from millstream.sql.columns import arrow_type, round_decimal, scalar_value
 from millstream.sql.functions import random_values
 from millstream.sql.functions.registry import by_row, define, vectorized
-from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, raise_error
 from millstream.sql.types import data_types as t
 from millstream.sql.types.common_types import leading_type
 from millstream.state.key_hashes import KeyHasher
@@ -123,7 +123,7 @@ def _spell_division(call: SparkCall) -> str:
     text = f"CAST(({left} {operator} {right}) AS {type_name})"
     if is_never_zero:
         return text
-    failure = f"CAST(raise_error('division by zero') AS {type_name})"
+    failure = raise_error("division by zero", type_name)
     return f"(CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN {failure} ELSE {text} END)"
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from millstream.engine.relational import RAISED
 from millstream.sql.expressions.nodes import AggregateCall, Expression
 from millstream.sql.types import data_types as t
 
@@ -97,6 +98,11 @@ def literal(value: Any, data_type: t.DataType) -> str | None:
             timestamp = value.astimezone(datetime.UTC).replace(tzinfo=None)
             return f"TIMESTAMP_LTZ'{timestamp.isoformat(sep=' ')} UTC'"
     return None
+
+
+def raise_error(reason: str, type_name: str) -> str:
+    """Spell a call that fails the query, in the place of a value of a type."""
+    return f"CAST(raise_error('{RAISED}{reason}') AS {type_name})"
 
 
 def _number(value: float) -> str:

@@ -73,8 +73,9 @@ def _spell_shift(sign: int) -> Callable[[SparkCall], str]:
             raise NoSparkSpelling(call)
         if not isinstance(interval, Lit) or not isinstance(interval.value, datetime.timedelta):
             raise NoSparkSpelling(call)
-        micros = sign * (interval.value // MICROSECOND)
-        return f"TIMESTAMPADD(MICROSECOND, {micros}, {call.text(0)})"
+        micros = sign * (interval.value // MICROSECOND)  # TIMESTAMPADD of Spark 3.5 takes an INT
+        operator, seconds = "+" if micros >= 0 else "-", divmod(abs(micros), 1_000_000)
+        return f"({call.text(0)} {operator} INTERVAL '{seconds[0]}.{seconds[1]:06d}' SECOND)"
 
     return spell
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
 from millstream.sql.functions.json_writing import json_converter, json_text
-from millstream.sql.functions.spark import SparkAggregate, is_scalar
+from millstream.sql.functions.spark import SparkAggregate, is_scalar, raise_error
 from millstream.sql.types import data_types as t
 
 
@@ -236,7 +236,7 @@ class SingleValue(_Ordered):
         """Spell the only value; more than one row raises an error."""
         if call.call.distinct or call.tail:
             return None
-        failure = f"CAST(raise_error('a scalar subquery returned more than one row') AS {call.type_name})"
+        failure = raise_error("a scalar subquery returned more than one row", call.type_name)
         return f"CASE WHEN COUNT(*) > 1 THEN {failure} ELSE FIRST({call.args}) END"
 
     def value(self, acc: Accumulator) -> Any:
