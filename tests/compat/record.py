@@ -134,6 +134,7 @@ def _record(names: list[str], mode: str | None, out: Path, *, batch: bool = Fals
     for name in names:
         configuration = Configuration()
         configuration.set_string("python.execution-mode", mode or constants_of(name)["MODE"])
+        configuration.set_string("heartbeat.timeout", "600000")  # programs with hundreds of branches start slowly
         env = StreamExecutionEnvironment.get_execution_environment(configuration)
         env.set_parallelism(1)
         env.get_config().set_auto_watermark_interval(0)

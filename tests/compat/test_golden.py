@@ -10,7 +10,7 @@ import record
 from millstream.client import local
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.testing.inline_engine import InlineEngine
 
 NOT_RUN = {
@@ -54,18 +54,22 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(local._defaults, "millstream.sql.batch-engine", "operators")
 
 
-NAMES = [name for name in record.program_names() if name not in NOT_RUN]
+CASES = [name for name in record.program_names() if name.startswith("cases_")]
+"""Tables of cases, which test_cases.py runs."""
+
+NAMES = [name for name in record.program_names() if name not in NOT_RUN and name not in CASES]
 
 
-def run(name: str, parallelism: int) -> list[str]:
+def run(name: str, parallelism: int, mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING) -> list[str]:
     """The output of a program as text."""
     golden = record.read_golden(name)
     program = record.load(name, as_millstream)
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env._configuration.set_string("millstream.sql.batch-engine", "operators")  # the inline engine has no Spark SQL
-    if golden.watermarks == "each":
+    if golden.watermarks == "each" and mode is RuntimeExecutionMode.STREAMING:
         env._configuration.set_string("millstream.epoch.max-records", "1")
     output = program.define(env)
+    env.set_runtime_mode(mode)
     elements = output if isinstance(output, list) else output.execute_and_collect()
     return [record.text_of(element) for element in elements]
 

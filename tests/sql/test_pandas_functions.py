@@ -179,7 +179,7 @@ def test_arrow_functions_see_the_names_of_fields(nested: Any) -> None:
 
 
 def test_wrong_function_types_are_errors_of_values() -> None:
-    with pytest.raises(ValueError, match="func_type must be general, pandas or arrow"):
+    with pytest.raises(ValueError, match="The func_type must be one of 'general, pandas' or 'arrow'"):
         udf(lambda a: a, result_type="INT", func_type="vector")
     with pytest.raises(TypeError, match="is not a function"):
         udf(5, result_type="INT")

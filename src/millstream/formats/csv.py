@@ -38,6 +38,12 @@ NULL_LITERAL = ConfigOption("null-literal", None, "The text that stands for NULL
 SCIENTIFIC = ConfigOption(
     "write-bigdecimal-in-scientific-notation", True, "Whether decimals can be written with an exponent.", bool
 )
+IGNORE_SURPLUS = ConfigOption(
+    "ignore-surplus-fields",
+    False,
+    "Whether fields after the last column are ignored, as by Flink's legacy CSV format.",
+    bool,
+)
 OPTIONS: tuple[ConfigOption[Any], ...] = (
     FIELD_DELIMITER,
     DISABLE_QUOTE,
@@ -48,6 +54,7 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     ESCAPE,
     NULL_LITERAL,
     SCIENTIFIC,
+    IGNORE_SURPLUS,
 )
 REFUSED = (ValueError, TypeError, OverflowError)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\", "'": "'", '"': '"', "b": "\b", "f": "\f"}
@@ -163,9 +170,14 @@ class CsvReader:
     """Converts fields to records."""
 
     def __init__(
-        self, data_type: FormatType, dialect: Dialect, ignores_errors: bool, element_delimiters: Sequence[str]
+        self,
+        data_type: FormatType,
+        dialect: Dialect,
+        ignores_errors: bool,
+        element_delimiters: Sequence[str],
+        ignores_surplus: bool,
     ) -> None:
-        self._dialect, self._ignores_errors = dialect, ignores_errors
+        self._dialect, self._ignores_errors, self._ignores_surplus = dialect, ignores_errors, ignores_surplus
         self._readers = [
             self.reader(child, delimiter)
             for child, delimiter in zip(data_type.children, element_delimiters, strict=True)
@@ -223,6 +235,8 @@ class CsvReader:
         """Parse a line to a record."""
         fields = self._dialect.split(text)
         count = len(self._readers)
+        if self._ignores_surplus:
+            fields = fields[:count]
         if len(fields) != count and not (self._ignores_errors and len(fields) < count):
             if len(fields) > count:
                 message = f"too many entries: expected at most {count} (value #{count} ({fields[count]!r:.100}))"
@@ -379,7 +393,8 @@ class CsvFormat(Format):
             self._element_delimiters.get(name, self._dialect.element_delimiter)
             for name in data_type.names or map(str, range(len(data_type.children)))
         ]
-        self._reader = CsvReader(data_type, self._dialect, self._ignores_errors, delimiters)
+        surplus = bool(settings.get(IGNORE_SURPLUS))
+        self._reader = CsvReader(data_type, self._dialect, self._ignores_errors, delimiters, surplus)
         self._writer = CsvWriter(data_type, self._dialect, not settings.get(SCIENTIFIC), delimiters)
         self._column_writer = self._writer.columns(data_type)
         self._arrow_options = self._columns()

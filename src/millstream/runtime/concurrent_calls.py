@@ -27,10 +27,12 @@ class AsyncCallTimedOut(UserError, TimeoutError):
 
     __str__ = UserError.__str__
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, record: object) -> None:
         self.seconds = seconds
+        values = list(record) if isinstance(record, tuple) else record
         super().__init__(
-            f"TimeoutError: the asynchronous call took longer than its timeout of {seconds:g} s",
+            f"TimeoutError: Async function call has timed out for input: {rowwise.shorten(values)}; "
+            f"the timeout is {seconds:g} s",
             hint="increase the timeout, or override timeout() to return a result instead",
         )
 
@@ -41,8 +43,9 @@ class NotAList(UserError, TypeError):
     __str__ = UserError.__str__
 
     def __init__(self, method: str, result: object) -> None:
+        words = "cannot be none" if result is None else "should be of list type"  # as in PyFlink
         super().__init__(
-            f"{method} must return a list of results, not {rowwise.shorten(result)}",
+            f"The result of AsyncFunction {words}: {method} returned {rowwise.shorten(result)}",
             hint="return [] for none, and [result] for one",
         )
 
@@ -212,7 +215,7 @@ class _Run:
         function = self._calls.function
         try:
             if type(function).timeout is AsyncFunction.timeout:
-                raise AsyncCallTimedOut(self._calls.timeout)
+                raise AsyncCallTimedOut(self._calls.timeout, self._rows[slot.index])
             self._finish(slot.index, function.timeout(self._rows[slot.index]), "timeout()")
         except (Exception, SystemExit) as problem:
             self._fail(slot.index, problem)

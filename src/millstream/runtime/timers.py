@@ -150,7 +150,10 @@ def _order_key(timer: Timer) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _order(namespace: Any) -> tuple[int, ...]:
-    """Return the sort key of a namespace: windows are sorted by start and end, the same before and after a restore."""
+    """Return the sort key of a namespace: windows are sorted by start and end, the same before and after a restore;
+    names by their characters."""
     if isinstance(namespace, TimeWindow):
         return namespace.start, namespace.end
+    if isinstance(namespace, str):
+        return tuple(namespace.encode())
     return (namespace.id,) if isinstance(namespace, CountWindow) else ()

@@ -29,6 +29,7 @@ from millstream.table.grouped_tables import (
     OverWindowedTable,
     WindowGroupedTable,
 )
+from millstream.table.process_tables import PartitionedTable, call_of
 from millstream.table.table_combinations import TableCombinations
 from millstream.table.table_data import TableData
 from millstream.table.table_descriptor import TableDescriptor
@@ -478,6 +479,36 @@ class Table(TableCombinations, TableData):
 
         """
         return self._apply_changelog_function("FROM_CHANGELOG", arguments)
+
+    def partition_by(self, *fields: Any) -> PartitionedTable:
+        """Partition the rows for a process table function with set semantics.
+
+        Args:
+            *fields: Columns; rows with equal values share the state and the timers of the function.
+
+        Returns:
+            The partitioned table, which can be processed or passed to `TableEnvironment.from_call`.
+
+        """
+        return PartitionedTable(self, tuple(to_node(field) for field in fields))
+
+    def process(self, function: Any, *arguments: Any) -> Table:
+        """Call a process table function with this table as its first argument.
+
+        Args:
+            function: The result of `ptf`, or the name of a registered function.
+            *arguments: Further arguments, as in `lit(3).as_argument("limit")` or
+                `descriptor("ts").as_argument("on_time")`.
+
+        Returns:
+            The rows that the function emits, after the columns of PARTITION BY.
+
+        """
+        return self._bind_query(call_of(function, (self.as_argument(), *arguments)))
+
+    def as_argument(self, name: str | None = None) -> Expression:
+        """Pass the table to `TableEnvironment.from_call`, by name or by position."""
+        return PartitionedTable(self, ()).as_argument(name)
 
     def _apply_changelog_function(self, name: str, arguments: Sequence[Any]) -> Table:
         table_argument = s.NamedArgument(0, "input", s.TableArgument(0, self._source()))

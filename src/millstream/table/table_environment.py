@@ -37,6 +37,7 @@ from millstream.table.object_paths import parse_object_path
 from millstream.table.option_checks import check_setting
 from millstream.table.plan_reference import PlanReference, local_path
 from millstream.table.planning_session import unique_numbers
+from millstream.table.process_tables import call_of
 from millstream.table.refresh_schedule import RefreshSchedule
 from millstream.table.schema import Schema
 from millstream.table.session_jobs import SessionJobs
@@ -263,6 +264,20 @@ class TableEnvironment(TablesOfData):
 
         """
         return Table(table_plan(QueryBinder(self._session()), parse_object_path(path), (), None), self)
+
+    def from_call(self, function: Any, *arguments: Any) -> Table:
+        """Call a process table function.
+
+        Args:
+            function: The result of `ptf`, or the name of a registered function.
+            *arguments: Its arguments by position or by name, such as `t.partition_by(col("k")).as_argument("input")`.
+                None stands for an argument that is left out.
+
+        Returns:
+            The rows that the function emits.
+
+        """
+        return Table(QueryBinder(self._session()).query(call_of(function, arguments)), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return a table that reads a source, without registering it.

@@ -13,7 +13,16 @@ from typing import Any
 
 from millstream.errors import InvalidArgument, InvalidArgumentType, UserError
 from millstream.sql.functions.function_context import FunctionContext
+from millstream.sql.functions.process_functions import (
+    PROCESS,
+    ArgumentTrait,
+    ListState,
+    MapState,
+    StateHint,
+    signature_of,
+)
 from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
+from millstream.sql.operators.process_table import ProcessContext, TimeContext
 from millstream.sql.syntax import parse_type
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -22,13 +31,21 @@ from millstream.table.expression.terms import to_node
 
 __all__ = [
     "AggregateFunction",
+    "ArgumentTrait",
     "AsyncScalarFunction",
     "AsyncTableFunction",
     "FunctionContext",
     "ImperativeAggregateFunction",
+    "ListState",
+    "MapState",
+    "ProcessContext",
+    "ProcessTableFunction",
     "ScalarFunction",
+    "StateHint",
     "TableAggregateFunction",
     "TableFunction",
+    "TimeContext",
+    "ptf",
     "udaf",
     "udf",
     "udtaf",
@@ -180,6 +197,43 @@ class TableAggregateFunction(ImperativeAggregateFunction):
         """Yield the result rows for an accumulator."""
 
 
+class ProcessTableFunction(UserDefinedFunction):
+    """A function that turns tables into a table, row by row, with state and timers; Flink's process table function.
+
+    `eval` is called for each row. The type hints of its parameters declare what they are, in this order: a context
+    named `ctx`; state entries, which are dataclasses, `ListState` or `MapState`; tables, as
+    `Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]`; constants. If there are several tables, the argument of the
+    table that the row comes from is set, the others are None. `on_timer` takes the context and the state entries; it is
+    called when the watermark reaches a timer. Both return or yield rows.
+
+    PyFlink does not have this class; Flink has it in Java.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction, ptf
+        >>> @dataclass
+        ... class Visits:
+        ...     count: int = 0
+        >>> class Greeting(ProcessTableFunction):
+        ...     def eval(self, memory: Visits, input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]):
+        ...         memory.count += 1
+        ...         yield f"hello {input.name}, visit {memory.count}"
+        >>> greeting = ptf(Greeting(), result_type=DataTypes.STRING())
+
+    """
+
+    @abc.abstractmethod
+    def eval(self, *args: Any) -> Any:
+        """Return or yield the rows for one row of a table: a `Row`, a tuple, or a value if there is one column."""
+
+    def emits_updates(self) -> bool:
+        """Return whether results are changes: `Row.of_kind` with all four row kinds. By default, all are inserts."""
+        return False
+
+
 def to_data_type(data_type: Any) -> t.DataType:
     """Return a data type that is given as such or as SQL text."""
     if isinstance(data_type, t.DataType):
@@ -233,6 +287,10 @@ class UserDefinedAggregateFunctionWrapper(_Wrapper):
     """The result of `udaf` and `udtaf`."""
 
 
+class ProcessTableFunctionWrapper(_Wrapper):
+    """The result of `ptf`."""
+
+
 def _instantiate(f: Any) -> Any:
     """Return an instance if `f` is a function class, else `f`."""
     return f() if isinstance(f, type) and issubclass(f, UserDefinedFunction) else f
@@ -256,7 +314,7 @@ def _create_function(
         msg = f"{f!r} is not a function"
         raise InvalidArgumentType(msg, hint="give a Python function, or an instance of a class such as ScalarFunction")
     if func_type not in ("general", "pandas", "arrow"):
-        msg = f"func_type must be general, pandas or arrow, not {func_type!r}"
+        msg = f"The func_type must be one of 'general, pandas' or 'arrow', not {func_type!r}"
         raise InvalidArgument(msg)
     return UserFunction(
         _name(f, name),
@@ -334,7 +392,9 @@ def udf(
     if not inspect.iscoroutinefunction(getattr(f, "eval", f)):
         return UserDefinedScalarFunctionWrapper(function)
     if func_type != "general":
-        msg = f"'{function.name}' is asynchronous and is called with single rows, so func_type cannot be {func_type!r}"
+        msg = (
+            f"Async scalar functions do not support {func_type} func_type: '{function.name}' is called with single rows"
+        )
         raise InvalidArgument(msg, hint="remove func_type")
     return UserDefinedAsyncScalarFunctionWrapper(replace(function, asynchronous=True))
 
@@ -479,6 +539,35 @@ def udtaf(
     return UserDefinedAggregateFunctionWrapper(user_function)
 
 
+def ptf(f: Any = None, result_type: Any = None, name: str | None = None) -> Any:
+    """Declare a process table function, to be called in SQL, or with `Table.process`.
+
+    It can be used as a decorator of a class.
+
+    Args:
+        f: A `ProcessTableFunction`.
+        result_type: The data type of the results: a ROW for several columns.
+        name: The name of the function; by default, that of its class.
+
+    Returns:
+        The function, to be registered or passed to `Table.process`.
+
+    Raises:
+        InvalidArgument: If the type hints of `eval` do not say what its parameters are.
+
+    """
+    if f is None:
+        return functools.partial(ptf, result_type=result_type, name=name)
+    f = _instantiate(f)
+    if not isinstance(f, ProcessTableFunction) or result_type is None:
+        msg = f"{f!r} is not a ProcessTableFunction" if result_type is not None else f"{f!r} has no result_type"
+        raise InvalidArgumentType(msg, hint="ptf(MyFunction(), result_type=DataTypes.STRING())")
+    result = to_data_type(result_type)
+    row = result if isinstance(result, t.RowType) else t.row_of(["EXPR$0"], [result])
+    user_function = _create_function(f, PROCESS, row, None, name, "general", None)
+    return ProcessTableFunctionWrapper(replace(user_function, signature=signature_of(f)))
+
+
 def to_user_function(name: str, function: Any) -> UserFunction:
     """Return the function to register for a result of udf() and the like, or for an aggregate function object."""
     if isinstance(function, _Wrapper):
@@ -491,4 +580,4 @@ def to_user_function(name: str, function: Any) -> UserFunction:
         user_function: UserFunction = wrap(function, name=name)._user
         return user_function
     msg = f"'{name}' is not a function that can be registered: {function!r}"
-    raise InvalidArgumentType(msg, hint="wrap it with udf(), udtf(), udaf() or udtaf(), which declare its types")
+    raise InvalidArgumentType(msg, hint="wrap it with udf(), udtf(), udaf(), udtaf() or ptf(), which declare its types")

@@ -57,7 +57,7 @@ def adapt_connector(context: TableContext, filesystem: TableConnector) -> TableC
 
 
 def _translate(context: TableContext) -> TableContext:
-    options = {"connector": "filesystem", "format": "csv"}
+    options = {"connector": "filesystem", "format": "csv", "csv.ignore-surplus-fields": "true"}
     for key, value in context.options.items():
         if key in _OPTIONS:
             options[_OPTIONS[key]] = value

@@ -24,6 +24,7 @@ from millstream.runtime.rowwise import failure
 from millstream.sql.arrow_exchange import export_column
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.functions.function_context import AsyncOptions, FunctionContext
+from millstream.sql.functions.process_functions import Signature
 from millstream.sql.types import data_types as t
 from millstream.types.arrow_types import TypeMismatch
 from millstream.types.copies import copy_value
@@ -70,7 +71,10 @@ def describe_mismatch(user: UserFunction, count: int) -> str | None:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A user-defined function with its types; `kind` is Flink's function kind, `input_types` None for any arguments."""
+    """A user-defined function with its types; `kind` is Flink's function kind, `input_types` None for any arguments.
+
+    Process table functions have a `signature`. It is read from type hints once, because they may name what the module
+    of the function has, which does not travel with it."""
 
     name: str
     kind: str
@@ -82,6 +86,7 @@ class UserFunction:
     deterministic: bool = True
     accumulator_type: t.DataType | None = None
     asynchronous: bool = False
+    signature: Signature | None = field(default=None, compare=False)
     usage: _Usage = field(default_factory=_Usage, compare=False, repr=False)
 
     @property

@@ -274,6 +274,30 @@ class FromChangelog(_SingleInput):
 
 
 @dataclass(frozen=True)
+class ProcessTable(Plan):
+    """The result of a process table function of any number of tables.
+
+    `args` are constants, `partitions` the columns of PARTITION BY and `times` the column of `on_time` of each table.
+    With `passes_columns`, the columns of the table come first, else those of all PARTITION BY."""
+
+    tables: tuple[Plan, ...]
+    function: Any = field(compare=False)
+    args: tuple[Expression, ...] = ()
+    partitions: tuple[tuple[int, ...], ...] = ()
+    times: tuple[int | None, ...] = ()
+    passes_columns: bool = False
+    uid: str | None = None
+
+    def inputs(self) -> tuple[Plan, ...]:
+        """Return the tables."""
+        return self.tables
+
+    def with_inputs(self, inputs: tuple[Plan, ...]) -> Plan:
+        """Return the same call with other tables."""
+        return replace(self, tables=inputs)
+
+
+@dataclass(frozen=True)
 class Sink(_SingleInput):
     """Writes the rows into a table. `conflict` is the action of ON CONFLICT DO, for rows with equal primary keys.
 

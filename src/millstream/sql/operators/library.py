@@ -24,6 +24,7 @@ from millstream.sql.operators.over.changing_over import ChangingOverSpec
 from millstream.sql.operators.over.final_over import FinalOverSpec
 from millstream.sql.operators.over.over_aggregate import OverSpec
 from millstream.sql.operators.pattern.stamp import StampSpec
+from millstream.sql.operators.process_table import ProcessTableSpec
 from millstream.sql.operators.rank.local_rank import LocalRankSpec
 from millstream.sql.operators.rank.sort import MaterializeSpec, SortSpec
 from millstream.sql.operators.rank.top_n import DeduplicateSpec, RankSpec
@@ -59,6 +60,7 @@ OPERATOR_SPECS: tuple[type[SqlOperatorSpec], ...] = (
     LookupJoinSpec,
     MaterializeSpec,
     OverSpec,
+    ProcessTableSpec,
     RankSpec,
     SessionAggregateSpec,
     SetRowKindSpec,

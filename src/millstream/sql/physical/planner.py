@@ -24,6 +24,7 @@ from millstream.sql.physical.planning.joins import plan_join, plan_temporal_join
 from millstream.sql.physical.planning.match import plan_match
 from millstream.sql.physical.planning.order import plan_rank, plan_set_operation, plan_sort
 from millstream.sql.physical.planning.over import plan_over
+from millstream.sql.physical.planning.process_tables import plan_process_table
 from millstream.sql.types.changelog_mode import ChangelogMode
 
 
@@ -88,6 +89,8 @@ class PhysicalPlanner:
                 return plan_to_changelog(self, node)
             case l.FromChangelog():
                 return plan_from_changelog(self, node)
+            case l.ProcessTable():
+                return plan_process_table(self, node)
             case l.Sink():
                 return self._sink(node)
         raise AssertionError(node)

@@ -68,6 +68,9 @@ class CallParser:
             return s.ModelArgument(token.start, cursor.parse_path())
         if token.key in QUERY_STARTS:
             return s.TableArgument(token.start, s.DerivedTable(token.start, self._parse_query()))
+        if token.key == "DEFAULT" and following.key in (",", ")"):
+            cursor.advance()
+            return s.Symbol(token.start, "DEFAULT")
         if following.key == "," and (token.key in TIME_UNITS or token.key in TSI_UNITS):
             cursor.advance()
             return s.Symbol(token.start, TSI_UNITS.get(token.key, token.key))

@@ -25,6 +25,7 @@ from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS, changelo
 from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce, user_arguments
 from millstream.sql.logical.bind.match import bind_match
 from millstream.sql.logical.bind.model_calls import MODEL_FUNCTIONS, model_table
+from millstream.sql.logical.bind.process_tables import process_function, process_table
 from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.logical.bind.subqueries import lateral_join
 from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, window_table
@@ -52,6 +53,10 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             if node.call.name in MODEL_FUNCTIONS and not node.call.path:
                 plan = model_table(queries, node.call, bind_source)
+                return _bind_alone(plan, node.alias, node.columns, node.at)
+            process = process_function(queries, node.call)
+            if process is not None:
+                plan = process_table(queries, process, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
@@ -111,10 +116,10 @@ def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tupl
     left_scope.parent = queries.outer
     join_type = _JOIN_TYPES[node.join_type]
     right_node = node.right
-    if isinstance(right_node, s.TableFunctionCall) and right_node.call.name not in (
-        *WINDOW_FUNCTIONS,
-        *CHANGELOG_FUNCTIONS,
-        *MODEL_FUNCTIONS,
+    if (
+        isinstance(right_node, s.TableFunctionCall)
+        and right_node.call.name not in (*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS, *MODEL_FUNCTIONS)
+        and process_function(queries, right_node.call) is None
     ):
         if join_type not in ("inner", "left"):
             message = f"{node.join_type} JOIN of a table function is not possible"
