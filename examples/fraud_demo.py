@@ -20,7 +20,8 @@ from pyspark import SparkContext, StatusTracker
 from rich.console import Console
 from rich.table import Table
 
-from millstream.client.progress import Progress, progress
+from millstream.client.job_progress import Progress
+from millstream.client.progress import progress
 from millstream.common import JobClient
 from millstream.datastream import StreamExecutionEnvironment
 

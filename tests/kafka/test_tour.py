@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from millstream.cli.shell.results import Columns, QueryRows
+from millstream.cli.shell.results import Columns
 from millstream.cli.shell.screen import Screen
 from millstream.cli.shell.shell import Shell
 from millstream.cli.shell.statements import split_statements
-from millstream.client.progress import Progress
+from millstream.client.job_progress import Progress
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.table import StreamTableEnvironment
+from millstream.table.query_rows import QueryRows
 from millstream.table.table_result import TableResult
 
 PATIENCE = 120.0

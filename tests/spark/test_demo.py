@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from millstream.client.progress import Progress, format_bytes, format_watermark, progress
+from millstream.client.job_progress import Progress, format_bytes, format_watermark
+from millstream.client.progress import progress
 from millstream.cluster.job_events import CheckpointDone, EpochDone, StatusChanged
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.job.job_status import JobStatus

@@ -1,6 +1,5 @@
 """Every example runs, prints what it promises, and is short. They share one Spark."""
 
-import json
 import re
 import runpy
 from pathlib import Path
@@ -150,15 +149,3 @@ def test_built_in_aggregates_see_every_record_once(capsys):
     windows = {(shop, int(start)) for shop, start, *_ in rows}
     assert len(rows) == len(windows) == 3 * 4  # the disorder sets the first records back into a window before 0
     assert sum(int(n) for _, _, _, n, *_ in rows) == 30_000
-
-
-@pytest.mark.usefixtures("spark_context")
-def test_the_notebook_prints_what_it_shows(capsys):
-    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
-    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    variables = {"__name__": "__main__"}
-    for cell in cells:
-        exec(compile("".join(cell["source"]), cell["id"], "exec"), variables)
-        shown = "".join(line for output in cell["outputs"] for line in output["text"])
-        assert capsys.readouterr().out == shown
-    assert len(cells) >= 3

@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any, Protocol
 
+from millstream.client.job_display import show_job
+from millstream.client.job_progress import Progress
 from millstream.errors import MillstreamError, UserError
 from millstream.job.futures import CompletableFuture
 from millstream.job.ids import JobID
@@ -90,8 +92,15 @@ class JobHandle(Protocol):
 class JobClient:
     """A client of one job: its status, savepoints, rescaling, cancellation and result."""
 
-    def __init__(self, handle: JobHandle) -> None:
+    def __init__(self, handle: JobHandle, progress: Progress | None = None) -> None:
+        """Create a client of a job. `progress` is what a notebook shows of it."""
         self._handle = handle
+        self.progress = progress
+
+    @property
+    def name(self) -> str:
+        """The name of the job."""
+        return self._handle.name
 
     def get_job_id(self) -> JobID:
         """Return the id of the job."""
@@ -218,6 +227,10 @@ class JobClient:
 
         Thread(target=wait, daemon=True).start()
         return CompletableFuture(future)
+
+    def _ipython_display_(self) -> None:
+        """Show the job in a notebook."""
+        show_job(self)
 
     def __repr__(self) -> str:
         return f"JobClient({self._handle.name!r}, {self._handle.id}, {self._handle.status().name})"

@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from millstream.client.job_client import JobClient
+from millstream.client.job_progress import Progress
+from millstream.client.live_display import is_notebook
 from millstream.config.config_file import config_file, read_config_file
 from millstream.config.configuration import Configuration
 from millstream.graph.stream_graph import StreamGraph
@@ -99,7 +101,10 @@ def submit(
         _intercept[-1](graph, configuration, name)
         raise PlanOnly
     entrypoint = importlib.import_module("millstream.cluster.entrypoint")
-    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners)))
+    progress = Progress(name) if is_notebook() else None
+    if progress is not None:
+        listeners = (*listeners, progress)
+    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners)), progress)
 
 
 def defaults() -> dict[str, str]:

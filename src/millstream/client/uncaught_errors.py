@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from millstream.errors import InternalError, MillstreamError
+from millstream.errors import InternalError, MillstreamError, format_for_author
 
 CANCELLED_TEXT = "millstream: cancelled"
 _PACKAGE = str(Path(__file__).parent.parent)
@@ -43,19 +43,12 @@ def _passes_millstream(trace: TracebackType | None) -> bool:
 
 def format_error(path: str, problem: Exception) -> str:
     """Format an error for the author of the program in the file `path`."""
+    if isinstance(problem, MillstreamError):
+        return format_for_author(problem, lambda frame: _is_program(path, frame))
     trace = traceback.TracebackException.from_exception(problem)
-    if not isinstance(problem, MillstreamError):
-        for link in _chain_of_causes(trace):
-            link.stack[:] = _frames_from_program(path, link.stack)
-        return "".join(trace.format()).rstrip()
-    has_traceback = problem.message.startswith("Traceback")  # of a user function
-    lines = [problem.message if has_traceback else f"millstream: {problem.message}"]
-    frames = [frame for frame in trace.stack if _is_program(path, frame)]
-    if frames and not has_traceback:
-        lines.append(f"  at {frames[-1].filename}, line {frames[-1].lineno}: {frames[-1].line}")
-    if problem.hint:
-        lines.append(f"  hint: {problem.hint}")
-    return "\n".join(lines)
+    for link in _chain_of_causes(trace):
+        link.stack[:] = _frames_from_program(path, link.stack)
+    return "".join(trace.format()).rstrip()
 
 
 def _chain_of_causes(trace: traceback.TracebackException) -> list[traceback.TracebackException]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from millstream.client import html
 from millstream.connector.sink import Sink
 from millstream.connectors.printing import PrintSink, RecordFormat
 from millstream.datastream.caching import Cache
@@ -142,6 +143,10 @@ class DataStream(OperatorSettings, Generic[T]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.get_name()!r}, {self.get_type()})"
+
+    def _repr_html_(self) -> str:
+        """Show the stream in a notebook, with the plan of its program."""
+        return html.text(repr(self)) + self._env._repr_html_()
 
     # ---------------------------------------------------------------------------------------------- record by record
 

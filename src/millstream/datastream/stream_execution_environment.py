@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from millstream import options
-from millstream.client import local
+from millstream.client import html, local
 from millstream.client.job_client import JobClient, JobExecutionResult
+from millstream.client.job_display import wait_for_end
 from millstream.client.job_listener import JobListener, notify_listeners
 from millstream.client.uncaught_errors import install_excepthook
 from millstream.common.execution_config import ExecutionConfig
@@ -35,7 +36,10 @@ from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.files.locations import is_uri
 from millstream.functions.type_variables import T
 from millstream.graph.batch import rewrite_for_mode
+from millstream.graph.execution_plan import execution_plan
 from millstream.graph.explain import flink_json
+from millstream.graph.job_graph import job_graph
+from millstream.graph.picture import svg
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 from millstream.graph.transformations import Input, Transformation
 from millstream.runtime.operators.source import SourceSpec
@@ -536,8 +540,7 @@ class StreamExecutionEnvironment:
         """
         client = self.execute_async(job_name or "Flink Streaming Job")
         try:
-            while not client.wait(0.2):
-                pass
+            wait_for_end(client)
         except KeyboardInterrupt:
             self._interrupt(client)
             raise
@@ -565,6 +568,13 @@ class StreamExecutionEnvironment:
         """Discard the program and the caches of streams."""
         self._program.forget()
         self._caches.invalidate()
+
+    def _repr_html_(self) -> str:
+        """Show the plan of the program in a notebook."""
+        if not self._program.transformations:
+            return html.text(repr(self))
+        plan = execution_plan(job_graph(self._graph(), self._configuration.get(options.PIPELINE_NAME) or "program"))
+        return html.picture(svg(plan), "the plan of the program")
 
     def __repr__(self) -> str:
         operators = len(self._program.transformations)

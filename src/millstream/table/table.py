@@ -29,6 +29,7 @@ from millstream.table.grouped_tables import (
     OverWindowedTable,
     WindowGroupedTable,
 )
+from millstream.table.notebook_display import table_html
 from millstream.table.process_tables import PartitionedTable, call_of
 from millstream.table.table_combinations import TableCombinations
 from millstream.table.table_data import TableData
@@ -87,6 +88,15 @@ class Table(TableCombinations, TableData):
             self._view_name = f"UnnamedTable${next(_view_numbers)}"
             self._t_env.create_temporary_view(self._view_name, self)
         return self._view_name
+
+    def __repr__(self) -> str:
+        schema = self._plan.schema
+        columns = (f"{name} {data_type}" for name, data_type in zip(schema.names, schema.types, strict=True))
+        return f"Table({', '.join(columns)})"
+
+    def _repr_html_(self) -> str:
+        """Show the columns and the plan in a notebook; the query is not executed."""
+        return table_html(self)
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("_"):

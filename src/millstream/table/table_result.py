@@ -18,6 +18,7 @@ from millstream.sql.functions.text import to_text
 from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
 from millstream.table.collected_rows import collected_rows
+from millstream.table.notebook_display import show_result
 from millstream.table.result_kind import ResultKind
 from millstream.table.table_schema import TableSchema
 from millstream.types.row import Row
@@ -74,6 +75,17 @@ class TableResult:
         self._rows = rows
         self._client, self._results = client, results
         self._zone, self._streaming, self._raw = zone, streaming, raw
+
+    def __repr__(self) -> str:
+        job = f", {self._client}" if self._client is not None else ""
+        return f"TableResult({self._row_type()}{job})"
+
+    def _ipython_display_(self) -> None:
+        """Show the result in a notebook: the rows of a query while they arrive, or the job of an insert."""
+        if self._results is None and self._client is not None:
+            self._client._ipython_display_()
+        else:
+            show_result(self)
 
     def get_job_client(self) -> JobClient | None:
         """Return the client of the submitted job; None if the statement has no job."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from millstream.cli import main
 from millstream.cli.shell import editing, settings
 from millstream.cli.shell.editing import Names, complete
-from millstream.cli.shell.results import Changelog, LiveTable, clip
+from millstream.cli.shell.results import clip
 from millstream.cli.shell.screen import Screen, StatusLine
 from millstream.cli.shell.shell import Leave, Shell
 from millstream.cli.shell.start import interact
@@ -25,6 +25,7 @@ from millstream.job.job_status import JobStatus
 from millstream.sql.errors import SqlSyntaxError
 from millstream.sql.syntax import parse_statement
 from millstream.table import StreamTableEnvironment
+from millstream.table.query_rows import Changelog, LiveTable
 from millstream.types.row import Row, RowKind
 
 PARTS = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from millstream.cli.shell.screen import Screen, StatusLine
 from millstream.cli.shell.statements import StatementFailed, StatementLocation
 from millstream.client.job_client import JobCancelled, JobClient
-from millstream.client.progress import Progress
+from millstream.client.job_progress import Progress
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.job.job_status import JobStatus
 

@@ -16,7 +16,7 @@ from typing import Any
 from millstream import sql_options
 from millstream.cli.shell import settings
 from millstream.cli.shell.jobs import BackgroundJob, BackgroundJobs, observe_job, show_progress
-from millstream.cli.shell.results import Changelog, Columns, LiveTable, QueryRows
+from millstream.cli.shell.results import Columns
 from millstream.cli.shell.screen import Screen, StatusLine, relocate
 from millstream.cli.shell.statements import (
     HELP,
@@ -28,7 +28,7 @@ from millstream.cli.shell.statements import (
     parse_command,
     split_statements,
 )
-from millstream.client.progress import Progress
+from millstream.client.job_progress import Progress
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.errors import ExternalError, UserError
 from millstream.graph import explain
@@ -40,6 +40,7 @@ from millstream.sql import tableau
 from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
+from millstream.table.query_rows import Changelog, LiveTable, QueryRows
 from millstream.table.table_environment import StreamTableEnvironment
 from millstream.table.table_result import TableResult
 from millstream.types.row import Row

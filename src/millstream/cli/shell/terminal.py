@@ -32,10 +32,11 @@ from prompt_toolkit.styles import Style
 
 from millstream.cli.shell.editing import Names, complete, highlight_lines
 from millstream.cli.shell.jobs import summarize
-from millstream.cli.shell.results import HEAD, Columns, QueryRows, clip
+from millstream.cli.shell.results import HEAD, Columns, clip
 from millstream.cli.shell.screen import Screen, write
 from millstream.cli.shell.statements import is_complete
-from millstream.client.progress import Progress
+from millstream.client.job_progress import Progress
+from millstream.table.query_rows import QueryRows
 from millstream.table.table_result import TableResult
 
 PROMPT = "millstream> "
