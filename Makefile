@@ -35,9 +35,11 @@ docs: $(READY)  ## the documentation site in build/site; a dead link or a page w
 bench: $(READY)  ## throughput and latency of this machine
 	$(PYTHON) benchmarks/run.py
 
+CRASH_POINTS := tests/simulation/test_crashes.py tests/savepoints/test_crashes.py tests/postgres/test_crash_points.py
 chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared
 	$(VENV)/bin/millstream doctor --archive-classes
 	$(VENV)/bin/millstream chaos all --size long
+	MILLSTREAM_ALL_POINTS=1 $(PYTHON) -m pytest -q --timeout 0 $(CRASH_POINTS)
 
 FUZZ_SECONDS ?= 600
 fuzz: $(READY)  ## 10 minutes of coverage-guided fuzzing for each parser of bytes from storage or the network

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-PARTS = ("others", "chaos", "servers")  # see conftest.py
+PARTS = ("others", "faults", "servers")  # see conftest.py
 
 FolderTimes = dict[str, dict[str, float]]
 

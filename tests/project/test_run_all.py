@@ -32,7 +32,7 @@ def test_the_slowest_folder_is_first_and_the_sum_last() -> None:
 
 
 def test_a_part_that_wrote_no_times_has_an_empty_column() -> None:
-    *_, last = RUNNER["format_table"]({"others": {"unit": times(1, 2.0)}, "chaos": {}}).splitlines()
+    *_, last = RUNNER["format_table"]({"others": {"unit": times(1, 2.0)}, "faults": {}}).splitlines()
     assert last.split() == ["all", "1", "in", "2.0", "s"]
 
 
@@ -50,12 +50,35 @@ def item(path: str, *, spark: bool = False) -> Any:
         ("unit/runtime/test_task.py", False, "others"),
         ("unit/runtime/test_task.py", True, "servers"),
         ("kafka/test_sink.py", False, "servers"),
-        ("chaos/test_cases.py", True, "chaos"),
+        ("chaos/test_cases.py", True, "faults"),
+        ("simulation/test_crashes.py", False, "faults"),
         ("/elsewhere/test_page.py", False, "others"),
     ],
 )
 def test_a_test_belongs_to_one_part(path: str, spark: bool, part: str) -> None:
     assert CONFTEST["part_of"](item(path, spark=spark)) == part
+
+
+def is_passed_over(path: str, part: str | None) -> bool:
+    config = SimpleNamespace(getoption=lambda name: part if name == "part" else None)
+    return bool(CONFTEST["pytest_ignore_collect"](TESTS / path, config))
+
+
+@pytest.mark.parametrize(
+    ("path", "parts"),
+    [
+        ("unit/state/test_backend.py", {"others"}),
+        ("savepoints/test_on_spark.py", {"others", "servers"}),  # a file with both would be in both
+        ("sql/fuzz/test_fuzz.py", {"others", "servers"}),
+        ("spark/test_batch.py", {"servers"}),
+        ("kafka/conftest.py", {"others", "faults", "servers"}),  # not a file with tests
+        ("chaos", {"others", "faults", "servers"}),
+        ("chaos/test_cases.py", {"faults"}),
+    ],
+)
+def test_files_of_other_parts_are_not_imported(path: str, parts: set[str]) -> None:
+    assert not is_passed_over(path, None)
+    assert {part for part in RUNNER["PARTS"] if not is_passed_over(path, part)} == parts
 
 
 def test_the_runner_runs_every_part() -> None:

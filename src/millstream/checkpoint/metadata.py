@@ -111,8 +111,7 @@ class CheckpointMetadata:
                 "sources": dict(self.sources),
                 **({"sinks": dict(self.sinks)} if self.sinks else {}),
                 "committables": {sink: list(staged) for sink, staged in self.committables.items()},
-            },
-            indent=1,
+            }
         ).encode()
 
     @classmethod

@@ -18,7 +18,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Protocol
 
 from millstream.checkpoint.storage_errors import CheckpointTaken, NoConditionalWrites, VoidCheckpoint
@@ -414,8 +413,7 @@ class CheckpointStorage:
         """The path of a name relative to the root, after a check that it is below the root."""
         if not name:
             return self.root
-        parts = PurePosixPath(name).parts
-        if name != "/".join(parts) or name.startswith("/") or "\0" in name or "\\" in name or ".." in parts:
+        if "\0" in name or "\\" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
             raise OutsideRoot(name, self.root)
         path = f"{self.root}/{name}"
         with self._translate_errors("find", path):

@@ -20,7 +20,7 @@ from fuzz_queries import Case, case
 from fuzz_runs import Answer, by_duckdb, by_millstream, digest, keep, kept, recorded, settled, smaller
 
 FIRST = int(os.environ.get("MILLSTREAM_SEED", "0"))
-COUNT = int(os.environ.get("MILLSTREAM_FUZZ_QUERIES", "500"))
+COUNT = int(os.environ.get("MILLSTREAM_FUZZ_QUERIES", "250"))
 BLOCKS, WHOLE_JOBS = 8, 20
 RECORDED = recorded()
 

@@ -36,7 +36,7 @@ from millstream_chaos.machine.process_usage import directory_usage, process_usag
 from millstream_chaos.machine.python_path import child_environment
 from millstream_chaos.trace import Report, Trace
 
-_MINUTES = {"ci": 0.75, "normal": 10.0, "long": 120.0}
+_MINUTES = {"ci": 0.5, "normal": 10.0, "long": 120.0}
 _PARTITIONS = 4
 _RATE = 400  # records a second
 _KEYS = 2_000
