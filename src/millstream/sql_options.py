@@ -51,6 +51,36 @@ MAX_COLUMN_WIDTH = Option(
     ("sql-client.display.max-column-width",),
 )
 
+# ------------------------------------------------------------------------------------------------- the SQL gateway
+
+GATEWAY_PORT = Option(
+    "sql-gateway.endpoint.rest.port",
+    8083,
+    "The port of the SQL gateway; 0 is any free port.",
+    int,
+    ("sql-gateway.endpoint.rest.bind-port",),
+)
+GATEWAY_ADDRESS = Option(
+    "sql-gateway.endpoint.rest.address",
+    "127.0.0.1",
+    "The address that the SQL gateway listens on.",
+    str,
+    ("sql-gateway.endpoint.rest.bind-address",),
+)
+GATEWAY_IDLE_TIMEOUT = Option(
+    "sql-gateway.session.idle-timeout",
+    Duration.of_minutes(10),
+    "The time after which a session that nobody uses is closed; 0 keeps it open.",
+    Duration,
+)
+GATEWAY_CHECK_INTERVAL = Option(
+    "sql-gateway.session.check-interval",
+    Duration.of_minutes(1),
+    "How often the gateway looks for sessions to close.",
+    Duration,
+)
+GATEWAY_MAX_SESSIONS = Option("sql-gateway.session.max-num", 1_000, "How many sessions can be open at once.", int)
+
 # ---------------------------------------------------------------------------------------------- state and mini-batches
 
 STATE_TTL = Option(

@@ -14,6 +14,7 @@ from millstream.cli import (
     checkpoints,
     cluster,
     doctor,
+    gateway,
     info,
     installed_commands,
     jobs,
@@ -26,7 +27,7 @@ from millstream.cli import (
 )
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (run, sql, info, cluster, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
+COMMANDS = (run, sql, gateway, info, cluster, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -81,6 +81,11 @@ class SystemClock:
         return time.perf_counter()
 
 
+def new_uuid() -> str:
+    """Return a random UUID as text."""
+    return str(uuid.uuid4())
+
+
 class RunningJob:
     """A job and its thread. It keeps the newest epochs and statistics, so that its memory does not grow with time."""
 

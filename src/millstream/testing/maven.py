@@ -55,14 +55,14 @@ def java() -> str:
     raise NoJava
 
 
-def retrieve_cached(name: str, module: Module) -> Path:
-    """Return the folder of this name in the user's cache, with a module and its dependencies; it is downloaded if it
-    does not exist."""
+def retrieve_cached(name: str, module: Module, *, alone: bool = False) -> Path:
+    """Return the folder of this name in the user's cache, with a module and, unless `alone`, its dependencies; it is
+    downloaded if it does not exist."""
     folder = _cache() / name
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}-") as draft:
-            retrieve(module, Path(draft) / "jars")
+            retrieve(module, Path(draft) / "jars", alone=alone)
             try:
                 os.rename(Path(draft) / "jars", folder)
             except OSError:
