@@ -63,7 +63,7 @@ GATEWAY_PORT = Option(
 GATEWAY_ADDRESS = Option(
     "sql-gateway.endpoint.rest.address",
     "127.0.0.1",
-    "The address that the SQL gateway listens on.",
+    "The address that the SQL gateway listens on. One that other machines reach needs `millstream.rest.token-file`.",
     str,
     ("sql-gateway.endpoint.rest.bind-address",),
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from gateway_client import GatewayClient
 
+from millstream.cli.gateway import start_gateway
 from millstream.cluster.rest.server import NotLoopback
 from millstream.config.configuration import Configuration
 from millstream.gateway.errors import NoSuchSession, TooManySessions
@@ -72,12 +74,36 @@ def test_a_closed_operation_is_gone(client: GatewayClient) -> None:
 
 
 def test_what_does_not_exist_is_said(client: GatewayClient) -> None:
-    code, answer = client.request("POST", f"{client.session}/materialized-tables/m/refresh")
-    assert code == 500
-    assert "there are no materialized tables" in answer["errors"][-1]
     assert "cannot be deployed" in client.request("POST", f"{client.session}/scripts")[1]["errors"][-1]
     assert client.request("GET", "/sessions/nonsense")[0] == 400
     assert client.request("GET", f"{client.session}/nothing")[0] == 404
+
+
+def test_a_materialized_table_is_refreshed_by_a_statement(client: GatewayClient) -> None:
+    path = f"{client.session}/materialized-tables/default_catalog.default_database.m/refresh"
+    code, answer = client.request("POST", path, {"staticPartitions": {"day": "it's"}})
+    assert code == 200
+    operation = f"{client.session}/operations/{answer['operationHandle']}"
+    client.wait_for(operation, "ERROR")  # there is no such table
+    problem = client.request("GET", f"{operation}/result/0?rowFormat=JSON")[1]["errors"][-1]
+    assert "`default_catalog`.`default_database`.`m` REFRESH PARTITION (`day` = 'it''s')" in problem
+
+
+def test_a_token(inline_engine: None, tmp_path: Path) -> None:
+    settings = {"sql-gateway.endpoint.rest.port": "0", "sql-gateway.endpoint.rest.address": "0.0.0.0"}
+    token_file = tmp_path / "token"
+    gateway = start_gateway(Configuration.from_dict({**settings, "millstream.rest.token-file": str(token_file)}))
+    try:
+        port = gateway.address.rpartition(":")[2]
+        with closing(http.client.HTTPConnection(f"127.0.0.1:{port}")) as connection:
+            connection.request("GET", "/v1/info")
+            assert connection.getresponse().status == 401
+        with closing(http.client.HTTPConnection(f"127.0.0.1:{port}")) as connection:
+            headers = {"Authorization": f"Bearer {token_file.read_text().strip()}", "Host": "gateway.example"}
+            connection.request("GET", "/v1/info", headers=headers)
+            assert connection.getresponse().status == 200
+    finally:
+        gateway.stop()
 
 
 def test_sessions_expire_and_are_limited() -> None:

@@ -68,4 +68,5 @@ def start_gateway(configuration: Configuration) -> Any:
         candidates = complete(statement[:position], statement[position:], collect_names(catalogs))
         return [candidate.text for candidate in candidates]
 
-    return Gateway.start(configuration, entrypoint.SystemClock(), entrypoint.new_uuid, complete_at)
+    token = entrypoint.read_token(configuration, create=True)
+    return Gateway.start(configuration, entrypoint.SystemClock(), entrypoint.new_uuid, complete_at, token)

@@ -13,7 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from millstream.cluster.rest.same_origin import refuse_other_sites
+from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
+from millstream.cluster.rest.token import require_token
 from millstream.errors import MillstreamError
 from millstream.gateway import operations, session_resources
 from millstream.gateway.bounded_bodies import BoundedBodies
@@ -32,6 +33,7 @@ def create_application(context: GatewayContext) -> FastAPI:
     for module in (session_resources, operations):
         application.include_router(module.create_router(context, VERSIONS[-1]), include_in_schema=False)
     application.middleware("http")(refuse_other_sites)
+    application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
     application.add_middleware(BoundedBodies)
     application.add_exception_handler(RequestValidationError, _answer_invalid)
     application.add_exception_handler(HTTPException, _answer_http)

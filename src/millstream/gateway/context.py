@@ -19,8 +19,10 @@ Complete = Callable[[str, int, Catalogs], list[str]]
 
 @dataclass(frozen=True)
 class GatewayContext:
-    """The sessions of a gateway, its clock, and the function that completes a statement at a position."""
+    """The sessions of a gateway, its clock, the function that completes a statement at a position, and the token that
+    requests must have, if any."""
 
     sessions: Sessions
     clock: Clock
     complete: Complete
+    token: str | None = None

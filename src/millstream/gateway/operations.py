@@ -32,6 +32,13 @@ class ExecuteStatement(TypedDict):
     executionConfig: NotRequired[dict[str, str] | None]
 
 
+class RefreshTable(TypedDict):
+    """The body that refreshes a materialized table; schedules are the table's own."""
+
+    staticPartitions: NotRequired[dict[str, str] | None]
+    executionConfig: NotRequired[dict[str, str] | None]
+
+
 def create_router(context: GatewayContext, version: str) -> APIRouter:
     """Return the routes of one version."""
     router = APIRouter(tags=[f"operations {version}"])
@@ -44,6 +51,16 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         operation = sessions.get(session_handle).submit(
             body["statement"], timeout / 1000 if timeout > 0 else None, body.get("executionConfig")
         )
+        return {"operationHandle": operation.handle}
+
+    @router.post("/sessions/{session_handle}/materialized-tables/{identifier}/refresh")
+    def refresh_materialized_table(
+        session_handle: SessionPath, identifier: str, body: Annotated[RefreshTable | None, Body()] = None
+    ) -> dict[str, str]:
+        """Refresh a materialized table, or a partition of it, by a batch job."""
+        request = body or RefreshTable()
+        statement = _refresh_statement(identifier, request.get("staticPartitions") or {})
+        operation = sessions.get(session_handle).submit(statement, settings=request.get("executionConfig"))
         return {"operationHandle": operation.handle}
 
     @router.get("/sessions/{session_handle}/operations/{operation_handle}/status")
@@ -89,6 +106,19 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         return JSONResponse(answer)
 
     return router
+
+
+def _refresh_statement(identifier: str, partitions: dict[str, str]) -> str:
+    """Return the statement for a table name as clients write it: with or without backticks."""
+    names = identifier.strip("`").split("`.`") if "`" in identifier else identifier.split(".")
+    escaped = {key: value.replace("'", "''") for key, value in partitions.items()}
+    values = ", ".join(f"{_quote(key)} = '{value}'" for key, value in escaped.items())
+    partition = f" PARTITION ({values})" if values else ""
+    return f"ALTER MATERIALIZED TABLE {'.'.join(map(_quote, names))} REFRESH{partition}"
+
+
+def _quote(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
 
 
 def _describe_page(info: ResultInfo, page: Page, row_format: RowFormat) -> dict[str, Any]:

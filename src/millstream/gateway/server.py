@@ -29,7 +29,12 @@ class Gateway:
 
     @classmethod
     def start(
-        cls, configuration: Configuration, clock: Clock, new_id: Callable[[], str], complete: Complete
+        cls,
+        configuration: Configuration,
+        clock: Clock,
+        new_id: Callable[[], str],
+        complete: Complete,
+        token: str | None = None,
     ) -> Gateway:
         """Start a gateway.
 
@@ -38,18 +43,20 @@ class Gateway:
             clock: The clock.
             new_id: Returns a new random UUID as text.
             complete: Returns the completions of a statement at a position.
+            token: The token that requests must have.
 
         Raises:
             AddressInUse: The port is not free.
-            NotLoopback: The address is one that other machines reach.
+            NotLoopback: The address is one that other machines reach, and there is no token.
 
         """
         idle = configuration.get(sql_options.GATEWAY_IDLE_TIMEOUT).to_milliseconds() / 1000
         limits = SessionLimits(configuration.get(sql_options.GATEWAY_MAX_SESSIONS), idle or None)
         sessions = Sessions(configuration, limits, clock, new_id)
-        application = create_application(GatewayContext(sessions, clock, complete))
+        application = create_application(GatewayContext(sessions, clock, complete, token))
         address = configuration.get(sql_options.GATEWAY_ADDRESS)
-        server = RestServer.start(application, address, str(configuration.get(sql_options.GATEWAY_PORT)))
+        port = str(configuration.get(sql_options.GATEWAY_PORT))
+        server = RestServer.start(application, address, port, has_token=token is not None)
         return cls(server, sessions, configuration.get(sql_options.GATEWAY_CHECK_INTERVAL).to_milliseconds() / 1000)
 
     def stop(self) -> None:

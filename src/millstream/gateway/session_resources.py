@@ -38,16 +38,6 @@ class CompleteStatement(TypedDict):
     position: int
 
 
-class NoMaterializedTables(UserError):
-    """Materialized tables do not exist here."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"'{name}' cannot be refreshed: there are no materialized tables",
-            hint="use CREATE TABLE and a job of INSERT INTO",
-        )
-
-
 class NoScripts(UserError):
     """Scripts are not run as applications."""
 
@@ -110,12 +100,6 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         """Return the completions at a position of a statement."""
         session = sessions.get(session_handle)
         return {"candidates": context.complete(body["statement"], body["position"], session.catalogs())}
-
-    @router.post("/sessions/{session_handle}/materialized-tables/{identifier}/refresh")
-    def refresh_materialized_table(session_handle: SessionPath, identifier: str) -> dict[str, str]:
-        """Answer that there are no materialized tables."""
-        sessions.get(session_handle)
-        raise NoMaterializedTables(identifier)
 
     @router.post("/sessions/{session_handle}/scripts")
     def deploy_script(session_handle: SessionPath) -> dict[str, str]:
