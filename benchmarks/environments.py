@@ -53,6 +53,7 @@ class Environments:
             "PYSPARK_PYTHON": str(python),
             "MILLSTREAM_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "MILLSTREAM_CLASS_ARCHIVE": "false",  # nothing runs in the background of what is measured
         }
 
     def _made(self, name: str) -> Path:

@@ -28,6 +28,7 @@ def main() -> None:
     else:
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="millstream-start-")
         find_java()  # writes what a first start of all would write
+    os.environ[class_archive.IN_BACKGROUND] = "false"  # it would take time from what is measured
     started = time.perf_counter()
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     rows = [tuple(row) for row in env.sql_query(QUERY).execute().collect()]

@@ -56,6 +56,14 @@ def test_a_batch_leaves_what_the_stream_leaves(topic: str, spark_context: Any) -
     assert wrong == {}
 
 
+def test_a_query_reads_all_rows_of_a_source_with_a_rate(spark_context: Any) -> None:
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    env.execute_sql("""CREATE TABLE numbers (n BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '5000',
+        'rows-per-second' = '10', 'fields.n.kind' = 'sequence', 'fields.n.start' = '1', 'fields.n.end' = '5000')""")
+    with env.execute_sql("SELECT COUNT(*), MIN(n), SUM(n) FROM numbers").collect() as rows:
+        assert [tuple(row) for row in rows] == [(5000, 1, 12502500)]
+
+
 VALUES: dict[str, tuple[str, list[Any]]] = {
     "i": ("INT", [0, 1, -1, 7, 2**31 - 1, -(2**31)]),
     "j": ("INT", [0, 1, 2, 3, -5, 2**31 - 1]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,25 @@ def test_java_takes_classes_from_the_archive_where_it_fits(tmp_path, monkeypatch
     archive.write_bytes(b"of another Java")
     assert said(java.home) == "", "what does not fit is passed over without a word"
     assert f"{read}" in said(java.home, "-Xlog:class+load")
+
+
+def test_the_first_start_creates_the_archive_in_the_background_once(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key != class_archive.IN_BACKGROUND}
+    java = find_java({**environment, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert class_archive.create_in_background(java, {**environment, class_archive.IN_BACKGROUND: "false"}) is None
+    process = class_archive.create_in_background(java, {**environment, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert process is not None
+    try:
+        assert os.getsid(process.pid) == process.pid, "it survives the program"
+        assert class_archive.create_in_background(java, environment) is None, "it is tried once"
+    finally:
+        process.kill()
+        process.wait()
+    read_only = replace(java, archive=Path("/proc/no/such/folder/spark.jsa"))
+    assert class_archive.create_in_background(read_only, environment) is None
+
+
+def test_an_archive_that_is_there_is_not_created_again(tmp_path):
+    java = find_java({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    java.archive.write_bytes(b"")
+    assert class_archive.create_in_background(java, {}) is None

@@ -7,6 +7,7 @@ Does not know: SQL dialects, plans, blocks."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from millstream.engine.spark.placement import running_slots
 from millstream.errors import UserError
 
 _ALL = 1 << 62
+_CENTURY = 100 * 365 * 86_400_000  # milliseconds
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _SETTINGS = {
     "spark.sql.ansi.enabled": "false",  # whole numbers wrap, decimals that do not fit are NULL: as in Flink
@@ -193,15 +195,17 @@ def _is_same_type(file_type: pa.DataType, declared_type: pa.DataType) -> bool:
 
 
 def _plan_all(source: Source, now: int) -> list[SplitRange]:
-    """Plan all ranges of a bounded source."""
+    """Plan all ranges of a bounded source. A source with a rate plans what has arrived, so the plans after the first
+    are made for a time at which everything has arrived."""
     enumerator = source.create_enumerator(1)
     ranges: list[SplitRange] = []
     try:
-        while True:
-            planned = enumerator.plan(Budget(_ALL, _ALL, now))
+        for planned_at in itertools.chain((now,), itertools.repeat(now + _CENTURY)):
+            planned = enumerator.plan(Budget(_ALL, _ALL, planned_at))
             ranges += planned
-            if enumerator.finished() or not planned:
-                return ranges
+            if enumerator.finished() or not (planned or planned_at == now):
+                break
+        return ranges
     finally:
         enumerator.close()
 

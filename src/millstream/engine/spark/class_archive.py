@@ -1,7 +1,8 @@
 """A class data sharing (CDS) archive of Spark's classes, with which Spark starts faster.
 
 Promises: the archive is created once for a Java and a Spark, atomically, with the classes that small jobs load. The
-wrapper of Java (`java`) passes it to the JVM; a JVM that it does not fit starts without it.
+wrapper of Java (`java`) passes it to the JVM; a JVM that it does not fit starts without it. The first start of a local
+Spark creates it in the background, in a process with the lowest priority that survives the program.
 Does not know: who starts Java later."""
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-from millstream.engine.spark.java import JavaHome
+from millstream.engine.spark.java import JavaHome, find_java
 from millstream.errors import ExternalError
 
+#: The environment variable that decides whether the archive is created in the background; `false`: it is not.
+IN_BACKGROUND = "MILLSTREAM_CLASS_ARCHIVE"
 _SECONDS = 600
+_LOWEST_PRIORITY = 19
+_running: list[subprocess.Popen[bytes]] = []  # a process that nobody refers to would be reported as left running
 _CLASS = re.compile(r"[\w/$]+")  # other lines are about classes that Java generates at run time
 _PROGRAM = """
 import sys
@@ -63,6 +69,27 @@ def create_archive(java: JavaHome) -> Path:
     return java.archive
 
 
+def create_in_background(java: JavaHome, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
+    """Start a process that creates the archive for a Java; None if there is one, or if this was tried before."""
+    if java.archive is None or java.archive.exists() or environment.get(IN_BACKGROUND, "true").lower() == "false":
+        return None
+    try:
+        java.archive.parent.mkdir(parents=True, exist_ok=True)
+        java.archive.with_suffix(".tried").touch(exist_ok=False)
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**environment, IN_BACKGROUND: "false", "PYTHONPATH": os.pathsep.join(sys.path)},
+            start_new_session=True,  # so that it survives the program, and Ctrl-C
+        )
+    except OSError:  # it was tried before, or the directory cannot be written
+        return None
+    _running.append(process)
+    return process
+
+
 def _create(java: JavaHome, folder: Path) -> Path:
     names, draft = folder / "names", folder / "draft.jsa"
     path = _output_of([sys.executable, "-c", _PROGRAM, str(names)]).strip().splitlines()[-1]
@@ -87,3 +114,8 @@ def _output_of(command: list[str]) -> str:
     if process.returncode != 0:
         raise ClassesNotArchived(process.stderr or process.stdout)
     return process.stdout
+
+
+if __name__ == "__main__":
+    os.nice(_LOWEST_PRIORITY)
+    create_archive(find_java())

@@ -32,8 +32,9 @@ from millstream.config.secrets import mask_secret
 from millstream.engine.announcement import announce_start
 from millstream.engine.contract import EngineGone
 from millstream.engine.spark.calls import try_within
+from millstream.engine.spark.class_archive import create_in_background
 from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
-from millstream.engine.spark.java import find_java
+from millstream.engine.spark.java import JavaHome, find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_connect, refuse_unusable, resolve
 from millstream.engine.spark.shared import attach, is_shared
@@ -180,9 +181,10 @@ def warm_up(configuration: Mapping[str, str]) -> None:
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return
         settings = resolve(configuration, slots=1, memory=_machine_memory())
-        with _starting(settings):
+        java = find_java()
+        with _starting(settings, java):
             _start_jvm(settings)
-        with _starting({**settings, **ALONE}) as conf:
+        with _starting({**settings, **ALONE}, java) as conf:
             SparkContext(conf=conf).stop()
 
 
@@ -308,9 +310,12 @@ def _submitted() -> dict[str, str]:
 
 def _start(settings: Mapping[str, str]) -> SparkContext:
     _require_reachable(settings["spark.master"])
-    with _starting(settings) as conf:
+    java = find_java()
+    with _starting(settings, java) as conf:
         _start_jvm(settings)
         context = SparkContext(conf=conf)
+    if is_local(settings["spark.master"]):
+        create_in_background(java, os.environ)
     server: Any = context._accumulatorServer
     server.handle_error = _log_error
     return context
@@ -336,9 +341,9 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _starting(settings: Mapping[str, str]) -> Iterator[SparkConf]:
+def _starting(settings: Mapping[str, str], java: JavaHome) -> Iterator[SparkConf]:
     """Set the environment variables of a start, and translate its errors to one sentence."""
-    with _environment(_variables(settings)), _record_started_jvm():
+    with _environment(_variables(settings, java)), _record_started_jvm():
         try:
             yield SparkConf(loadDefaults=False).setAll(list(settings.items()))
         except Py4JJavaError as error:
@@ -386,10 +391,10 @@ def _require_reachable(master: str) -> None:
     raise SparkNotStarted(master, ", ".join(refusals))
 
 
-def _variables(settings: Mapping[str, str]) -> dict[str, str]:
+def _variables(settings: Mapping[str, str], java: JavaHome) -> dict[str, str]:
     """Return the environment variables of the JVM and its Python workers."""
     variables = {
-        "JAVA_HOME": str(find_java().home),
+        "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable),
         "SPARK_HOME": str(_spark_home()),
     }
