@@ -216,7 +216,11 @@ def test_materialized_tables_are_shown(session: Session) -> None:
         ("CREATE OR ALTER MATERIALIZED TABLE source AS SELECT 1 AS a", "'.*source' is not a materialized table"),
         ("CREATE TEMPORARY MATERIALIZED TABLE x AS SELECT 1 AS a", "cannot be temporary"),
         ("ALTER MATERIALIZED TABLE source SUSPEND", "is not a materialized table"),
-        ("ALTER MATERIALIZED TABLE m ADD x INT", "can be altered with SUSPEND, RESUME"),
+        ("ALTER MATERIALIZED TABLE m ADD x INT", "fills cannot be changed"),
+        ("ALTER MATERIALIZED TABLE m DROP id", "fills cannot be changed"),
+        ("ALTER MATERIALIZED TABLE m RENAME TO source", "there is a table .*source' already"),
+        ("ALTER MATERIALIZED TABLE m RENAME TO other_db.n", "cannot be moved"),
+        ("CREATE MATERIALIZED TABLE x START_MODE = FROM_NOW AS SELECT 1 AS a", "expected FROM_BEGINNING"),
         ("ALTER TABLE m ADD x INT", "'.*m' is a materialized table"),
         ("DROP TABLE m", "'.*m' is a materialized table"),
         ("CREATE OR REPLACE TABLE m (a INT) WITH ('connector' = 'print')", "'.*m' is a materialized table"),
@@ -235,6 +239,17 @@ def test_what_has_no_meaning_is_refused_and_changes_nothing(session: Session, st
         session.run(statement)
     assert session.run("SHOW TABLES") == [("m",), ("source",)]
     session.run("DROP MATERIALIZED TABLE IF EXISTS nothing")
+
+
+def test_computed_columns_are_added_and_the_table_is_renamed(session: Session) -> None:
+    session.run(CREATE.format(session.sink(), "FULL").replace(" FRESHNESS", " START_MODE = FROM_BEGINNING FRESHNESS"))
+    session.run("ALTER MATERIALIZED TABLE m ADD twice AS id * 2")
+    session.run("ALTER MATERIALIZED TABLE m RENAME TO n")
+    session.pass_minutes(5)
+    assert session.content() == ["1"]
+    assert [row[:2] for row in session.run("DESCRIBE n")] == [("id", "INT"), ("twice", "INT")]
+    session.run("ALTER MATERIALIZED TABLE n DROP twice")
+    assert session.run("SHOW MATERIALIZED TABLES") == [("n",)]
 
 
 def test_options_are_changed_and_the_schedule_stays(session: Session) -> None:

@@ -18,6 +18,7 @@ from millstream.client.job_client import JobClient
 from millstream.config.option import Option
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
 from millstream.sql.catalog.materialization import CONTINUOUS, FULL, Freshness, Materialization, choose_mode
+from millstream.sql.ddl.alter import AlterStatements
 from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError
 from millstream.sql.functions.date_patterns import compile_formatter
 from millstream.sql.logical.bind.queries import QueryBinder
@@ -113,7 +114,7 @@ class MaterializedTables:
 
     # ---------------------------------------------------------------------------------------------------------- alter
 
-    def alter(self, node: s.Alter) -> TableResult:
+    def alter(self, node: s.Alter, text: str) -> TableResult:
         """ALTER MATERIALIZED TABLE."""
         full_name, materialization = self.find(node.name, node.at)
         match node.action:
@@ -125,16 +126,10 @@ class MaterializedTables:
                 return self._refresh(full_name, materialization, partition)
             case s.SetViewQuery() as action:
                 return self._change_query(full_name, action, node.at)
-            case s.SetOptions(options):
-                self._change_options(full_name, materialization, dict(options), ())
-            case s.ResetOptions(keys):
-                if "connector" in keys:
-                    message = "the option 'connector' cannot be reset"
-                    raise CatalogError(message, at=node.at)
-                self._change_options(full_name, materialization, {}, keys)
+            case s.Rename(target):
+                self._rename(full_name, materialization, target, node.at)
             case _:
-                message = "a materialized table can be altered with SUSPEND, RESUME, REFRESH, SET, RESET and AS only"
-                raise SqlNotSupported(message, at=node.at, hint="to change its columns, drop it and create it again")
+                self._change_definition(node, text, full_name, materialization)
         return TableResult(None)
 
     def _suspend(self, full_name: FullName, materialization: Materialization, at: int | None) -> None:
@@ -193,13 +188,34 @@ class MaterializedTables:
         self._restart(full_name, definition, changed, materialization, new)
         return TableResult(None)
 
-    def _change_options(
-        self, full_name: FullName, materialization: Materialization, added: dict[str, str], removed: tuple[str, ...]
+    def _change_definition(
+        self, node: s.Alter, text: str, full_name: FullName, materialization: Materialization
     ) -> None:
+        """SET, RESET, ADD, MODIFY and DROP: columns that the query fills stay as they are."""
         _, definition = self._session._catalogs.table(full_name)
-        options = {key: value for key, value in {**definition.options, **added}.items() if key not in removed}
-        new = replace(materialization, savepoint=None)
-        self._restart(full_name, definition, replace(definition, options=options), materialization, new)
+        changed = AlterStatements(self._session._session()).change(node, definition, text)
+        stored, still_stored = ([c for c in table.columns if c.is_persisted] for table in (definition, changed))
+        if [(c.name, c.type.nullable()) for c in stored] != [(c.name, c.type.nullable()) for c in still_stored]:
+            message = "the columns that the query of a materialized table fills cannot be changed"
+            raise SqlValidationError(message, at=node.at, hint="change the query: ALTER MATERIALIZED TABLE ... AS")
+        self._restart(full_name, definition, changed, materialization, replace(materialization, savepoint=None))
+
+    def _rename(
+        self, full_name: FullName, materialization: Materialization, target: tuple[str, ...], at: int | None
+    ) -> None:
+        """RENAME TO: a streaming job goes on, and a schedule continues under the new name."""
+        catalogs = self._session._catalogs
+        new_name = (*full_name[:2], target[-1])
+        if len(target) > 1 and catalogs.full_name(target, at) != new_name:
+            message = f"materialized table '{'.'.join(full_name)}' cannot be moved to another database"
+            raise CatalogError(message, at=at)
+        self._register(new_name, catalogs.table(full_name, at)[1], materialization, at)
+        catalogs.drop_table(full_name, view=False, temporary=False, if_exists=False, at=at)
+        if full_name in self._jobs:
+            self._jobs[new_name] = self._jobs.pop(full_name)
+        elif not materialization.is_suspended:
+            self._stop(full_name)
+            self._start(new_name, materialization)
 
     def _restart(
         self,

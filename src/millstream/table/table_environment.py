@@ -136,7 +136,7 @@ class TableEnvironment(TablesOfData):
             case s.CreateMaterializedTable():
                 return self._materialized_tables.create(node, text)
             case s.Alter(object_type="MATERIALIZED TABLE"):
-                return self._materialized_tables.alter(node)
+                return self._materialized_tables.alter(node, text)
             case s.Drop(object_type="MATERIALIZED TABLE"):
                 return self._materialized_tables.drop(node)
             case s.Explain():

@@ -47,8 +47,12 @@ class AlterStatements:
             case s.AddPartitions() | s.DropPartitions() as action:
                 notes = self._catalogs.notes(full_name, node.at)
                 return partitions.alter_partitions(action, ".".join(full_name), table, notes)
-        self._catalogs.set_table(full_name, validate_table(self._apply(node, table, text), node.at))
+        self._catalogs.set_table(full_name, self.change(node, table, text))
         return OK
+
+    def change(self, node: s.Alter, table: TableDefinition, text: str) -> TableDefinition:
+        """Return the table that a statement other than RENAME makes of a table."""
+        return validate_table(self._apply(node, table, text), node.at)
 
     def _alter_view(self, node: s.Alter, full_name: tuple[str, str, str], view: Any) -> StatementResult:
         if not isinstance(view, ViewDefinition):

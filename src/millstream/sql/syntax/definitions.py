@@ -168,10 +168,15 @@ class DefinitionParser:
         return replace(table, like=like, query=query)
 
     def _parse_create_materialized(self, create: _Create) -> s.Statement:
-        """TABLE name clauses [FRESHNESS = INTERVAL ...] [REFRESH_MODE = FULL | CONTINUOUS] AS query."""
+        """TABLE name clauses [START_MODE = ...] [FRESHNESS = ...] [REFRESH_MODE = FULL | CONTINUOUS] AS query."""
         cursor = self._cursor
         cursor.expect("TABLE")
         table = self._parse_table_clauses(create)
+        if cursor.accept("START_MODE"):
+            cursor.expect("=")
+            if not cursor.accept("FROM_BEGINNING"):
+                hint = "a start position can be an option in the query: FROM t /*+ OPTIONS(...) */"
+                cursor.reject("FROM_BEGINNING, the only start mode that is supported", hint=hint)
         freshness: s.IntervalLiteral | None = None
         if cursor.accept("FRESHNESS"):
             cursor.expect("=")
