@@ -117,7 +117,7 @@ def test_a_table_is_altered_step_by_step(env: TableEnvironment) -> None:
         "CREATE TABLE `default_catalog`.`default_database`.`t` (\n  `key` BIGINT NOT NULL COMMENT 'the key',\n"
         "  `name` VARCHAR(2147483647) NOT NULL,\n  `ts` TIMESTAMP(3),\n  `doubled` AS `key` * 2,\n"
         "  WATERMARK FOR `ts` AS `ts` - INTERVAL '9' SECOND,\n"
-        "  CONSTRAINT `PK_key_name` PRIMARY KEY (`key`, `name`) NOT ENFORCED\n) COMMENT 'hey'\n"
+        "  CONSTRAINT `PK_key_name` PRIMARY KEY (`key`, `name`) NOT ENFORCED\n)\nCOMMENT 'hey'\n"
         "DISTRIBUTED INTO 7 BUCKETS\nPARTITIONED BY (`name`)\nWITH (\n  'connector' = 'datagen'\n)\n"
     )
     env.execute_sql("ALTER TABLE p MODIFY id BIGINT")

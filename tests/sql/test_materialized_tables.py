@@ -198,8 +198,9 @@ def test_materialized_tables_are_shown(session: Session) -> None:
     assert session.env.list_materialized_tables() == ["m"]
     expected = (
         "CREATE MATERIALIZED TABLE `default_catalog`.`default_database`.`m` (\n  `id` INT NOT NULL,\n"
-        "  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n) COMMENT 'ids'\nWITH (\n  'connector' = 'filesystem',\n"
-        f"  'path' = '{session.folder / 'm'}',\n  'format' = 'csv'\n)\nFRESHNESS = INTERVAL '5' MINUTE\n"
+        "  CONSTRAINT `PK_id` PRIMARY KEY (`id`) NOT ENFORCED\n)\nCOMMENT 'ids'\nWITH (\n"
+        "  'connector' = 'filesystem',\n"
+        f"  'format' = 'csv',\n  'path' = '{session.folder / 'm'}'\n)\nFRESHNESS = INTERVAL '5' MINUTE\n"
         "REFRESH_MODE = FULL\nAS SELECT id FROM source\n"
     )
     assert session.run("SHOW CREATE MATERIALIZED TABLE m") == [(expected,)]

@@ -122,7 +122,7 @@ def test_a_model_is_created_described_altered_and_dropped(t_env: TableEnvironmen
             "INPUT (`a` INT COMMENT 'feature', `b` VARCHAR(2147483647) NOT NULL)\n"
             "OUTPUT (`p` DOUBLE)\n"
             "COMMENT 'a model'\n"
-            "WITH (\n  'provider' = 'openai',\n  'api-key' = '******',\n  'n' = '2'\n)\n",
+            "WITH (\n  'api-key' = '******',\n  'n' = '2',\n  'provider' = 'openai'\n)\n",
         )
     ]
     t_env.execute_sql("CREATE TEMPORARY MODEL m2 INPUT (x INT) OUTPUT (y INT) WITH ('provider' = 'python')")

@@ -47,7 +47,7 @@ def format_create_table(full_name: tuple[str, ...], table: TableDefinition, *, t
     name = ".".join(map(quote_name, full_name))
     statement = f"CREATE {'TEMPORARY ' if temporary else ''}TABLE {name} (\n  {body}\n)"
     if table.comment:
-        statement += f" COMMENT {quote_string(table.comment)}"
+        statement += f"\nCOMMENT {quote_string(table.comment)}"
     if table.distribution is not None:
         statement += f"\nDISTRIBUTED {_format_distribution(table.distribution)}"
     if table.partitions:
@@ -102,8 +102,9 @@ def quote_string(text: str) -> str:
 
 
 def format_options(options: Mapping[str, str]) -> str:
-    """Return options as the content of WITH (...), with their secrets hidden."""
-    return ",\n  ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in mask_secrets(options).items())
+    """Return options as the content of WITH (...), sorted by key, with their secrets hidden."""
+    shown = sorted(mask_secrets(options).items())
+    return ",\n  ".join(f"{quote_string(key)} = {quote_string(value)}" for key, value in shown)
 
 
 def format_expression(node: s.Expr, text: str, names: Collection[str]) -> str:

@@ -97,10 +97,10 @@ class ShowStatements:
                 return self._show_create_materialized(node)
             case "CREATE CATALOG":
                 existing = catalogs.catalog(node.name[0], node.at)
-                comment = f" COMMENT {quote_string(existing.comment)}" if existing.comment else ""
-                statement = f"CREATE CATALOG {quote_name(existing.name)}{comment}"
+                comment = f"COMMENT {quote_string(existing.comment)}\n" if existing.comment else ""
+                statement = f"CREATE CATALOG {quote_name(existing.name)}\n{comment}"
                 return make_string_result(
-                    ["result"], [(f"{statement} WITH (\n  {format_options(existing.options)}\n)\n",)]
+                    ["result"], [(f"{statement}WITH (\n  {format_options(existing.options)}\n)\n",)]
                 )
         message = f"SHOW {node.subject} is not supported"
         raise SqlNotSupported(message, at=node.at)

@@ -46,7 +46,7 @@ def test_show_create_view_and_catalog(run):
     ((view,),) = run("SHOW CREATE VIEW v")
     assert view == ("CREATE VIEW `default_catalog`.`default_database`.`v` (\n  `a`\n)\nAS SELECT id AS a FROM t\n")
     ((catalog,),) = run("SHOW CREATE CATALOG c")
-    assert catalog.startswith("CREATE CATALOG `c` COMMENT 'it''s' WITH (")
+    assert catalog.startswith("CREATE CATALOG `c`\nCOMMENT 'it''s'\nWITH (")
     assert "'x'" not in catalog
 
 

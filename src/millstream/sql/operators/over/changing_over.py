@@ -1,4 +1,4 @@
-"""OVER aggregates on updating input: a row that is added or removed changes the results of the rows after it.
+"""OVER calls on updating input, or not ordered by time: a row changes the results of the rows after it.
 
 Promises: after every batch, each row of a partition has been emitted with the results of its current frame; unchanged
 results are not emitted again. Rows may be ordered by any columns. RANGE treats rows of equal order together.
@@ -24,6 +24,8 @@ from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTrai
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
+
+NUMBERINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,11 @@ class ChangingOverOperator(TableOperator):
         self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
         self._sort_key = sort_key(first.order)
         bounded = first.lower is not None
-        self._functions = [create_aggregation(over.call, retracts=bounded) for over in spec.calls]
+        self._is_numbering = [over.call.user is None and over.call.function in NUMBERINGS for over in spec.calls]
+        self._calls = [
+            over for over, is_numbering in zip(spec.calls, self._is_numbering, strict=True) if not is_numbering
+        ]
+        self._functions = [create_aggregation(over.call, retracts=bounded) for over in self._calls]
         self._table = context.state.table("over/rows", Types.LIST(tuple_type_info(spec.input.types)))
 
     def on_batch(self, batch: Batch, side: int) -> None:
@@ -83,21 +89,46 @@ class ChangingOverOperator(TableOperator):
             self.put(INSERT, row)
 
     def _compute_results(self, rows: Rows) -> Rows:
-        """Return the rows of a partition with their results."""
+        """Return the rows of a partition with their results, in the order of the calls."""
+        aggregates = self._compute_aggregates(rows)
+        if not any(self._is_numbering):
+            return [row + values for row, values in zip(rows, aggregates, strict=True)]
+        results: Rows = []
+        rank = dense_rank = 0
+        previous: Any = None
+        for number, (row, values) in enumerate(zip(rows, aggregates, strict=True), 1):
+            order = self._sort_key(row)
+            if number == 1 or order != previous:
+                rank, dense_rank, previous = number, dense_rank + 1, order
+            numbers = {"ROW_NUMBER": number, "RANK": rank, "DENSE_RANK": dense_rank}
+            aggregate = iter(values)
+            results.append(
+                row
+                + tuple(
+                    numbers[over.call.function] if is_numbering else next(aggregate)
+                    for over, is_numbering in zip(self._spec.calls, self._is_numbering, strict=True)
+                )
+            )
+        return results
+
+    def _compute_aggregates(self, rows: Rows) -> Rows:
+        """Return the values of the aggregates for each row of a partition."""
+        if not self._functions:
+            return [()] * len(rows)
         accs = [function.create() for function in self._functions]
         steps = [[row] for row in rows] if self._rows_frame else [list(g) for _, g in groupby(rows, self._sort_key)]
-        with_results: Rows = []
+        results: Rows = []
         for step in steps:
             for row in step:
                 self._update_accumulators(accs, row, add=True)
-            if self._lower is not None and len(with_results) > -self._lower:
-                self._update_accumulators(accs, rows[len(with_results) + self._lower - 1], add=False)
-            results = tuple(function.value(acc) for function, acc in zip(self._functions, accs, strict=True))
-            with_results += [row + results for row in step]
-        return with_results
+            if self._lower is not None and len(results) > -self._lower:
+                self._update_accumulators(accs, rows[len(results) + self._lower - 1], add=False)
+            values = tuple(function.value(acc) for function, acc in zip(self._functions, accs, strict=True))
+            results += [values] * len(step)
+        return results
 
     def _update_accumulators(self, accs: list[Any], row: tuple[Any, ...], *, add: bool) -> None:
-        for function, over, acc in zip(self._functions, self._spec.calls, accs, strict=True):
+        for function, over, acc in zip(self._functions, self._calls, accs, strict=True):
             if over.call.filter is not None and row[over.call.filter] is not True:
                 continue
             values = tuple(row[i] for i in over.call.args)

@@ -12,6 +12,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc
 from millstream.sql.operators.over import changing_over
 from millstream.sql.operators.over import over_aggregate as over
+from millstream.sql.operators.over.changing_over import NUMBERINGS
 from millstream.sql.operators.over.final_over import FinalOverSpec
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
@@ -23,8 +24,10 @@ def plan_over(planner: Planning, node: l.Over) -> Operation:
     """Plan OVER calls: one operator for each distinct partition, order and frame."""
     child = planner.plan(node.input)
     if not child.mode.insert_only and not all(map(_supports_updates, node.calls)):
-        message = "over updating input, OVER supports only aggregates with ROWS, or with RANGE UNBOUNDED PRECEDING"
-        hint = "use a Top-N to number rows, or compute OVER before the operator that emits updates"
+        message = (
+            "over updating input, OVER supports only numbers, ranks, and aggregates with ROWS or UNBOUNDED PRECEDING"
+        )
+        hint = "compute OVER before the operator that emits updates"
         raise SqlNotSupported(message, hint=hint, about="OVER")
     for call in node.calls:
         if call.call.user is None and call.call.function in OVER_FUNCTIONS:
@@ -62,9 +65,14 @@ def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ..
         return _changing_over(child, calls)
     if planner.settings.batch and not any(_is_numbering(call) for call in calls):
         return _final_over(child, calls)
+    if _is_ordered_by_values(first, base) and all(map(_supports_updates, calls)):
+        return _changing_over(child, calls)
     if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
-        hint = "ORDER BY a watermarked column or PROCTIME(); for a Top-N, filter on the row number"
+        hint = (
+            "ORDER BY a watermarked column or PROCTIME(); numbers, ranks and aggregates can also be ordered by one "
+            "other column, ascending; for a Top-N, filter on the row number"
+        )
         raise SqlNotSupported(message, hint=hint, about="OVER")
     time_index = first.order[0][0]
     processing = t.attribute_of(base.types[time_index]) == t.PROCTIME
@@ -73,6 +81,11 @@ def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ..
     partition = ", ".join(child.schema.names[i] for i in first.partition)
     detail = f"partitionBy=[{partition}], orderBy=[{child.schema.names[time_index]}]"
     return Operation("OverAggregate", detail, schema, (child,), (by_hash(first.partition),), spec)
+
+
+def _is_ordered_by_values(over: l.OverCall, base: t.RowType) -> bool:
+    """Return whether rows are ordered by a column that is no time: later rows change the results of earlier ones."""
+    return len(over.order) == 1 and over.order[0][1] and t.attribute_of(base.types[over.order[0][0]]) is None
 
 
 def _final_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
@@ -94,7 +107,7 @@ def _describe(child: Operation, over: l.OverCall) -> str:
 
 
 def _changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
-    """Plan OVER calls on updating input, in any order."""
+    """Plan OVER calls whose results change: on updating input, or in the order of a column that is no time."""
     schema = _append_results(child.schema, calls)
     spec = changing_over.ChangingOverSpec(child.schema, schema, calls)
     where = (by_hash(calls[0].partition),)
@@ -110,5 +123,6 @@ def _append_results(schema: t.RowType, calls: tuple[l.OverCall, ...]) -> t.RowTy
 
 def _supports_updates(over: l.OverCall) -> bool:
     """Return whether a call can be computed on updating input."""
-    is_numbering = over.call.function in ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG", "LEAD", "NTILE")
-    return not is_numbering and (over.rows or over.lower is None)
+    if over.call.user is None and over.call.function in OVER_FUNCTIONS:
+        return over.call.function in NUMBERINGS
+    return over.rows or over.lower is None
