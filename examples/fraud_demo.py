@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark import SparkContext, StatusTracker
 from rich.console import Console
 from rich.table import Table
 
+from millstream.client import local
 from millstream.client.job_progress import Progress
 from millstream.client.progress import progress
 from millstream.common import JobClient
@@ -53,7 +55,10 @@ def run(plan: Plan) -> None:
     for name in ("broken", "undisturbed"):
         if (plan.out / name).exists():
             raise DemoFailed(f"{plan.out / name} is there already: give --out a directory without it")
-    console.print(f"{plan.records:,} payments, {plan.rate:,.0f} a second; results go to {plan.out}\n")
+    console.print(f"{plan.records:,} payments, {plan.rate:,.0f} a second; results go to {plan.out}")
+    if find_spec("fastapi") and find_spec("uvicorn"):
+        console.print(f"watch it in a browser: {local.serve({'rest.bind-port': '8081-8180'})}")
+    console.print()
 
     console.print("1. The job, broken twice while it runs.")
     killed, restarts = broken(plan)

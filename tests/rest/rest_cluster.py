@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from millstream.client.job_client import JobClient
 from millstream.common import Configuration, Types, WatermarkStrategy
@@ -53,6 +57,7 @@ def start_job(directory: Path, name: str) -> JobClient:
             "millstream.epoch.max-records": "20",
             "millstream.epoch.min-interval": "20 ms",
             "parallelism.default": "2",
+            "taskmanager.memory.process.size": "2g",
             "user.token": "very secret",
         }
     )
@@ -61,3 +66,12 @@ def start_job(directory: Path, name: str) -> JobClient:
     sums = numbers.key_by(lambda n: n % 5, Types.LONG()).reduce(lambda a, b: a + b)
     sums.filter(lambda n: n < 0).print()
     return env.execute_async(name)
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """Return the first true value of a condition."""
+    for _ in range(300):
+        if value := condition():
+            return value
+        time.sleep(0.1)
+    pytest.fail("did not happen within 30 s")

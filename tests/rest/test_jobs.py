@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rest_cluster import Cluster
+from rest_cluster import Cluster, wait_for
 
 NO_JOB = "0" * 31 + "f"
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """Return the first true value of a condition."""
-    for _ in range(300):
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    pytest.fail("did not happen within 30 s")
 
 
 def test_lists_of_jobs(cluster: Cluster) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from millstream import options
 from millstream.cli import submission
 from millstream.cli.cluster_address import add_address
-from millstream.client import unexecuted
+from millstream.client import local, unexecuted
 from millstream.client.program import run_module, run_program
 from millstream.client.uncaught_errors import CANCELLED_TEXT, format_error
 from millstream.errors import InternalError, UserError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 CANCELLED = 130
+_UI_PORTS = "8081-8180"
 _DEPENDENCIES = {
     "pyFiles": options.PYTHON_FILES,
     "pyRequirements": options.PYTHON_REQUIREMENTS,
@@ -89,6 +90,7 @@ def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
         add("-pyreq", "--pyRequirements", metavar="FILE", help="a requirements file whose packages tasks import"),
         add("-pyarch", "--pyArchives", metavar="PATHS", help="archives that are extracted for every task, by commas"),
         add("-pyexec", "--pyExecutable", metavar="PYTHON", help="the Python interpreter of tasks"),
+        add("--ui", action="store_true", help="serve the web UI while the program runs, and print its address"),
         add("-d", "--detached", action="store_true", help="submit to a session cluster and return"),
         *add_address(parser),
     ]
@@ -102,6 +104,9 @@ def run(args: argparse.Namespace) -> int:
     if args.savepointOnStop is not None:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = configuration(args)
+    if args.ui:
+        settings.setdefault(options.REST_BIND_PORT.key, _UI_PORTS)
+        print(f"web UI: {local.serve(settings)}", file=sys.stderr, flush=True)
     if path is None:
         return run_guarded("", lambda: run_module(args.pyModule, arguments, configuration=settings))
     return run_guarded(path, lambda: run_program(path, arguments, configuration=settings))

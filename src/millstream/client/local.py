@@ -107,6 +107,13 @@ def submit(
     return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners)), progress)
 
 
+def serve(settings: Mapping[str, str]) -> str | None:
+    """Start the REST server and the web UI of this process, if a port is configured; return its URL."""
+    entrypoint = importlib.import_module("millstream.cluster.entrypoint")
+    address: str | None = entrypoint.serve(Configuration.from_dict({**defaults(), **settings}))
+    return address
+
+
 def defaults() -> dict[str, str]:
     """Return the options that every new environment starts with: those of the configuration file and, over them, of the
     command line. Keys of the file that are not known are left out, which is logged once."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from millstream.cluster.job_statistics import At, Statistics, VertexSample
+from millstream.cluster.job_statistics import At, EpochSample, Statistics, VertexSample
 from millstream.cluster.rescale import RequestedParallelism
+from millstream.cluster.split_progress import SplitProgress
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan
@@ -38,6 +39,12 @@ class DispatchedJob(Protocol):
 
     def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
         """Return samples of the vertices of the last hours, by id, oldest first."""
+
+    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+        """Return the newest epochs, oldest first."""
+
+    def splits(self) -> dict[str, tuple[SplitProgress, ...]]:
+        """Return the source splits as of the last accepted epoch, by operator id."""
 
     def plan(self) -> ExecutionPlan:
         """Return the plan at the current parallelism."""

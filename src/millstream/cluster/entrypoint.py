@@ -34,12 +34,13 @@ from millstream.cluster.hosting import Host
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
-from millstream.cluster.job_statistics import At, JobStatistics, Statistics, VertexSample
+from millstream.cluster.job_statistics import At, EpochSample, JobStatistics, Statistics, VertexSample
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.max_parallelism import JobLayout
 from millstream.cluster.rescale import Adaptive, RequestedParallelism, max_useful_parallelism
 from millstream.cluster.settings import JobSettings, job_settings
+from millstream.cluster.split_progress import SplitProgress
 from millstream.cluster.streaming import StreamingPolicy
 from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
@@ -159,6 +160,14 @@ class RunningJob:
     def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
         """Return samples of the vertices of the last hours, by id, oldest first."""
         return self._statistics.history()
+
+    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+        """Return the newest epochs, oldest first."""
+        return self._statistics.epoch_samples()
+
+    def splits(self) -> dict[str, tuple[SplitProgress, ...]]:
+        """Return the source splits as of the last accepted epoch, by operator id."""
+        return self.master.splits()
 
     @property
     def epoch_count(self) -> int:

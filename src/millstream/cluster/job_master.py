@@ -32,6 +32,7 @@ from millstream.cluster.machine_events import (
     Submitted,
 )
 from millstream.cluster.rescale import RequestedParallelism
+from millstream.cluster.split_progress import SplitProgress, split_progress
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.job.job_status import JobStatus
 from millstream.state.snapshot import StateFileDamaged
@@ -62,6 +63,11 @@ class JobMaster:
     def plan(self) -> ExecutionPlan:
         """The plan at the current parallelism."""
         return self._execution.plan
+
+    def splits(self) -> dict[str, tuple[SplitProgress, ...]]:
+        """Return the source splits as of the last accepted epoch, by operator id."""
+        sources = self._execution.sources.operators if self._execution.has_sources else ()
+        return split_progress(self._execution.progress.memory, sources)
 
     def cancel(self) -> None:
         """End the job without a checkpoint, soon."""

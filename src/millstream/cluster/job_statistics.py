@@ -31,6 +31,7 @@ _KEPT_CHECKPOINTS, _KEPT_FAILURES, _KEPT_RESCALES = 100, 100, 100
 _RATE_SAMPLES, _RATE_INTERVAL = 13, 5_000  # rates are over the last minute, as in Flink
 _HISTORY_SAMPLES, _HISTORY_INTERVAL = 1_440, 10_000  # four hours
 _HISTORY_VALUES = 50_000  # samples times vertices, so that a large program has a shorter history
+_KEPT_EPOCHS, _EPOCH_VALUES = 300, 20_000
 
 T = TypeVar("T")
 
@@ -110,6 +111,27 @@ class VertexSample:
     state_bytes: int
 
 
+@dataclass(frozen=True)
+class VertexTime:
+    """How long the subtasks of a vertex worked in one epoch. `subtask` is the index of the one that worked longest."""
+
+    longest_ms: float
+    subtask: int
+    average_ms: float
+
+
+@dataclass(frozen=True)
+class EpochSample:
+    """An accepted epoch without the details of its subtasks. `vertices` are by id."""
+
+    epoch: int
+    records: int
+    duration_ms: float
+    watermark: int
+    lag: int | None
+    vertices: Mapping[str, VertexTime]
+
+
 Subtasks = dict[str, tuple[SubtaskTotals, ...]]
 
 
@@ -163,6 +185,7 @@ class JobStatistics:
         self._subtasks: dict[str, list[SubtaskTotals]] = {}
         self._rates: deque[At[Subtasks]] = deque([At(created, {})], maxlen=_RATE_SAMPLES)
         self._history: deque[At[Mapping[str, VertexSample]]] = deque(maxlen=_HISTORY_SAMPLES)
+        self._epochs: deque[At[EpochSample]] = deque(maxlen=_KEPT_EPOCHS)
 
     def __call__(self, event: JobEvent) -> None:
         """Add one event of the job."""
@@ -197,6 +220,11 @@ class JobStatistics:
         with self._lock:
             return tuple(self._history)
 
+    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+        """Return the newest epochs, oldest first."""
+        with self._lock:
+            return tuple(self._epochs)
+
     def _copy_subtasks(self) -> Subtasks:
         return {vertex: tuple(totals) for vertex, totals in self._subtasks.items()}
 
@@ -209,6 +237,9 @@ class JobStatistics:
             records=now.records + epoch.records,
             last_epoch=At(time, epoch),
         )
+        if self._epochs and len(self._epochs) * len(epoch.subtasks) >= _EPOCH_VALUES:
+            self._epochs.popleft()
+        self._epochs.append(At(time, _sample_epoch(epoch)))
         for vertex, reported in epoch.subtasks.items():
             totals = self._subtasks.get(vertex, [])
             parallelism = 1 + max(subtask.subtask for subtask in reported)
@@ -231,6 +262,15 @@ class JobStatistics:
         if change.status in (JobStatus.RESTARTING, JobStatus.FAILED):
             failure = Failure(change.cause or "", is_final=change.status is JobStatus.FAILED)
             self._failures.append(At(time, failure))
+
+
+def _sample_epoch(epoch: EpochDone) -> EpochSample:
+    vertices = {}
+    for vertex, reported in epoch.subtasks.items():
+        slowest = max(reported, key=lambda subtask: subtask.busy_ms)
+        average = sum(subtask.busy_ms for subtask in reported) / len(reported)
+        vertices[vertex] = VertexTime(slowest.busy_ms, slowest.subtask, average)
+    return EpochSample(epoch.epoch, epoch.records, epoch.duration_ms, epoch.watermark, epoch.lag, vertices)
 
 
 def _sum_up(totals: list[SubtaskTotals]) -> VertexSample:

@@ -14,7 +14,19 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from millstream.cluster.dispatcher import NoSuchJob
-from millstream.cluster.rest import applications, checkpoints, jobs, metrics, overview, programs, savepoints, vertices
+from millstream.cluster.rest import (
+    applications,
+    checkpoints,
+    jobs,
+    live,
+    metrics,
+    overview,
+    programs,
+    savepoints,
+    ui,
+    vertices,
+    watermarks,
+)
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.errors import NotFound, NotHere
 from millstream.cluster.rest.forwarding import forward_to_programs
@@ -38,9 +50,12 @@ def create_application(context: RestContext) -> FastAPI:
         checkpoints.create_router(context),
         savepoints.create_router(context),
         vertices.create_router(context),
+        live.create_router(context),
+        watermarks.create_router(context),
     ]
     for router in routers:
         _add_router(application, router)
+    application.include_router(ui.create_router())
     if context.session is not None:
         application.middleware("http")(forward_to_programs(context.session))
     application.middleware("http")(refuse_other_sites)

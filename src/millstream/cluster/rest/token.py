@@ -1,7 +1,8 @@
 """Protection by a token, which clients send as `Authorization: Bearer TOKEN`.
 
-Promises: a request without the token is refused with status 401, whatever it asks for; tokens are compared in constant
-time. A token file is readable by its owner only.
+Promises: a request without the token is refused with status 401, unless it asks for a file of the web UI, which is the
+same everywhere; the UI then asks its reader for the token. Tokens are compared in constant time. A token file is
+readable by its owner only.
 Does not know: where tokens come from."""
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from millstream.cluster.rest.ui import is_ui_file
+
 Answer = Callable[[Request], Awaitable[Response]]
 
 
@@ -23,7 +26,7 @@ def require_token(token: str) -> Callable[[Request, Answer], Awaitable[Response]
 
     async def check(request: Request, answer: Answer) -> Response:
         sent = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(sent, expected):
+        if not hmac.compare_digest(sent, expected) and not is_ui_file(request.method, request.url.path):
             text = "this server needs a token: send the header 'Authorization: Bearer TOKEN'"
             return JSONResponse({"errors": [text]}, status_code=401, headers={"WWW-Authenticate": "Bearer"})
         return await answer(request)

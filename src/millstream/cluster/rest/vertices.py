@@ -137,7 +137,7 @@ def create_router(context: RestContext) -> APIRouter:
     def get_vertex(job_id: JobPath, vertex_id: VertexPath) -> VertexDetails:
         """Return the subtasks of a vertex."""
         job, now = dispatcher.job(job_id), context.clock.now()
-        planned, statistics = _vertex(job, vertex_id), job.statistics()
+        planned, statistics = find_vertex(job, vertex_id), job.statistics()
         subtasks = [_describe_subtask(statistics, totals, index, now) for index, totals in _totals(planned, statistics)]
         return {
             "id": vertex_id,
@@ -155,14 +155,14 @@ def create_router(context: RestContext) -> APIRouter:
         job = dispatcher.job(job_id)
         return [
             {"id": f"{index}.currentInputWatermark", "value": str(totals.watermark)}
-            for index, totals in _totals(_vertex(job, vertex_id), job.statistics())
+            for index, totals in _totals(find_vertex(job, vertex_id), job.statistics())
         ]
 
     @router.get("/jobs/{job_id}/vertices/{vertex_id}/backpressure")
     def get_backpressure(job_id: JobPath, vertex_id: VertexPath) -> Backpressure:
         """Return how busy and how backpressured each subtask is."""
         job, now = dispatcher.job(job_id), context.clock.now()
-        planned, statistics = _vertex(job, vertex_id), job.statistics()
+        planned, statistics = find_vertex(job, vertex_id), job.statistics()
         loads = [_describe_load(planned, statistics, index, now) for index in range(planned.task.parallelism)]
         level = max((load["backpressure-level"] for load in loads), key=("ok", "low", "high").index, default="ok")
         return {
@@ -196,7 +196,13 @@ def describe_vertex(planned: PlannedVertex, statistics: Statistics, now: int) ->
     }
 
 
-def _vertex(job: DispatchedJob, vertex: str) -> PlannedVertex:
+def find_vertex(job: DispatchedJob, vertex: str) -> PlannedVertex:
+    """Return a vertex of a job.
+
+    Raises:
+        NoSuchVertex: The job has none of this id.
+
+    """
     for planned in job.plan().vertices:
         if planned.task.vertex == vertex:
             return planned

@@ -21,6 +21,10 @@ _JOB_PATHS = (
     "/execution-result",
     "/jobmanager/config",
     "/metrics",
+    "/millstream/epochs",
+    "/millstream/graph",
+    "/millstream/options",
+    "/millstream/watermarks",
     "/plan",
     "/status",
 )
@@ -36,6 +40,7 @@ def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch) -> dict[str, Any]
         vertices = [] if details is None else [vertex["id"] for vertex in details["vertices"]]
         paths = [root + path for path in _JOB_PATHS]
         paths += [f"{root}/vertices/{vertex}{path}" for vertex in vertices for path in _VERTEX_PATHS]
+        paths += [f"{root}/millstream/vertices/{vertex}" for vertex in vertices]
         answers = {path: fetch(path) for path in paths}
         entries += [
             {"path": path, "json": json.dumps(answer)} for path, answer in answers.items() if answer is not None

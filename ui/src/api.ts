@@ -1,0 +1,109 @@
+// Requests to the REST server that served this page, and polling.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+
+export class RequestFailed extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const TOKEN = "millstream-token";
+
+export function setToken(token: string): void {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+function headers(hasBody: boolean): Record<string, string> {
+  const token = sessionStorage.getItem(TOKEN);
+  return {
+    ...(hasBody ? { "Content-Type": "application/json" } : {}),
+    ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
+  };
+}
+
+/** Sends a request and returns its JSON answer. An error has the text of the server. */
+export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(path, {
+      method,
+      headers: headers(body !== undefined),
+      body: body === undefined ? null : JSON.stringify(body),
+      cache: "no-store",
+    });
+  } catch {
+    throw new RequestFailed(0, "The server does not answer. The program has ended, or the connection is lost.");
+  }
+  const content: unknown = await answer.json().catch(() => null);
+  if (!answer.ok) throw new RequestFailed(answer.status, errorText(content) ?? `status ${answer.status}`);
+  return content as T;
+}
+
+function errorText(content: unknown): string | null {
+  const errors = (content as { errors?: unknown } | null)?.errors;
+  return Array.isArray(errors) ? errors.map(String).join("\n") : null;
+}
+
+export interface Polled<T> {
+  data: T | null;
+  error: RequestFailed | null;
+  reload: () => void;
+}
+
+/** Gets a resource now and then every `interval` milliseconds while the page is visible. */
+export function usePolling<T>(path: string, interval = 2000): Polled<T> {
+  const [state, setState] = useState<{ path: string; data: T | null; error: RequestFailed | null }>({
+    path,
+    data: null,
+    error: null,
+  });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(path);
+  latest.current = path;
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isOver = false;
+    const poll = async () => {
+      clearTimeout(timer);
+      try {
+        const data = await request<T>("GET", path);
+        if (!isOver) setState({ path, data, error: null });
+      } catch (problem) {
+        const error = problem instanceof RequestFailed ? problem : new RequestFailed(0, String(problem));
+        if (!isOver) setState((before) => ({ path, data: before.path === path ? before.data : null, error }));
+      }
+      if (!isOver && !document.hidden) timer = setTimeout(poll, interval);
+    };
+    const onVisible = () => {
+      if (!document.hidden) void poll();
+    };
+    document.addEventListener("visibilitychange", onVisible);
+    void poll();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", onVisible);
+    };
+  }, [path, interval, turn]);
+
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const isCurrent = state.path === path;
+  return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
+}
+
+/** Waits for the end of an operation that was triggered, and returns the path of its savepoint. */
+export async function waitForSavepoint(job: string, trigger: string): Promise<string> {
+  for (;;) {
+    const answer = await request<{ status: { id: string }; operation: { location?: string } | null }>(
+      "GET",
+      `jobs/${job}/savepoints/${trigger}`,
+    );
+    if (answer.status.id === "COMPLETED") return answer.operation?.location ?? "";
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+}

@@ -1,0 +1,63 @@
+import { useEffect } from "preact/hooks";
+import { usePolling } from "../api";
+import { formatDuration, formatTime, shortId } from "../format";
+import { Actions } from "../parts/actions";
+import { Loaded, State } from "../parts/basics";
+import { type Route, TABS, type Tab, jobLink } from "../route";
+import type { Graph, JobDetails } from "../types";
+import { CheckpointsPage } from "./checkpoints";
+import { ConfigurationPage } from "./configuration";
+import { EpochsPage } from "./epochs";
+import { ExceptionsPage } from "./exceptions";
+import { GraphPage } from "./graph";
+import { WatermarksPage } from "./watermarks";
+
+export function JobPage({ job, route }: { job: string; route: Route }) {
+  const details = usePolling<JobDetails>(`jobs/${job}`);
+  const graph = usePolling<Graph>(`jobs/${job}/millstream/graph`);
+  const name = details.data?.name;
+  useEffect(() => {
+    if (name !== undefined) document.title = `${name} · millstream`;
+  }, [name]);
+  return (
+    <Loaded polled={details}>
+      {(shown) => (
+        <>
+          <nav class="crumbs" aria-label="Breadcrumb">
+            <a href="#/">Overview</a> <span aria-hidden="true">/</span> <code>{shortId(job)}</code>
+          </nav>
+          <div class="title">
+            <div>
+              <h1>{shown.name}</h1>
+              <p class="facts">
+                <State state={shown.state} /> {shown["job-type"].toLowerCase()} job, started{" "}
+                {formatTime(shown["start-time"])}, {shown["end-time"] < 0 ? "running for" : "ran for"}{" "}
+                {formatDuration(shown.duration)}
+              </p>
+            </div>
+            <Actions job={shown} graph={graph.data} onDone={details.reload} />
+          </div>
+          <Tabs job={job} current={route.tab} />
+          {route.tab === "graph" && <GraphPage job={job} polled={graph} selected={route.selected} />}
+          {route.tab === "checkpoints" && <CheckpointsPage job={job} />}
+          {route.tab === "epochs" && <EpochsPage job={job} graph={graph.data} />}
+          {route.tab === "watermarks" && <WatermarksPage job={job} />}
+          {route.tab === "exceptions" && <ExceptionsPage job={job} />}
+          {route.tab === "configuration" && <ConfigurationPage job={job} />}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function Tabs({ job, current }: { job: string; current: Tab }) {
+  return (
+    <nav class="tabs" aria-label="Pages of the job">
+      {TABS.map((tab) => (
+        <a key={tab} href={jobLink(job, tab)} aria-current={tab === current ? "page" : undefined}>
+          {tab[0]!.toUpperCase() + tab.slice(1)}
+        </a>
+      ))}
+    </nav>
+  );
+}

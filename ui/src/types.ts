@@ -1,0 +1,185 @@
+// The answers of the REST server that the UI reads. Fields that it does not read are left out.
+
+export interface ClusterOverview {
+  taskmanagers: number;
+  "slots-total": number;
+  "slots-available": number;
+  "jobs-running": number;
+  "jobs-finished": number;
+  "jobs-cancelled": number;
+  "jobs-failed": number;
+}
+
+export interface JobOverview {
+  jid: string;
+  name: string;
+  "start-time": number;
+  "end-time": number;
+  duration: number;
+  state: string;
+  tasks: Record<string, number>;
+  "job-type": string;
+}
+
+export interface JobDetails {
+  jid: string;
+  name: string;
+  isStoppable: boolean;
+  state: string;
+  "job-type": string;
+  "start-time": number;
+  "end-time": number;
+  duration: number;
+  now: number;
+}
+
+export interface Load {
+  recordsIn: number;
+  recordsOut: number;
+  recordsInPerSecond: number;
+  recordsOutPerSecond: number;
+  bytesIn: number;
+  bytesOut: number;
+  busy: number;
+  backpressured: number;
+  watermark: number;
+  stateBytes: number;
+}
+
+export interface Operator {
+  id: string;
+  name: string;
+  kind: "source" | "sink" | "operator";
+}
+
+export interface Vertex {
+  id: string;
+  name: string;
+  level: number;
+  parallelism: number;
+  maxParallelism: number;
+  operators: Operator[];
+  load: Load;
+  busiest: number;
+  pendingRecords: number | null;
+}
+
+export interface Edge {
+  source: string;
+  target: string;
+  partitioner: string;
+}
+
+export interface Graph {
+  now: number;
+  slots: number;
+  vertices: Vertex[];
+  edges: Edge[];
+}
+
+export interface Subtasks {
+  subtasks: Load[];
+  operators: { id: string; name: string; metrics: Record<string, (number | string | boolean)[]> }[];
+}
+
+export interface MetricHistory {
+  timestamps: number[];
+  vertices: Record<string, Record<string, (number | null)[]>>;
+}
+
+export interface Epoch {
+  epoch: number;
+  time: number;
+  duration: number;
+  records: number;
+  lag: number | null;
+  watermark: number;
+  vertices: Record<string, { longest: number; subtask: number; average: number }>;
+}
+
+export interface Epochs {
+  total: number;
+  averageDuration: number;
+  epochs: Epoch[];
+}
+
+export interface Checkpoint {
+  id: number;
+  status: string;
+  is_savepoint: boolean;
+  trigger_timestamp: number;
+  latest_ack_timestamp: number;
+  checkpointed_size: number;
+  state_size: number;
+  end_to_end_duration: number;
+  external_path: string | null;
+  failure_message?: string | null;
+}
+
+export interface Checkpoints {
+  counts: Record<string, number>;
+  history: Checkpoint[];
+}
+
+export interface CheckpointConfiguration {
+  mode: string;
+  interval: number;
+  timeout: number;
+  min_pause: number;
+  state_backend: string;
+  checkpoint_storage: string;
+  tolerable_failed_checkpoints: number;
+  externalization: { enabled: boolean; delete_on_cancellation: boolean };
+}
+
+export interface ExceptionEntry {
+  exceptionName: string;
+  stacktrace: string;
+  timestamp: number;
+  taskName: string | null;
+}
+
+export interface Exceptions {
+  exceptionHistory: { entries: ExceptionEntry[]; truncated: boolean };
+}
+
+export interface Option {
+  key: string;
+  value: string;
+  description: string;
+  ignored: string | null;
+}
+
+export interface Operation {
+  status: { id: string };
+  operation: { location?: string } | null;
+}
+
+export interface Split {
+  split: string;
+  subtask: number;
+  watermark: number | null;
+  activeAt: number;
+}
+
+export interface SourceSplits {
+  operator: string;
+  name: string;
+  vertex: string;
+  total: number;
+  splits: Split[];
+}
+
+export interface VertexWatermark {
+  id: string;
+  name: string;
+  level: number;
+  watermark: number;
+  heldBy: { vertex: string; name: string; split: Split | null } | null;
+}
+
+export interface Watermarks {
+  now: number;
+  sources: SourceSplits[];
+  vertices: VertexWatermark[];
+}
