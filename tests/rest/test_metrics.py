@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rest_cluster import Cluster
+
+from millstream.cluster import entrypoint
+from millstream.config.configuration import Configuration
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
@@ -75,3 +79,24 @@ def test_mistakes(cluster: Cluster) -> None:
     assert cluster.request("GET", f"{base}/metrics?get={'a,' * 2000}")[0] == 400
     assert cluster.request("GET", "/taskmanagers/other/metrics")[0] == 404
     assert cluster.request("GET", f"/jobs/metrics?jobs={'f' * 32}")[0] == 404
+
+
+def test_prometheus_scrapes_a_running_job(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entrypoint, "_metric_servers", [])
+    options = {
+        "metrics.reporter.prom.factory.class": "org.apache.flink.metrics.prometheus.PrometheusReporterFactory",
+        "metrics.reporter.prom.port": "0",
+    }
+    (server,) = entrypoint.report_metrics(Configuration.from_dict(options))
+    assert entrypoint.report_metrics(Configuration.from_dict(options)) == [server]  # once for each process
+
+    def scrape() -> Any:
+        with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
+            text = answer.read().decode()
+        return text if "flink_taskmanager_job_task_operator_pendingRecords{" in text else None
+
+    text = wait_for(scrape)
+    server.stop()
+    assert "flink_jobmanager_numRunningJobs" in text
+    assert f'job_id="{cluster.job}"' in text
+    assert 'operator_name="Source:_numbers"' in text

@@ -38,6 +38,8 @@ from millstream.cluster.job_statistics import At, EpochSample, JobStatistics, St
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.max_parallelism import JobLayout
+from millstream.cluster.metrics.collect import collect_metrics
+from millstream.cluster.metrics.reporting import Server, start_reporters
 from millstream.cluster.rescale import Adaptive, RequestedParallelism, max_useful_parallelism
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.split_progress import SplitProgress
@@ -65,6 +67,7 @@ _warned: set[str] = set()
 _KEPT_EPOCHS = 500  # the newest ones are kept for clients
 DISPATCHER = Dispatcher()
 _servers: list[Any] = []  # the REST server of this process
+_metric_servers: list[list[Server]] = []  # those of its metric reporters, once they are started
 _hosts: list[Host] = []  # the session cluster that this process belongs to
 _server_lock = threading.Lock()
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
@@ -226,6 +229,7 @@ def submit(
     """Check a program and start it as a job."""
     check_options(configuration)
     serve(configuration)
+    report_metrics(configuration)
     set_file_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
     if graph.batch:
@@ -320,6 +324,25 @@ def serve(configuration: Configuration) -> str | None:
     ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
     token = read_token(configuration, create=True)
     return start_server(configuration.get(options.REST_BIND_ADDRESS), ports, token)
+
+
+def report_metrics(configuration: Configuration) -> list[Server]:
+    """Start the metric reporters of this process, once; return the servers from which metrics can be read.
+
+    Raises:
+        UserError: The options of a reporter are not valid, or its package is not installed.
+
+    """
+    settings = configuration.to_dict()
+    if not any(key.startswith("metrics.reporter") for key in settings):
+        return []
+    with _server_lock:
+        if not _metric_servers:
+            token = read_token(configuration, create=True)
+            clock = SystemClock()
+            servers = start_reporters(settings, lambda: collect_metrics(DISPATCHER, clock.now()), token)
+            _metric_servers.append(servers)
+        return _metric_servers[0]
 
 
 def read_token(configuration: Configuration, *, create: bool) -> str | None:
