@@ -133,3 +133,33 @@ def test_every_function_has_a_sentence_for_the_reference_page() -> None:
     docs = [each.doc for each in (*all_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
     docs += [each.doc for each in AGGREGATES.values()]
     assert [doc for doc in docs if not doc.endswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "'5' + 5",
+        "5 * '5'",
+        "'5' / '2'",
+        "-'5'",
+        "MOD('5', 2)",
+        "ABS('5')",
+        "SQRT('5')",
+        "POWER('5', 2)",
+        "ROUND(1.5, '1')",
+        "ROUND(1.5, 1.0)",
+        "SUBSTRING('abc', '1')",
+        "LPAD('a', '3', 'x')",
+        "REPEAT('a', 2.0)",
+        "FROM_UNIXTIME('5')",
+        "'2024-01-01 00:00:00' + INTERVAL '1' DAY",
+        "EXTRACT(YEAR FROM '2024-01-01')",
+        "FLOOR('2024-01-01' TO DAY)",
+        "TIMESTAMPADD(DAY, 1, '2024-01-01')",
+    ],
+)
+def test_arguments_are_not_cast_implicitly(expression: str) -> None:
+    """Flink 2.3 refuses each of these."""
+    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    with pytest.raises(SqlError, match="cannot be applied to"):
+        env.sql_query(f"SELECT {expression}")

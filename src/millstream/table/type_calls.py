@@ -18,6 +18,7 @@ _PYFLINK_NAMES = {
     "key": "key_type",
     "value": "value_type",
     "fraction": "fractional_precision",
+    "row_fields": "fields",
 }
 _NOT_IN_PYFLINK = ("attribute",)
 

@@ -183,14 +183,6 @@ _NULL_TYPES: dict[str, t.DataType] = {
     "temporal": t.TimestampType(3),
     "bitmap": t.BITMAP,
 }
-#: The types of arguments of another family that are cast implicitly.
-_IMPLICIT_CASTS: dict[str, t.DataType] = {
-    "timestamp": t.TimestampType(3),
-    "temporal": t.TimestampType(3),
-    "date": t.DATE,
-    "number": t.DOUBLE,
-    **_CAST_TO,
-}
 
 
 def resolve(function: Function, arg_types: list[t.DataType], at: int | None) -> tuple[list[t.DataType], t.DataType]:
@@ -229,9 +221,9 @@ def _match_signature(function: Function, arg_types: list[t.DataType]) -> list[t.
     for families in candidates:
         if all(_fits(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
             return [_cast_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
-    for families in candidates:  # Flink's implicit casts: for example a string for a timestamp or a number
-        if all(_can_cast_implicitly(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
-            return [_implicit_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
+    for families in candidates:  # the only implicit cast of Flink: a date for a timestamp
+        if all(_fits_as_timestamp(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
+            return [_timestamp_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
     return None
 
 
@@ -259,20 +251,12 @@ def _cast_type(family: str, data_type: t.DataType) -> t.DataType:
     return _CAST_TO[family].with_null(data_type.null)
 
 
-def _can_cast_implicitly(family: str, data_type: t.DataType) -> bool:
-    if _fits(family, data_type):
-        return True
-    if t.is_text(data_type):
-        return family in ("double", "number", "timestamp", "date", "int", "bigint", "temporal")
-    if family == "timestamp" and isinstance(data_type, t.DateType):
-        return True
-    return family in ("int", "bigint") and isinstance(data_type, t.NumericType)
+def _fits_as_timestamp(family: str, data_type: t.DataType) -> bool:
+    return _fits(family, data_type) or (family == "timestamp" and isinstance(data_type, t.DateType))
 
 
-def _implicit_type(family: str, data_type: t.DataType) -> t.DataType:
-    if _fits(family, data_type):
-        return _cast_type(family, data_type)
-    return _IMPLICIT_CASTS[family].with_null(data_type.null)
+def _timestamp_type(family: str, data_type: t.DataType) -> t.DataType:
+    return _cast_type(family, data_type) if _fits(family, data_type) else t.TimestampType(3, null=data_type.null)
 
 
 def to_common_type(arg_types: list[t.DataType]) -> list[t.DataType] | None:

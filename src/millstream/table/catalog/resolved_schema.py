@@ -55,7 +55,7 @@ class Constraint:
         PRIMARY_KEY = 0
         UNIQUE_KEY = 1
 
-    name: str
+    name: str = ""
 
     def get_name(self) -> str:
         """Return the name of the constraint."""

@@ -258,8 +258,6 @@ class ExpressionBinder:
         """Add or subtract numbers, timestamps and intervals."""
         if t.is_interval(right.type):
             prefix = "INTERVAL" if t.is_interval(left.type) else "TEMPORAL"
-            if t.is_text(left.type):
-                left = Convert(t.TimestampType(3, null=left.type.null), left)
             return self.apply(f"{prefix} {operator}", [left, right], at)
         if t.is_interval(left.type) and operator == "+":
             return self.apply("TEMPORAL +", [right, left], at)
