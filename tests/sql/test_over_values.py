@@ -15,10 +15,9 @@ ROWS = "(VALUES ('a', 1), ('b', 3), ('a', 5), ('c', 3), ('b', 2), ('c', 9)) AS t
 LARGEST = f"(SELECT u, MAX(n) AS n FROM {ROWS} GROUP BY u)"
 
 
-def remaining_rows(query: str, *, batch: bool = False) -> Counter[tuple[object, ...]]:
+def remaining_rows(query: str) -> Counter[tuple[object, ...]]:
     """The rows that remain after all changes."""
-    settings = EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()
-    t_env = TableEnvironment.create(settings)
+    t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     t_env.get_config().set("parallelism.default", "1")
     rows: Counter[tuple[object, ...]] = Counter()
     with t_env.execute_sql(query).collect() as changes:
@@ -28,22 +27,27 @@ def remaining_rows(query: str, *, batch: bool = False) -> Counter[tuple[object, 
     return +rows
 
 
-@pytest.mark.parametrize("source", [ROWS, LARGEST], ids=["insert-only", "updating"])
 @pytest.mark.parametrize(
-    "call",
+    ("source", "calls", "expected"),
     [
-        "DENSE_RANK() OVER (ORDER BY n), ROW_NUMBER() OVER (PARTITION BY u ORDER BY n)",
-        "SUM(n) OVER (w), RANK() OVER (w), COUNT(*) OVER (w)",
+        (
+            ROWS,
+            "DENSE_RANK() OVER (ORDER BY n), ROW_NUMBER() OVER (PARTITION BY u ORDER BY n)",
+            [("a", 1, 1, 1), ("b", 2, 2, 1), ("b", 3, 3, 2), ("c", 3, 3, 1), ("a", 5, 4, 2), ("c", 9, 5, 2)],
+        ),
+        (
+            ROWS,
+            "SUM(n) OVER w, RANK() OVER w, COUNT(*) OVER w",
+            [("a", 1, 1, 1, 1), ("b", 2, 3, 2, 2), ("b", 3, 9, 3, 4), ("c", 3, 9, 3, 4), ("a", 5, 14, 5, 5),
+             ("c", 9, 23, 6, 6)],
+        ),
+        (LARGEST, "ROW_NUMBER() OVER w, RANK() OVER w", [("b", 3, 1, 1), ("a", 5, 2, 2), ("c", 9, 3, 3)]),
+        (LARGEST, "SUM(n) OVER w, DENSE_RANK() OVER w", [("b", 3, 3, 1), ("a", 5, 8, 2), ("c", 9, 17, 3)]),
     ],
-)
-def test_the_rows_that_remain_are_those_of_a_batch_job(source: str, call: str) -> None:
-    query = f"SELECT u, n, {call} FROM {source} WINDOW w AS (ORDER BY n)"
-    assert remaining_rows(query) == remaining_rows(query, batch=True)
-
-
-def test_ranks_have_gaps_and_dense_ranks_have_none() -> None:
-    query = f"SELECT n, RANK() OVER (ORDER BY n), DENSE_RANK() OVER (ORDER BY n) FROM {ROWS}"
-    expected = [(1, 1, 1), (2, 2, 2), (3, 3, 3), (3, 3, 3), (5, 5, 4), (9, 6, 5)]
+    ids=["numbers", "ranks and aggregates", "numbers of updates", "aggregates of updates"],
+)  # fmt: skip
+def test_the_rows_that_remain_are_right(source: str, calls: str, expected: list[tuple[object, ...]]) -> None:
+    query = f"SELECT u, n, {calls} FROM {source} WINDOW w AS (ORDER BY n)"
     assert remaining_rows(query) == Counter(expected)
 
 

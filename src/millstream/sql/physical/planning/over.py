@@ -65,7 +65,8 @@ def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ..
         return _changing_over(child, calls)
     if planner.settings.batch and not any(_is_numbering(call) for call in calls):
         return _final_over(child, calls)
-    if _is_ordered_by_values(first, base) and all(map(_supports_updates, calls)):
+    is_streaming = not planner.settings.batch
+    if is_streaming and _is_ordered_by_values(first, base) and all(map(_supports_updates, calls)):
         return _changing_over(child, calls)
     if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
