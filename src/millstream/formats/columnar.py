@@ -18,6 +18,8 @@ from millstream.types.arrow_types import python_values
 from millstream.types.factory import TypeMismatch
 from millstream.types.row import Row
 
+_MAX_BUFFERED = 1 << 16
+
 
 def _unit(data_type: FormatType) -> str:
     """Return the unit of timestamps in files: nanoseconds only for SQL types that have them. Instants of streams have
@@ -75,6 +77,26 @@ def table_of(data_type: FormatType, values: Sequence[Any]) -> pa.Table:
     for field, child, column in zip(schema, data_type.children, arrays[: len(schema)], strict=True):
         columns.append(column if column.type == field.type else _to_file_column(child, field, column))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+class RecordBuffer:
+    """Collects the records of a file and writes them as tables: one for about 65,536 records, the rest in `flush`."""
+
+    def __init__(self, data_type: FormatType, write: Callable[[pa.Table], None]) -> None:
+        self._data_type, self._write = data_type, write
+        self._records: list[Any] = []
+
+    def add(self, records: Sequence[Any]) -> None:
+        """Append records."""
+        self._records += records
+        if len(self._records) >= _MAX_BUFFERED:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the records that are left, if any."""
+        records, self._records = self._records, []
+        if records:
+            self._write(table_of(self._data_type, records))
 
 
 def _with_names(data_type: FormatType, values: Sequence[Any]) -> Sequence[Any]:

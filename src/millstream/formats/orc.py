@@ -13,14 +13,13 @@ import pyarrow as pa
 from pyarrow import orc as arrow_orc
 
 from millstream.config.configuration import ConfigOption
-from millstream.formats.columnar import file_schema, records_of, table_of
+from millstream.formats.columnar import RecordBuffer, file_schema, records_of
 from millstream.formats.contract import BadFormat, Decoded
 from millstream.formats.format_types import FormatType
 from millstream.formats.parquet import columns_of, rename_columns
 
 COMPRESSION = ConfigOption("compress", "ZLIB", "The compression of stripes: NONE, ZLIB, SNAPPY, LZ4 or ZSTD.", str)
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION,)
-_MAX_BUFFERED = 1 << 16
 
 
 def read(stream: BinaryIO, data_type: FormatType, batch: int, case_sensitive: bool) -> Iterator[Decoded]:
@@ -39,7 +38,7 @@ class OrcRows:
 
     def __init__(self, stream: BinaryIO, data_type: FormatType, compression: str = "ZLIB") -> None:
         self._data_type = data_type
-        self._buffered: list[Any] = []
+        self._buffer = RecordBuffer(data_type, self._write)
         self._empty = True
         codec = "UNCOMPRESSED" if compression.upper() == "NONE" else compression.upper()
         try:
@@ -50,19 +49,15 @@ class OrcRows:
 
     def add(self, values: Sequence[Any]) -> None:
         """Append records."""
-        self._buffered += values
-        if len(self._buffered) >= _MAX_BUFFERED:
-            self._flush()
+        self._buffer.add(values)
 
-    def _flush(self) -> None:
-        buffered, self._buffered = self._buffered, []
-        if buffered:
-            self._writer.write(table_of(self._data_type, buffered))
-            self._empty = False
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write(table)
+        self._empty = False
 
     def finish(self) -> None:
         """Write the buffered records and the footer."""
-        self._flush()
+        self._buffer.flush()
         if self._empty:
             self._writer.write(file_schema(self._data_type).empty_table())
         self._writer.close()

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from millstream.config.configuration import ConfigOption
-from millstream.formats.columnar import file_schema, records_of, table_of
+from millstream.formats.columnar import RecordBuffer, file_schema, records_of
 from millstream.formats.contract import BadFormat, Decoded
 from millstream.formats.format_types import FormatType
 
@@ -25,7 +25,6 @@ BLOCK_SIZE = ConfigOption(
     "block.size", 128 << 20, "The approximate size of a row group in bytes, before compression.", int
 )
 OPTIONS: tuple[ConfigOption[Any], ...] = (COMPRESSION, UTC_TIMEZONE, BLOCK_SIZE)
-_MAX_BUFFERED = 1 << 16
 
 
 def layout(stream: BinaryIO) -> list[tuple[int, int]]:
@@ -87,9 +86,9 @@ class ParquetRows:
         self, stream: BinaryIO, data_type: FormatType, compression: str = "SNAPPY", block_size: int = 128 << 20
     ) -> None:
         codec = "NONE" if compression.upper() == "UNCOMPRESSED" else compression.upper()
-        self._data_type, self._bytes, self._block_size = data_type, 0, block_size
+        self._bytes, self._block_size = 0, block_size
         self._tables: list[pa.Table] = []
-        self._buffered: list[Any] = []
+        self._buffer = RecordBuffer(data_type, self._add_table)
         try:
             self._writer = pq.ParquetWriter(
                 pa.PythonFile(stream, "w"), file_schema(data_type), compression=codec, coerce_timestamps=None
@@ -100,14 +99,7 @@ class ParquetRows:
 
     def add(self, values: Sequence[Any]) -> None:
         """Append records."""
-        self._buffered += values
-        if len(self._buffered) >= _MAX_BUFFERED:
-            self._flush()
-
-    def _flush(self) -> None:
-        buffered, self._buffered = self._buffered, []
-        if buffered:
-            self._add_table(table_of(self._data_type, buffered))
+        self._buffer.add(values)
 
     def _add_table(self, table: pa.Table) -> None:
         self._tables.append(table)
@@ -123,7 +115,7 @@ class ParquetRows:
 
     def finish(self) -> None:
         """Write the buffered records and the footer."""
-        self._flush()
+        self._buffer.flush()
         self._write_group()
         self._writer.close()
 
