@@ -4,8 +4,8 @@ A frame is a magic number, the length, a checksum of offset and length, a checks
 The offset is part of both checksums, so a frame is valid nowhere else: not as a copy, and not inside
 a record.
 
-Promises: a record that is read was written at that offset; the torn end that a crash leaves can be told from damage,
-because no whole record follows it.
+Promises: a record that is read was written at that offset; the torn end that a crash leaves can be distinguished from
+damage, because no whole record follows it.
 Does not know: files, or what is in a record."""
 
 from __future__ import annotations

@@ -364,7 +364,7 @@ def _reduce_zone(obj: ZoneInfo) -> _Reduced:
 
 
 class _Unexpected(ValueError):
-    """An argument that `encode` would not have written; `decode` tells it as `CorruptData`."""
+    """An argument that `encode` would not have written; `decode` reports it as `CorruptData`."""
 
 
 def _exactly(cls: type, value: Any) -> Any:

@@ -77,9 +77,9 @@ def inspect(data: bytes) -> bool:
     run = _RUN
     while True:
         limit = frame_end if place < frame_end else end
-        found = run.match(data, place, limit)
-        assert found is not None  # an empty run is one
-        place = found.end()
+        match = run.match(data, place, limit)
+        assert match is not None  # an empty run is one
+        place = match.end()
         if place >= end:
             break
         if place == limit:

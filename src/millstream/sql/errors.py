@@ -33,9 +33,9 @@ class SqlError(UserError):
         self.at = at
         self.text = text
         self.about = about
-        super().__init__(_located(message, text, at), hint=hint)
+        super().__init__(_add_location(message, text, at), hint=hint)
 
-    def placed(self, text: str) -> SqlError:
+    def with_text(self, text: str) -> SqlError:
         """Return the same error with the statement's text, unless it has one."""
         if self.text is not None or self.at is None:
             return self
@@ -86,7 +86,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return None
 
 
-def _located(message: str, text: str | None, at: int | None) -> str:
+def _add_location(message: str, text: str | None, at: int | None) -> str:
     if text is None or at is None:
         return message
     at = min(max(at, 0), len(text))

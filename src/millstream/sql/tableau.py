@@ -58,7 +58,7 @@ def _cell(text: str, width: int) -> str:
     return " " * (width - text_width(text)) + text
 
 
-def streamed(
+def format_stream(
     names: Sequence[str],
     data_types: Sequence[t.DataType],
     rows: Iterable[tuple[int, Sequence[str]]],
@@ -81,7 +81,7 @@ def streamed(
         yield "Empty set"
 
 
-def bounded(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = MAX_WIDTH) -> Iterator[str]:
+def format_table(names: Sequence[str], rows: Sequence[Sequence[str]], most: int | None = MAX_WIDTH) -> Iterator[str]:
     """Return the lines of a finished result; `most` is the maximum width of columns, None for no limit."""
     if not rows:
         yield "Empty set"

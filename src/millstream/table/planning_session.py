@@ -34,7 +34,7 @@ from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.logical.bind.row_level import bind_delete, bind_truncate, bind_update
 from millstream.sql.physical.explain import explain_plans, warnings
 from millstream.sql.physical.nodes import Operation, Origin
-from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, two_phase_wanted
+from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, wants_two_phases
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.query_planner import QueryPlanner
 from millstream.sql.syntax import tree as s
@@ -78,7 +78,7 @@ class PlanningSession(NamedObjects):
             self._is_batch(),
             read_async_options(options, parse_duration_millis),
             mini_batch_size if mini_batch_size > 0 else None,
-            two_phase_wanted(options),
+            wants_two_phases(options),
             distinct_buckets(options),
             catalyst=config.get(runtime_options.SQL_BATCH_ENGINE) == "catalyst",
             asynchronous_tables=read_async_options(options, parse_duration_millis, ASYNC_TABLE),
@@ -93,7 +93,7 @@ class PlanningSession(NamedObjects):
         except SqlError as problem:
             if problem.at is None and problem.about is not None:
                 problem.at = find_word(problem.about, text)
-            raise problem.placed(text) from None
+            raise problem.with_text(text) from None
         except RecursionError:
             message = "the statement is nested too deeply"
             raise SqlValidationError(message, at=0, text=text) from None

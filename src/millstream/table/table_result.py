@@ -163,7 +163,7 @@ class TableResult:
         if self._streaming:
             with self._exact_rows() as rows:
                 changes = ((row.get_row_kind().value, format_cells(row)) for row in rows)
-                yield from tableau.streamed(names, data_types, changes)
+                yield from tableau.format_stream(names, data_types, changes)
             return
         is_query = self._results is not None
         if self._raw:
@@ -173,7 +173,7 @@ class TableResult:
             formatted_rows = [format_cells(row) for row in rows]
         if not is_query:
             formatted_rows = [["" if cell == tableau.NULL else cell for cell in row] for row in formatted_rows]
-        yield from tableau.bounded(names, formatted_rows, tableau.MAX_WIDTH if is_query else None)
+        yield from tableau.format_table(names, formatted_rows, tableau.MAX_WIDTH if is_query else None)
 
     def _cell_formatter(self) -> Any:
         data_types = self._row_type().types

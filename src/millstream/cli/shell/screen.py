@@ -85,7 +85,7 @@ def relocate(error: SqlError, statement: str, start: int, script: str) -> SqlErr
     if error.text != statement or error.at is None:
         return error
     error.text, error.at = None, error.at + start
-    return error.placed(script).with_traceback(error.__traceback__)
+    return error.with_text(script).with_traceback(error.__traceback__)
 
 
 _ERASE = "\r\x1b[2K"

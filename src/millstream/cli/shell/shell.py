@@ -223,7 +223,7 @@ class Shell:
                 table = LiveTable(max_rows)
                 self._collect(result, table)
                 cells = [columns.cells(row) for row in table.page(0, max_rows)]
-                for line in tableau.bounded(columns.names, cells, columns.max_width):
+                for line in tableau.format_table(columns.names, cells, columns.max_width):
                     status.write(line)
             else:
                 self._stream(result, columns, status)
@@ -257,7 +257,7 @@ class Shell:
 
         try:
             with result.collect() as rows:
-                for line in tableau.streamed(columns.names, columns.types, count_rows(rows), columns.max_width):
+                for line in tableau.format_stream(columns.names, columns.types, count_rows(rows), columns.max_width):
                     status.write(line)
         except KeyboardInterrupt:
             if not self._screen.interactive:

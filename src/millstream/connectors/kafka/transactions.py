@@ -1,7 +1,7 @@
 """Transactions of one transactional id, each with a mark of the output that is in the topics.
 
 Promises: messages and mark appear together or not at all. Opening fences the previous user of the id, waits for the
-outcome of its transaction, and only then reads the mark: so the mark tells whether an interrupted commit succeeded.
+outcome of its transaction, and only then reads the mark: so the mark shows whether an interrupted commit succeeded.
 Does not know: files, checkpoints."""
 
 from __future__ import annotations

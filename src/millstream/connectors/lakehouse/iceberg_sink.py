@@ -81,7 +81,7 @@ class IcebergSink(Sink):
         return IcebergCommitter(self)
 
     def check(self) -> None:
-        """Check that the table is as it was when the sink was built; create it if the builder was told to."""
+        """Check that the table is as it was when the sink was built; create it if the builder asks for it."""
         with self.loader.open_table() as (catalog, table):
             if table is None and self.seen is None:
                 table = _create_table(catalog, self.loader, self.row_type, self.by)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from millstream.errors import UserError
 from millstream.runtime.random_numbers import RandomNumbers
 from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
-from millstream.sql.evaluation.repeated import Shared, repeated
+from millstream.sql.evaluation.repeated import Shared, find_repeated
 from millstream.sql.expressions.datums import as_array, field_datum
 from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, FieldRef, Lit, Ref, Sym, UserCall
 from millstream.sql.functions import casts
@@ -101,7 +101,7 @@ Computed = Callable[[Frame], Datum]
 
 def compile_expression(expression: Expression, shared: Shared | None = None) -> Computed:
     """Compile an expression to a function; `shared` are subexpressions to cache, by default the repeated ones."""
-    cached = repeated([expression]) if shared is None else shared
+    cached = find_repeated([expression]) if shared is None else shared
     key = cached.get(expression)
     compute = _compile_node(expression, cached)
     return compute if key is None else _cache_result(key, compute)
@@ -304,7 +304,7 @@ class Projection:
     """Several expressions, computed on a frame together."""
 
     def __init__(self, expressions: Sequence[Expression], shared: Shared | None = None) -> None:
-        cached = repeated(expressions) if shared is None else shared
+        cached = find_repeated(expressions) if shared is None else shared
         self._computed = [compile_expression(expression, cached) for expression in expressions]
         self._types = [arrow_type(expression.type) for expression in expressions]
 

@@ -47,7 +47,7 @@ class Shared(dict[Expression, Hashable]):
         return self._sites
 
 
-def repeated(expressions: Iterable[Expression]) -> Shared:
+def find_repeated(expressions: Iterable[Expression]) -> Shared:
     """Return the repeated subexpressions, each with a key of its own."""
     counts = Counter(node for expression in expressions for node in walk(expression) if _is_worth_caching(node))
     return Shared({node: object() for node, count in counts.items() if count > 1 and is_pure(node)})

@@ -14,7 +14,7 @@ import pyarrow as pa
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
-from millstream.sql.evaluation.repeated import repeated
+from millstream.sql.evaluation.repeated import find_repeated
 from millstream.sql.expressions.nodes import Expression, FieldRef, Ref
 from millstream.sql.expressions.stable_text import expression_text, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
@@ -79,7 +79,7 @@ class CalcOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: CalcSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec, spec.asynchronous)
         exprs, condition = spec.exprs or (), spec.condition
-        shared = repeated(exprs if condition is None else (condition, *exprs))
+        shared = find_repeated(exprs if condition is None else (condition, *exprs))
         self._width = len(spec.input)
         self._condition = None if condition is None else Condition(condition, shared)
         self._projection = None if spec.exprs is None else Projection(exprs, shared)

@@ -121,8 +121,8 @@ class Run:
     @property
     def age(self) -> tuple[int, ...]:
         """Return the order of writing; restored runs are older than runs written after the restore."""
-        restored, _, own = self.name.rpartition("/")
-        return (-restored.count("/") - bool(restored), *map(int, own.split("-")))
+        restored, _, last = self.name.rpartition("/")
+        return (-restored.count("/") - bool(restored), *map(int, last.split("-")))
 
     def pairs(self, looked_for: SortedHashes) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Iterate over pairs of equal hashes: (row index of `looked_for`, row index of this run)."""

@@ -45,7 +45,7 @@ def explain_operations(
     """Return the part of EXPLAIN about physical plans."""
     parts = ["== Optimized Execution Plan =="]
     placements = None if settings is not None and settings.batch else Placements()  # batch jobs sort in every exchange
-    parts += [_operations(each, "CHANGELOG_MODE" in details, placements) for each in operations]
+    parts += [_operations(operation, "CHANGELOG_MODE" in details, placements) for operation in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")
         advices = advice(operations, settings or Settings())
@@ -67,7 +67,8 @@ def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
         )
     if "GroupAggregate" in names and not (settings.mini_batch or settings.batch):
         messages.append(
-            "GroupAggregate tells every change: 'table.exec.mini-batch.enabled' = 'true' tells one an epoch"
+            "GroupAggregate emits every change: "
+            "with 'table.exec.mini-batch.enabled' = 'true' it emits one per key and epoch"
         )
     return messages
 

@@ -52,10 +52,10 @@ class Translation:
     def _add(self, operation: Operation) -> tuple[Input, ...]:
         translated = self._done.get(id(operation))
         if translated is None:
-            translated = self._done[id(operation)] = (operation, self._added(operation))
+            translated = self._done[id(operation)] = (operation, self._translate(operation))
         return translated[1]
 
-    def _added(self, operation: Operation) -> tuple[Input, ...]:
+    def _translate(self, operation: Operation) -> tuple[Input, ...]:
         if operation.stream is not None:
             inputs: tuple[Input, ...] = operation.stream(self._program)
             return inputs
@@ -65,7 +65,7 @@ class Translation:
         if operation.source is not None:
             source = self._values(operation.source) if isinstance(operation.source, l.Values) else operation.source
             spec = SourceSpec(source, WatermarkStrategy.no_watermarks())
-            name = _named(f"Source: {operation.name}", operation.detail)
+            name = _shorten_name(f"Source: {operation.name}", operation.detail)
             if operation.spec is None:
                 transformation = self._program.add(
                     name, spec, type_info, source=source, parallelism=operation.parallelism, **attributes
@@ -92,7 +92,7 @@ class Translation:
         first = operation.distributions[0]
         is_keyed = first.kind == "hash"
         key = keys_by(first.keys, operation.inputs[0].schema).key_type if is_keyed else None
-        name = _named(operation.name, operation.detail)
+        name = _shorten_name(operation.name, operation.detail)
         if is_keyed:
             attributes["key_type"] = key
         if operation.sink is not None:
@@ -139,6 +139,6 @@ class Translation:
         return CollectionSource(data_type.conform(rows), data_type)
 
 
-def _named(name: str, detail: str) -> str:
+def _shorten_name(name: str, detail: str) -> str:
     whole = f"{name}({detail})" if detail else name
     return whole if len(whole) <= _MAX_NAME else f"{whole[: _MAX_NAME - 3]}..."

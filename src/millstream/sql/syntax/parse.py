@@ -93,7 +93,7 @@ def _run(cursor: Cursor, parse: Callable[[], T]) -> T:
     try:
         return parse()
     except SqlError as error:
-        raise error.placed(cursor.text) from None
+        raise error.with_text(cursor.text) from None
     except RecursionError:
         message = "the statement is nested too deep"
         raise SqlSyntaxError(message, at=0, text=cursor.text) from None

@@ -18,7 +18,7 @@ from millstream_chaos.machine.python_path import source_folders
 from millstream_chaos.trace import Report, Trace
 
 _SIZES = {
-    "ci": {"records": 10_000, "keys": 400, "epoch_records": 300, "kills": 5, "drivers": 1},
+    "ci": {"records": 7_000, "keys": 400, "epoch_records": 300, "kills": 3, "drivers": 1},
     "normal": {"records": 120_000, "keys": 5_000, "epoch_records": 800, "kills": 20, "drivers": 3},
     "long": {"records": 1_000_000, "keys": 100_000, "epoch_records": 800, "kills": 200, "drivers": 20},
 }

@@ -253,7 +253,7 @@ class Grouping:
         if isinstance(self._window, windows.CountWindow):
             count_window = (self._window.size, self._window.slide)
         grouped: l.Plan = l.Aggregate(schema, base, key_indexes, tuple(calls), self._ttl(), count_window)
-        return grouped, [self._lowered(expr, starts, key_indexes, schema, expand_id) for expr in exprs]
+        return grouped, [self._lower(expr, starts, key_indexes, schema, expand_id) for expr in exprs]
 
     def _ttl(self) -> int | None:
         """Return the duration of a STATE_TTL hint that names the source."""
@@ -272,7 +272,7 @@ class Grouping:
                 return names[0]
         return f"$f{index}"
 
-    def _lowered(
+    def _lower(
         self,
         expression: Expression,
         starts: list[Expression],

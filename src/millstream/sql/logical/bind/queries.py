@@ -45,7 +45,7 @@ class QueryBinder:
         else:
             plan = self._body(node.body)
             if node.order:
-                plan = self._sorted(plan, node.order)
+                plan = self._sort(plan, node.order)
         if node.limit is not None or node.offset is not None:
             order: tuple[tuple[int, bool, bool], ...] = ()
             if isinstance(plan, l.Sort):
@@ -157,7 +157,7 @@ class QueryBinder:
         return plan
 
     @staticmethod
-    def _sorted(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
+    def _sort(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
         names = plan.schema.names
         keys = tuple(_order_key(plan, _output_position(item, names), item) for item in order)
         return l.Sort(plan.schema, plan, keys)

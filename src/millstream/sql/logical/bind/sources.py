@@ -59,7 +59,7 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
                 plan = process_table(queries, process, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
-            return _correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
+            return _bind_correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
         case s.MatchRecognize():
             plan = bind_match(queries, node, *bind_source(queries, node.input, ()))
             return _bind_alone(plan, node.alias, node.columns, node.at)
@@ -124,7 +124,9 @@ def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tupl
         if join_type not in ("inner", "left"):
             message = f"{node.join_type} JOIN of a table function is not possible"
             raise SqlNotSupported(message, at=node.at, hint="use CROSS JOIN or LEFT JOIN ... ON TRUE")
-        return _correlated(queries, left, left_scope, right_node, outer=join_type == "left", condition=node.condition)
+        return _bind_correlated(
+            queries, left, left_scope, right_node, outer=join_type == "left", condition=node.condition
+        )
     if isinstance(right_node, s.DerivedTable) and right_node.lateral:
         return _lateral(queries, left, left_scope, right_node, join_type, node)
     as_of = right_node.as_of if isinstance(right_node, s.TableName) else None
@@ -297,7 +299,7 @@ def as_columns(plan: l.Plan, exprs: list[Expression]) -> tuple[l.Plan, tuple[int
 # ---------------------------------------------------------------------------------------------------- table functions
 
 
-def _correlated(
+def _bind_correlated(
     queries: QueryBinder,
     left: l.Plan,
     scope: Scope,

@@ -361,7 +361,7 @@ class Deferred:
         def change(each: Expression) -> Expression | None:
             return values[each.index] if isinstance(each, SubqueryRef) else None
 
-        return holder.plan, [rewrite(each, change) for each in exprs]
+        return holder.plan, [rewrite(expr, change) for expr in exprs]
 
 
 def _skip_projections(plan: l.Plan) -> l.Plan:

@@ -65,7 +65,7 @@ class PatternExpression:
         (value,) = internal_values(array, self._type)
         return value if self._show is None or value is None else self._show(value)
 
-    def carried(self) -> list[Accumulated]:
+    def create_accumulators(self) -> list[Accumulated]:
         """Return an accumulator for each value that the expression reads."""
         _, projections = self._compile()
         accumulators: list[Accumulated] = []
@@ -88,7 +88,7 @@ class PatternExpression:
         def column(index: int) -> Callable[[Any], Any]:
             return lambda row: None if row[index] is None else convert[index](row[index])
 
-        def computed(row: Any) -> tuple[Any, ...]:
+        def compute_row(row: Any) -> tuple[Any, ...]:
             columns = projection.columns(self._frame([row], 0))
             return tuple(
                 internal_values(column_values, expression.type)[0]
@@ -97,7 +97,7 @@ class PatternExpression:
 
         columns = [column(expression.index) for expression in expressions if isinstance(expression, Ref)]
         if len(columns) < len(expressions):
-            return computed if whole else lambda row: computed(row)[0]
+            return compute_row if whole else lambda row: compute_row(row)[0]
         return (lambda row: tuple([expression(row) for expression in columns])) if whole else columns[0]
 
     def holds(self, values: Sequence[Sequence[Any]], count: int, now: int) -> list[bool]:
@@ -191,7 +191,7 @@ class DefineCondition(BatchPredicate):
         if self._alone:
             return None
         if self._carried is None:
-            self._carried = self._expression.carried()
+            self._carried = self._expression.create_accumulators()
         accumulators = self._carried
         try:
             accumulated = [paths.accumulated(self, node) for node in nodes]

@@ -11,7 +11,7 @@ from millstream.sql.errors import SqlValidationError
 from millstream.sql_options import AGG_PHASE_STRATEGY, DISTINCT_SPLIT_BUCKETS, DISTINCT_SPLIT_ENABLED
 
 
-def two_phase_wanted(options: Callable[[str], str | None]) -> bool:
+def wants_two_phases(options: Callable[[str], str | None]) -> bool:
     """Return whether rows are aggregated before they are partitioned, if that is possible."""
     strategy = (options(AGG_PHASE_STRATEGY.key) or AGG_PHASE_STRATEGY.default).upper()
     if strategy not in AGG_PHASE_STRATEGY.choices:

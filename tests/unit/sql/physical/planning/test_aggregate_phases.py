@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, two_phase_wanted
+from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, wants_two_phases
 
 STRATEGY = "table.optimizer.agg-phase-strategy"
 SPLIT = "table.optimizer.distinct-agg.split.enabled"
@@ -23,16 +23,16 @@ def options(**values: str) -> Callable[[str], str | None]:
     ("strategy", "wanted"), [("AUTO", True), ("TWO_PHASE", True), ("one_phase", False), ("ONE_PHASE", False)]
 )
 def test_the_strategy_decides_on_two_phases(strategy: str, wanted: bool) -> None:
-    assert two_phase_wanted(options(strategy=strategy)) is wanted
+    assert wants_two_phases(options(strategy=strategy)) is wanted
 
 
 def test_two_phases_are_the_default() -> None:
-    assert two_phase_wanted(options())
+    assert wants_two_phases(options())
 
 
 def test_an_unknown_strategy_is_refused_with_the_choices() -> None:
     with pytest.raises(SqlValidationError, match=r"agg-phase-strategy' must be one of .*, not 'THREE_PHASE'"):
-        two_phase_wanted(options(strategy="three_phase"))
+        wants_two_phases(options(strategy="three_phase"))
 
 
 def test_distinct_aggregates_are_split_only_if_enabled() -> None:
