@@ -51,6 +51,7 @@ def item(path: str, *, spark: bool = False) -> Any:
         ("unit/runtime/test_task.py", True, "servers"),
         ("kafka/test_sink.py", False, "servers"),
         ("chaos/test_cases.py", True, "faults"),
+        ("cluster_real/test_standalone.py", True, "faults"),
         ("simulation/test_crashes.py", False, "faults"),
         ("/elsewhere/test_page.py", False, "others"),
     ],
