@@ -125,6 +125,15 @@ def test_a_refresh_writes_one_partition(session: Session) -> None:
     )
     session.env.execute_sql("ALTER MATERIALIZED TABLE m REFRESH PARTITION (ds = 'b')").wait()
     assert session.content() == ["2"]
+    for partition in ("ds", "id = 1"):
+        with pytest.raises(SqlError, match="PARTITION needs values of partition columns"):
+            session.run(f"ALTER MATERIALIZED TABLE m REFRESH PARTITION ({partition})")
+
+
+def test_columns_are_written_by_name(session: Session) -> None:
+    session.run(CREATE.format(f"(ds, id) {session.sink()}", "FULL").replace("SELECT id", "SELECT id, ds"))
+    session.pass_minutes(5)
+    assert session.content() == ["a,1"]
 
 
 def test_a_time_partition_is_that_of_the_schedule(session: Session) -> None:
@@ -261,6 +270,15 @@ def test_options_are_changed_and_the_schedule_stays(session: Session) -> None:
     session.pass_minutes(5)
     assert session.content() == []
     assert session.content("other") == ["1"]
+
+
+def test_the_schedule_of_a_dropped_database_ends(session: Session, caplog: pytest.LogCaptureFixture) -> None:
+    session.run("CREATE DATABASE d")
+    session.run(CREATE.format(session.sink(), "FULL").replace("TABLE m", "TABLE d.m"))
+    session.run("DROP DATABASE d CASCADE")
+    session.pass_minutes(5)
+    assert "failed" not in caplog.text
+    assert session.schedule._entries == {}
 
 
 def test_the_schedule_waits_in_a_thread_of_its_own() -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -15,7 +16,9 @@ import pytest
 
 from millstream.errors import MillstreamError, UserError
 from millstream.sql.errors import SqlError
+from millstream.sql.models import registry
 from millstream.sql.models.context_limits import ContextLimit
+from millstream.sql.models.provider import ModelProvider, PredictFunction
 from millstream.table import DataTypes, EnvironmentSettings, ModelDescriptor, Schema, TableEnvironment, TableResult
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
@@ -331,6 +334,13 @@ class Session:
         return [feed["X"][:, :1].astype("int64"), feed["X"].sum(axis=1)]
 
 
+class Shout:
+    """The predict function of a provider of another package."""
+
+    def eval(self, text: str) -> list[str]:
+        return [f"{text}!"]
+
+
 def add(a: float, b: float) -> float:
     return a + b
 
@@ -345,6 +355,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> None:
     for member in (Doubler, WordCounts, Session, add, subtract):
         setattr(module, member.__name__, member)
     module.number = 3  # type: ignore[attr-defined]
+    module.SHOUT = ModelProvider("shout", lambda context: PredictFunction(Shout()))  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "my_models", module)
 
 
@@ -399,6 +410,15 @@ def test_an_object_that_is_no_model_is_refused(t_env: TableEnvironment, path: st
     create_texts(t_env, "a")
     with pytest.raises(SqlError, match=message):
         t_env.execute_sql(PREDICT.format(""))
+
+
+@pytest.mark.usefixtures("models")
+def test_a_package_can_offer_a_provider(t_env: TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = EntryPoint("shout", "my_models:SHOUT", "millstream.model_providers")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry] if group == entry.group else [])
+    t_env.execute_sql("CREATE MODEL chat INPUT (a STRING) OUTPUT (b STRING) WITH ('provider' = 'shout')")
+    create_texts(t_env, "a")
+    assert [row[3] for row in changelog(t_env.execute_sql(PREDICT.format("")))] == ["a!"]
 
 
 @pytest.mark.usefixtures("models")

@@ -123,7 +123,7 @@ class MaterializedTables:
             case s.Resume(options):
                 self._resume(full_name, materialization, options, node.at)
             case s.Refresh(partition):
-                return self._refresh(full_name, materialization, partition)
+                return self._refresh(full_name, materialization, partition, node.at)
             case s.SetViewQuery() as action:
                 return self._change_query(full_name, action, node.at)
             case s.Rename(target):
@@ -162,19 +162,23 @@ class MaterializedTables:
         full_name: FullName,
         materialization: Materialization,
         partition: tuple[tuple[str, s.Expr | None], ...],
+        at: int | None = None,
     ) -> TableResult:
         """REFRESH: overwrite the table, or one partition of it, by a batch job."""
         query = parse_query(materialization.query)
-        if partition:
-            conditions = [s.Call(0, "=", (s.Name(0, (name,)), value)) for name, value in partition if value is not None]
-            condition: s.Expr = conditions[0]
-            for other in conditions[1:]:
-                condition = s.Call(0, "AND", (condition, other))
+        _, definition = self._session._catalogs.table(full_name)
+        condition: s.Expr | None = None
+        for name, value in partition:
+            if name not in definition.partitions or value is None:
+                message = f"PARTITION needs values of partition columns, and '{name}' has none or is not one"
+                raise SqlValidationError(message, at=at, hint=f"partitioned by: {', '.join(definition.partitions)}")
+            is_equal = s.Call(0, "=", (s.Name(0, (name,)), value))
+            condition = is_equal if condition is None else s.Call(0, "AND", (condition, is_equal))
+        if condition is not None:
             source = s.DerivedTable(0, query, "refreshed")
             query = s.Query(0, s.Select(0, ((s.Star(0), None),), source, condition))
         session = self._open_session(materialization.home, {runtime_options.RUNTIME_MODE.key: "BATCH"})
-        insert = s.Insert(0, full_name, query, overwrite=True)
-        result: TableResult = session._execute_inserts([session._bind_insert(insert)])
+        result: TableResult = session._execute_inserts([_bind_insert(session, full_name, query, overwrite=True)])
         return result
 
     def _change_query(self, full_name: FullName, action: s.SetViewQuery, at: int | None) -> TableResult:
@@ -265,8 +269,8 @@ class MaterializedTables:
         is_full = materialization.mode == FULL
         mode = "BATCH" if is_full else "STREAMING"
         session = self._open_session(materialization.home, {runtime_options.RUNTIME_MODE.key: mode})
-        insert = s.Insert(0, full_name, parse_query(materialization.query), overwrite=is_full)
-        session._planner().plan([session._bind_insert(insert)])
+        query = parse_query(materialization.query)
+        session._planner().plan([_bind_insert(session, full_name, query, overwrite=is_full)])
 
     def _start(self, full_name: FullName, materialization: Materialization, options: OptionPairs = ()) -> None:
         """Start the streaming job, or schedule the refreshes."""
@@ -287,13 +291,16 @@ class MaterializedTables:
             settings[runtime_options.RECOVERY_PATH.key] = materialization.savepoint
         session = self._open_session(materialization.home, settings)
         hints = (s.Hint(0, "OPTIONS", (), options),) if options else ()
-        insert = s.Insert(0, full_name, parse_query(materialization.query), hints=hints)
-        client = session._execute_inserts([session._bind_insert(insert)]).get_job_client()
+        plan = _bind_insert(session, full_name, parse_query(materialization.query), hints=hints)
+        client = session._execute_inserts([plan]).get_job_client()
         assert client is not None
         self._jobs[full_name] = client
 
     def _refresh_at(self, full_name: FullName, time: int, zone: str) -> None:
         """Refresh a table, or its partition of a scheduled time, and wait for the end."""
+        if self._session._catalogs.find(full_name) is None:  # its database or catalog was dropped
+            self._stop(full_name)
+            return
         _, materialization = self.find(full_name)
         local = datetime.fromtimestamp(time / 1000, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
         partition = tuple(
@@ -312,6 +319,14 @@ class MaterializedTables:
 
     def _update(self, full_name: FullName, materialization: Materialization) -> None:
         self._session._catalogs.notes(full_name).materialization = materialization
+
+
+def _bind_insert(
+    session: Any, full_name: FullName, query: s.Query, *, overwrite: bool = False, hints: tuple[s.Hint, ...] = ()
+) -> Any:
+    """Return the plan that writes a query to a table; columns are matched by name."""
+    columns = tuple(QueryBinder(session._session()).query(query).schema.names)
+    return session._bind_insert(s.Insert(0, full_name, query, columns, overwrite=overwrite, hints=hints))
 
 
 def _split_patterns(node: s.CreateTable, at: int | None) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
