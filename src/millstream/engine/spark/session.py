@@ -40,7 +40,7 @@ from millstream.engine.spark.settings import ALONE, is_local, refuse_connect, re
 from millstream.engine.spark.shared import attach, is_shared
 from millstream.engine.spark.versions import refuse_unsupported
 from millstream.errors import ExternalError
-from millstream.options import SPARK_MASTER
+from millstream.options import PYTHON_EXECUTABLE, SPARK_MASTER
 
 _log = logging.getLogger("millstream.spark")
 
@@ -159,7 +159,7 @@ def spark_context(
             _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)
         quiet_py4j()
-        if (shared := attach(_program_paths())) is not None:
+        if (shared := attach(_program_paths(), configuration.get(PYTHON_EXECUTABLE.key))) is not None:
             cast(Any, shared).stop = Detach(shared)
             return shared
         settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())

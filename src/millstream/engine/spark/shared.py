@@ -7,6 +7,7 @@ Does not know: why processes share a Spark."""
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,8 +23,9 @@ def gateway_variables(context: Any) -> dict[str, str]:
     return {_PORT: str(parameters.port), _SECRET: str(parameters.auth_token)}
 
 
-def attach(module_paths: Iterable[str]) -> SparkContext | None:
-    """Return the Spark that runs in the JVM which the environment names; None if there is no such JVM or Spark.
+def attach(module_paths: Iterable[str], python: str | None) -> SparkContext | None:
+    """Return the Spark that runs in the JVM which the environment names; None if there is no such JVM or Spark. `python`
+    is the interpreter of tasks; by default, that of Spark or of this process.
 
     `spark-submit` names a JVM in which no Spark runs yet."""
     if _PORT not in os.environ:
@@ -35,6 +37,7 @@ def attach(module_paths: Iterable[str]) -> SparkContext | None:
         return None
     java = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(active.get())
     context = SparkContext(conf=SparkConf(_jconf=java.getConf()), jsc=java)
+    context.pythonExec = python or java.getConf().get("spark.pyspark.python", sys.executable)
     # Spark reuses a Python worker for tasks with the same environment only.
     context.environment[PROGRAM] = os.environ.get(PROGRAM, str(os.getpid()))
     context.environment["PYTHONPATH"] = os.pathsep.join(module_paths)
