@@ -58,12 +58,13 @@ def start_job(directory: Path, name: str) -> JobClient:
             "millstream.epoch.min-interval": "20 ms",
             "parallelism.default": "2",
             "taskmanager.memory.process.size": "2g",
+            "pipeline.max-parallelism": "8",
             "user.token": "very secret",
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     numbers = env.from_source(NumberSequenceSource(0, 10**9), WatermarkStrategy.no_watermarks(), "numbers")
-    sums = numbers.key_by(lambda n: n % 5, Types.LONG()).reduce(lambda a, b: a + b)
+    sums = numbers.key_by(lambda n: n % 5, Types.LONG()).reduce(lambda a, b: a + b).uid("sums")
     sums.filter(lambda n: n < 0).print()
     return env.execute_async(name)
 

@@ -55,6 +55,19 @@ def test_a_job_is_cancelled_with_a_savepoint(cluster: Cluster, command: Command,
     assert cluster.get(f"/jobs/{cluster.job}/status") == {"status": "CANCELED"}
 
 
+def test_a_job_is_rescaled_and_observed(cluster: Cluster, command: Command) -> None:
+    assert command("rescale", "sums", "3").stdout == f"the job {cluster.job} runs with 3 slots\n"
+    assert command("rescale", "sums", "sums=4").stdout == f"the job {cluster.job} runs with 4 slots\n"
+    refused = command("rescale", "sums", "9")
+    assert (refused.returncode, "maximum parallelism 8" in refused.stderr) == (1, True)
+    taken = command("checkpoint", "sums")
+    assert taken.stdout.startswith("checkpoint: "), taken.stderr
+    assert int(json.loads(command("metrics", "sums", "--json").stdout)["numberOfCompletedCheckpoints"]) > 0
+    assert command("exceptions", "sums").stdout == "no failures\n"
+    assert "keeps no log" in command("logs", "sums").stderr
+    assert json.loads(command("cluster", "status", "--json").stdout)["slots-total"] == 4
+
+
 def test_mistakes(cluster: Cluster, command: Command, tmp_path: Path) -> None:
     unknown = command("cancel", "other")
     assert unknown.returncode == 1

@@ -127,3 +127,46 @@ def test_errors_have_the_form_that_flinks_clients_read(cluster: Cluster, method:
 def test_what_a_job_lacks_is_not_found(cluster: Cluster) -> None:
     assert cluster.request("GET", f"/jobs/{cluster.job}/vertices/{NO_JOB}")[0] == 404
     assert cluster.request("GET", f"/jobs/{cluster.job}/savepoints/{NO_JOB}")[0] == 404
+
+
+def test_a_checkpoint_is_taken_now(cluster: Cluster) -> None:
+    wait_for(lambda: cluster.get(f"/jobs/{cluster.job}/checkpoints")["counts"]["completed"])
+    code, answer = cluster.request("POST", f"/jobs/{cluster.job}/checkpoints", {"checkpointType": "FULL"})
+    assert code == 202
+
+    def number() -> Any:
+        polled = cluster.get(f"/jobs/{cluster.job}/checkpoints/{answer['request-id']}")
+        return polled["operation"]["checkpointId"] if polled["status"]["id"] == "COMPLETED" else None
+
+    taken = wait_for(number)
+    assert cluster.get(f"/jobs/{cluster.job}/checkpoints/details/{taken}")["status"] == "COMPLETED"
+    assert cluster.request("POST", f"/jobs/{cluster.job}/checkpoints", {"checkpointType": "SMALL"})[0] == 400
+
+
+@pytest.mark.parametrize("parallelism", [0, True, 1.5, "2", {}, {"sums": 0}, {"nobody": 2}, 9])
+def test_a_parallelism_that_is_not_possible_is_refused_at_once(cluster: Cluster, parallelism: Any) -> None:
+    code, answer = cluster.request("POST", f"/jobs/{cluster.job}/rescale", {"parallelism": parallelism})
+    assert code == 400, answer
+    assert cluster.get(f"/jobs/{cluster.job}")["vertices"][1]["parallelism"] == 2
+
+
+def test_vertices_get_the_parallelism_that_is_required(cluster: Cluster) -> None:
+    path = f"/jobs/{cluster.job}/resource-requirements"
+    wait_for(lambda: cluster.get(f"/jobs/{cluster.job}/checkpoints")["counts"]["completed"])
+    source, sums = cluster.get(path)
+    wanted = {sums: {"parallelism": {"lowerBound": 1, "upperBound": 3}}}
+    assert cluster.request("PUT", path, wanted) == (200, {})
+    wait_for(lambda: cluster.get(path)[sums]["parallelism"]["upperBound"] == 3)
+    assert cluster.get(path)[source]["parallelism"]["upperBound"] == 2
+    (manager,) = cluster.get("/taskmanagers")["taskmanagers"]
+    assert manager["slotsNumber"] == 3
+    assert cluster.request("GET", "/taskmanagers/other")[0] == 404
+
+
+def test_programs_run_in_session_clusters_only(cluster: Cluster) -> None:
+    assert cluster.get("/jars")["files"] == []
+    assert cluster.get("/applications/overview") == {"applications": []}
+    assert cluster.request("POST", "/jars/a.py/run", {})[0] == 404
+    assert cluster.request("DELETE", "/cluster")[0] == 404
+    assert cluster.get("/jobmanager/logs") == {"logs": []}
+    assert cluster.request("GET", "/jobmanager/logs/..%2F..%2Fetc%2Fpasswd")[0] == 404

@@ -102,7 +102,7 @@ def run_list(args: argparse.Namespace) -> int:
         return 0
     rows = [("id", "name", "state", "started", "tasks")]
     rows += [
-        (job.id, printable(job.name), job.state, _local_time(job.start), str(job.tasks.get("total", "")))
+        (job.id, printable(job.name), job.state, format_time(job.start), str(job.tasks.get("total", "")))
         for job in jobs
     ]
     lines = align_columns(rows)
@@ -133,5 +133,6 @@ def run_stop(args: argparse.Namespace) -> int:
     return 0
 
 
-def _local_time(milliseconds: int) -> str:
+def format_time(milliseconds: int) -> str:
+    """Return a time, in milliseconds since 1970, in the zone of this machine."""
     return datetime.fromtimestamp(milliseconds / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")

@@ -18,6 +18,7 @@ from millstream.cli import (
     info,
     installed_commands,
     jobs,
+    observe,
     rescale,
     run,
     savepoint,
@@ -27,7 +28,21 @@ from millstream.cli import (
 )
 from millstream.errors import InternalError, MillstreamError
 
-COMMANDS = (run, sql, gateway, info, cluster, jobs, rescale, checkpoints, savepoint, state, txn, doctor)
+COMMANDS = (
+    run,
+    sql,
+    gateway,
+    info,
+    cluster,
+    jobs,
+    observe,
+    rescale,
+    checkpoints,
+    savepoint,
+    state,
+    txn,
+    doctor,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

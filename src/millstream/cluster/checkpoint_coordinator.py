@@ -70,6 +70,7 @@ class CheckpointCoordinator:
                 self._leader_progress.on_checkpoint_failed()
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
+            self._requests.answer_checkpoints(problem)
             checkpoints.skip(execution.clock.now())
             return False
         sinks.mark_published(metadata.checkpoint)
@@ -87,6 +88,7 @@ class CheckpointCoordinator:
         took = (execution.clock.precise() - started) * 1000
         sizes = metadata.bytes_new, metadata.full_size
         execution.notify(CheckpointDone(metadata.checkpoint, metadata.epoch, *sizes, took, path))
+        self._requests.answer_checkpoints(metadata.checkpoint)
         return True
 
     # -------------------------------------------------------------------------------------------------- savepoints

@@ -61,6 +61,9 @@ class DispatchedJob(Protocol):
     def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
         """Request a savepoint; `options` are fields of `SavepointRequest`."""
 
+    def checkpoint(self) -> Future[int]:
+        """Request a checkpoint at the next epoch boundary; the future has its number."""
+
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Request another parallelism."""
 

@@ -207,6 +207,10 @@ class RunningJob:
         """Request a savepoint; `options` are fields of `SavepointRequest`."""
         return self.master.savepoint(directory, **options)
 
+    def checkpoint(self) -> Future[int]:
+        """Request a checkpoint at the next epoch boundary; the future has its number."""
+        return self.master.checkpoint()
+
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Request another parallelism."""
         if self._host is not None:

@@ -87,6 +87,10 @@ class JobMaster:
         """Ask for a savepoint; see `JobRequests.savepoint`."""
         return self._requests("savepoints").savepoint(directory, **options)
 
+    def checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint; see `JobRequests.checkpoint`."""
+        return self._requests("checkpoints").checkpoint()
+
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Ask for another parallelism; see `JobRequests.rescale`."""
         return self._requests("other parallelism than the one it started with").rescale(parallelism)
@@ -157,7 +161,7 @@ class JobMaster:
         leadership = execution.leadership
         is_concluded = leadership is None or leadership.announce_end(status, self.job.cause)
         if requests is not None:
-            requests.close(status, is_concluded=is_concluded)
+            requests.close(status)
         execution.close(status, is_concluded=is_concluded)
         if requests is not None:
             requests.answer_stop()

@@ -1,4 +1,4 @@
-"""Mailbox to a running job: savepoints and another parallelism, from this process or another one.
+"""Requests to a running job: checkpoints, savepoints and another parallelism.
 
 Promises: every request is answered, at the end of the job at the latest; requests may come from any thread and are
 carried out between two epochs.
@@ -6,15 +6,25 @@ Does not know: how savepoints are written and jobs are redeployed."""
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from typing import Any
 
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.leader_progress import LeaderProgress
-from millstream.cluster.mailbox import Mailbox
 from millstream.cluster.rescale import RequestedParallelism, Rescaling
-from millstream.cluster.savepoints import NoSavepointDirectory, SavepointRequest, Savepoints
+from millstream.cluster.savepoints import JobHasEnded, NoSavepointDirectory, SavepointRequest, Savepoints
+from millstream.errors import UserError
 from millstream.job.job_status import JobStatus
+
+
+class NoCheckpoints(UserError):
+    """A checkpoint was requested of a job that takes none."""
+
+    hint = "set execution.checkpointing.interval, or take a savepoint"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"job '{name}' takes no checkpoints")
 
 
 class JobRequests:
@@ -26,7 +36,9 @@ class JobRequests:
         self.savepoints = Savepoints(
             execution.checkpoints, execution.workers.run_tasks, leader_progress.on_savepoint_piece
         )
-        self._mailbox = Mailbox(execution.checkpoints.storage, self._rescale_by_mail)
+        self._lock = threading.Lock()
+        self._checkpoints: list[Future[int]] = []
+        self._end: JobStatus | None = None
         self._stop: tuple[SavepointRequest, str] | None = None
 
     def savepoint(self, directory: str | None = None, **options: Any) -> Future[str]:
@@ -52,14 +64,40 @@ class JobRequests:
         assert self._execution.job.layout is not None
         return self.rescaling.request(self._execution.job.layout.rescale(parallelism))
 
-    def _rescale_by_mail(self, parallelism: RequestedParallelism) -> Future[int]:
-        self._execution.check_leadership()  # else the request is for the driver that leads
-        return self.rescale(parallelism)
+    def checkpoint(self) -> Future[int]:
+        """Ask for a checkpoint at the next epoch boundary.
+
+        Returns:
+            The number of the checkpoint, when it is complete.
+
+        """
+        if not self._execution.checkpoints.enabled:
+            raise NoCheckpoints(self._execution.job.name)
+        done = Future[int]()
+        with self._lock:
+            if self._end is not None:
+                raise JobHasEnded(self._execution.job.name, self._end.name)
+            self._checkpoints.append(done)
+        return done
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether a checkpoint was asked for."""
+        return bool(self._checkpoints)
+
+    def answer_checkpoints(self, outcome: int | Exception) -> None:
+        """Answer all who asked for a checkpoint: its number, or why there is none."""
+        with self._lock:
+            waiting, self._checkpoints = self._checkpoints, []
+        for done in waiting:
+            if isinstance(outcome, int):
+                done.set_result(outcome)
+            else:
+                done.set_exception(outcome)
 
     def read(self) -> bool:
-        """Read the requests of other processes, and ask the adaptive scheduler; return whether a rescale waits."""
+        """Ask the adaptive scheduler; return whether a rescale waits."""
         execution = self._execution
-        self._mailbox.read(execution.clock.precise())
         slots = execution.plan.slots
         parallelism = self.rescaling.ask_scheduler(execution.engine.slots, execution.clock.now(), slots)
         if parallelism is not None:
@@ -74,10 +112,11 @@ class JobRequests:
         """Cancel requests for another parallelism, and refuse later ones."""
         self.rescaling.close()
 
-    def close(self, status: JobStatus, *, is_concluded: bool) -> None:
-        """The job is over: answer what is in the mailbox, complete savepoints under way and refuse the others."""
-        if is_concluded:
-            self._mailbox.close(status.name)
+    def close(self, status: JobStatus) -> None:
+        """The job is over: complete savepoints under way and refuse all other requests."""
+        with self._lock:
+            self._end = status
+        self.answer_checkpoints(JobHasEnded(self._execution.job.name, status.name))
         self.savepoints.close(self._execution.job.name, status.name, self._execution.plan.slots)
 
     def answer_stop(self) -> None:

@@ -36,12 +36,12 @@ class NoSavepointDirectory(UserError):
 
 
 class JobHasEnded(UserError):
-    """A savepoint was requested of a job that has ended."""
+    """A savepoint or checkpoint was requested of a job that has ended."""
 
     hint = "start from one of its retained checkpoints; `millstream checkpoints DIR` lists them"
 
     def __init__(self, name: str, status: str) -> None:
-        super().__init__(f"cannot write a savepoint of job '{name}': the job is {status}")
+        super().__init__(f"cannot write a snapshot of job '{name}': the job is {status}")
 
 
 class SavepointFailed(ExternalError):

@@ -110,7 +110,8 @@ class StreamingPolicy:
 
     def _is_checkpoint_due(self) -> bool:
         execution = self._execution
-        return execution.checkpoints.is_due(execution.clock.now(), execution.progress.epoch)
+        due = execution.checkpoints.is_due(execution.clock.now(), execution.progress.epoch)
+        return due or (self.requests.wants_checkpoint and execution.progress.epoch > 0)
 
     def _replay_plan(self) -> EpochPlan:
         """The next logged plan, or a smaller one if it was too large."""

@@ -5,9 +5,11 @@ Does not know: how checkpoints are taken."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body, status
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from millstream import options
@@ -17,7 +19,9 @@ from millstream.cluster.job_statistics import At
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.distributions import summarize_numbers
 from millstream.cluster.rest.errors import NotFound
-from millstream.cluster.rest.paths import JobPath
+from millstream.cluster.rest.operations import OperationAnswer, TriggerAnswer, answer_operation
+from millstream.cluster.rest.paths import JobPath, TriggerPath
+from millstream.cluster.rest.triggers import Triggers
 from millstream.times import millis
 
 
@@ -74,6 +78,15 @@ class CheckpointConfiguration(TypedDict):
     changelog_periodic_materialization_interval: int
 
 
+class CheckpointTrigger(BaseModel):
+    """The request for a checkpoint."""
+
+    model_config = ConfigDict(populate_by_name=True, extra="ignore")
+
+    checkpoint_type: Literal["CONFIGURED", "FULL", "INCREMENTAL"] = Field("CONFIGURED", alias="checkpointType")
+    trigger_id: str | None = Field(None, alias="triggerId", pattern="^[0-9a-fA-F]{32}$")
+
+
 class NoSuchCheckpoint(NotFound):
     """The checkpoint does not exist, or is not among the newest ones."""
 
@@ -85,6 +98,7 @@ def create_router(context: RestContext) -> APIRouter:
     """Return the routes of checkpoints."""
     router = APIRouter(tags=["checkpoints"])
     dispatcher = context.dispatcher
+    triggers: Triggers[int] = Triggers(context.clock.precise, context.new_id)
 
     @router.get("/jobs/{job_id}/checkpoints")
     def list_checkpoints(job_id: JobPath) -> CheckpointHistory:
@@ -111,6 +125,14 @@ def create_router(context: RestContext) -> APIRouter:
             "history": checkpoints[::-1],
         }
 
+    @router.post("/jobs/{job_id}/checkpoints", status_code=status.HTTP_202_ACCEPTED)
+    def trigger_checkpoint(
+        job_id: JobPath, request: Annotated[CheckpointTrigger | None, Body()] = None
+    ) -> TriggerAnswer:
+        """Take a checkpoint at the next epoch boundary. All types are the same: each is complete in itself."""
+        job = dispatcher.job(job_id)
+        return {"request-id": triggers.trigger(job.id, None if request is None else request.trigger_id, job.checkpoint)}
+
     @router.get("/jobs/{job_id}/checkpoints/config")
     def get_checkpoint_configuration(job_id: JobPath) -> CheckpointConfiguration:
         """Return how checkpoints are configured."""
@@ -124,6 +146,13 @@ def create_router(context: RestContext) -> APIRouter:
             if checkpoint.event.id == number:
                 return _describe(job, checkpoint)
         raise NoSuchCheckpoint(number)
+
+    # After the paths above: a trigger id has another form than their last parts.
+    @router.get("/jobs/{job_id}/checkpoints/{trigger_id}", response_model=OperationAnswer)
+    def get_triggered_checkpoint(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
+        """Return whether a checkpoint is complete, and its number."""
+        operation = triggers.get(dispatcher.job(job_id).id, trigger_id)
+        return answer_operation(operation, lambda number: {"checkpointId": number, "failureCause": None})
 
     return router
 

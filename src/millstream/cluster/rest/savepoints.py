@@ -5,31 +5,21 @@ Does not know: how savepoints are written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, status
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
 
 from millstream.checkpoint.savepoint import dispose_savepoint
 from millstream.cluster.rest.context import RestContext
+from millstream.cluster.rest.operations import OperationAnswer, TriggerAnswer, answer_operation
 from millstream.cluster.rest.paths import JobPath, TriggerPath
 from millstream.cluster.rest.triggers import Triggers
 from millstream.job.savepoints import SavepointFormatType
 
 Format = Literal["CANONICAL", "NATIVE"]
-
-TriggerAnswer = TypedDict("TriggerAnswer", {"request-id": str})
-
-
-class OperationAnswer(TypedDict):
-    """The status of an operation, and its result when it has finished."""
-
-    status: dict[str, str]
-    operation: dict[str, Any] | None
 
 
 class _Request(BaseModel):
@@ -91,7 +81,7 @@ def create_router(context: RestContext) -> APIRouter:
     def get_savepoint(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a savepoint is written, and where it is."""
         operation = savepoints.get(dispatcher.job(job_id).id, trigger_id)
-        return _answer(operation, lambda path: {"location": path})
+        return answer_operation(operation, lambda path: {"location": path})
 
     @router.post("/savepoint-disposal")
     def trigger_disposal(request: Annotated[Disposal, Body()]) -> TriggerAnswer:
@@ -111,15 +101,6 @@ def create_router(context: RestContext) -> APIRouter:
     @router.get("/savepoint-disposal/{trigger_id}", response_model=OperationAnswer)
     def get_disposal(trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a savepoint is deleted."""
-        return _answer(disposals.get("", trigger_id), lambda _: {})
+        return answer_operation(disposals.get("", trigger_id), lambda _: {})
 
     return router
-
-
-def _answer(operation: Future[Any], describe: Callable[[Any], dict[str, Any]]) -> OperationAnswer | JSONResponse:
-    if not operation.done():
-        return {"status": {"id": "IN_PROGRESS"}, "operation": None}
-    problem = operation.exception()
-    if problem is not None:  # Flink's clients print these texts; its own answer has a Java exception instead
-        return JSONResponse({"errors": [str(problem)]}, status_code=500)
-    return {"status": {"id": "COMPLETED"}, "operation": describe(operation.result())}

@@ -199,10 +199,11 @@ class SessionDriver:
     def job_overviews(self) -> list[dict[str, Any]]:
         """Return all jobs, in the form of /jobs/overview."""
         with self._lock:
-            hosted = list(self._hosted.values())
+            hosted = dict(self._hosted)
         jobs = []
-        for each in hosted:
-            jobs += archive.job_overviews(each.archive) if each.archive is not None else self._ask_for_jobs(each)
+        for program, each in hosted.items():
+            own = archive.job_overviews(each.archive) if each.archive is not None else self._ask_for_jobs(each)
+            jobs += [{**job, "application-id": program} for job in own]
         return sorted(jobs, key=lambda job: job["start-time"])
 
     def forward(self, method: str, path: str, body: bytes) -> ForwardedAnswer | None:

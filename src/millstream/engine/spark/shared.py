@@ -24,8 +24,8 @@ def gateway_variables(context: Any) -> dict[str, str]:
 
 
 def attach(module_paths: Iterable[str], python: str | None) -> SparkContext | None:
-    """Return the Spark that runs in the JVM which the environment names; None if there is no such JVM or Spark. `python`
-    is the interpreter of tasks; by default, that of Spark or of this process.
+    """Return the Spark that runs in the JVM which the environment names; None if there is no such JVM or Spark.
+    `python` is the interpreter of tasks; by default, that of Spark or of this process.
 
     `spark-submit` names a JVM in which no Spark runs yet."""
     if _PORT not in os.environ:

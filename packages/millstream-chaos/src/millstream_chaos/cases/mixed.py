@@ -18,12 +18,12 @@ import numpy as np
 
 from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.mailbox import request_rescale
 from millstream.errors import MillstreamError
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import SparkCluster, descendants, kill
 from millstream_chaos.jobs.drivers import Drivers, create_options
 from millstream_chaos.jobs.keyed_job import BUCKET, WINDOW, Specification
+from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.jobs.topics import fill_topics, read_committed
 from millstream_chaos.machine.python_path import source_folders
 from millstream_chaos.outputs.compare import find_differences, hash_lines, read_lines
@@ -91,7 +91,7 @@ def play(trace: Trace, directory: Path) -> Report:
         where.mkdir()
         job_trace = replace(trace, steps=[step for step in trace.steps if step["job"] == job])
         with KafkaBroker() as broker, SparkCluster(workers=2, python_path=source_folders()) as cluster:
-            settings = create_options(where, epoch_records=trace.parameters["epoch_records"])
+            settings = offer_ports() | create_options(where, epoch_records=trace.parameters["epoch_records"])
             settings |= cluster.settings() | _SETTINGS
             specification = Specification(
                 str(where), options=settings, kafka=broker.bootstrap_servers, sql=job == "sql"
@@ -139,7 +139,7 @@ def _do(
     if step["kind"] == "savepoint":
         (Path(specification.directory) / f"savepoint-{number}.request").touch()
     elif step["kind"] == "rescale":
-        _rescale(specification, step["parallelism"], number, report)
+        _rescale(specification, step["parallelism"], report)
     else:
         for fault in step["faults"]:
             time.sleep(fault["after_ms"] / 1000)
@@ -169,18 +169,9 @@ def _running_pids(process: str, drivers: Drivers, cluster: SparkCluster) -> list
     return [leader] if process == "driver" else descendants(leader, where=lambda child: "java" in child.command)[:1]
 
 
-def _rescale(specification: Specification, parallelism: int, number: int, report: Report) -> None:
+def _rescale(specification: Specification, parallelism: int, report: Report) -> None:
     """Send a request to the leader; during a recovery there may be no answer, which is not a problem."""
-    root = Path(specification.options["execution.checkpointing.dir"])
-    storage = CheckpointStorage(str(root), next(root.iterdir()).name)
     try:
-        request_rescale(
-            storage,
-            parallelism,
-            ids=lambda: f"mixed-{number}-{time.monotonic_ns()}",
-            seconds=30,
-            now=time.monotonic,
-            sleep=time.sleep,
-        )
+        rescale_running_job(specification.options, parallelism)
     except MillstreamError:
         report.count("rescales without an answer")

@@ -9,7 +9,6 @@ fresh memory and hide what its predecessor accumulated."""
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -25,12 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from millstream.checkpoint.storage import CheckpointStorage
-from millstream.cluster.mailbox import request_rescale
 from millstream.connectors.kafka.client import library
 from millstream.errors import ExternalError, MillstreamError
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import descendants, kill, python_workers
+from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.jobs.soak_job import INPUT, OUTPUT, Checker, SoakSpecification, compute_value
 from millstream_chaos.machine.process_usage import directory_usage, process_usage, total_usage
 from millstream_chaos.machine.python_path import child_environment
@@ -100,6 +98,7 @@ def _options(directory: Path) -> dict[str, str]:
     for name in ("checkpoints", "tmp"):
         (directory / name).mkdir(parents=True)
     return {
+        **offer_ports(),
         "execution.checkpointing.dir": str(directory / "checkpoints"),
         "execution.checkpointing.interval": "1 s",
         "io.tmp.dirs": str(directory / "tmp"),
@@ -259,19 +258,8 @@ class _Soak:
             workers = python_workers(self.driver.pid)
             self.kills += bool(workers) and kill(workers[step["pick"] % len(workers)])
             return
-        root = Path(self.specification.directory) / "checkpoints"
-        storage = CheckpointStorage(str(root), next(root.iterdir()).name)
-        numbers = itertools.count()
-        name = f"soak-{step['at']}".replace(".", "-")
         try:
-            request_rescale(
-                storage,
-                step["parallelism"],
-                ids=lambda: f"{name}-{next(numbers)}",
-                seconds=60,
-                now=time.monotonic,
-                sleep=time.sleep,
-            )
+            rescale_running_job(self.specification.options, step["parallelism"])
             self.rescales += 1
         except MillstreamError as problem:
             self.report.check(False, f"{step}: {problem}")
