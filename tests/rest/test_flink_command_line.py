@@ -60,6 +60,20 @@ def test_jobs_are_listed_saved_and_stopped(cluster: Cluster, flink: Command, tmp
     assert f"{cluster.job} : sums (FINISHED)" in flink("list", "-a").stdout
 
 
+def test_checkpoints_and_savepoints_are_triggered(cluster: Cluster, flink: Command, tmp_path: Path) -> None:
+    assert f"{cluster.job} : sums (RUNNING)" in flink("list", "-r").stdout
+    assert "sums" not in flink("list", "-s").stdout
+    taken = flink("checkpoint", cluster.job, "--full")
+    assert "Checkpoint" in taken.stdout, taken.stderr
+    assert taken.returncode == 0
+    detached = flink("savepoint", "-detached", cluster.job, str(tmp_path / "savepoints"))
+    assert detached.returncode == 0, detached.stderr
+    cancelled = flink("cancel", "-s", str(tmp_path / "cancelled"), cluster.job)
+    (savepoint,) = (tmp_path / "cancelled").iterdir()
+    assert str(savepoint) in cancelled.stdout, cancelled.stderr
+    assert len(list((tmp_path / "savepoints").iterdir())) == 1
+
+
 def test_a_job_is_cancelled(cluster: Cluster, flink: Command) -> None:
     unknown = flink("cancel", "f" * 32)
     assert unknown.returncode == 1
