@@ -314,7 +314,7 @@ def _start(settings: Mapping[str, str]) -> SparkContext:
     with _starting(settings, java) as conf:
         _start_jvm(settings)
         context = SparkContext(conf=conf)
-    if is_local(settings["spark.master"]):
+    if is_local(settings["spark.master"]) and "PYSPARK_GATEWAY_PORT" not in os.environ:  # it would attach to this Spark
         create_in_background(java, os.environ)
     server: Any = context._accumulatorServer
     server.handle_error = _log_error
