@@ -11,7 +11,7 @@ import pytest
 
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
-from millstream.sql.evaluation.repeated import repeated
+from millstream.sql.evaluation.repeated import find_repeated
 from millstream.sql.expressions.nodes import Apply, Choose, Expression, Lit, Ref, UserCall
 from millstream.sql.functions import registry
 from millstream.sql.types import data_types as t
@@ -46,7 +46,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_condition_and_columns_share_what_they_have_in_common(calls: list[int]) -> None:
     chosen = Choose(t.STRING, (equals(LOWER, "a"), literal("first"), equals(LOWER, "b"), literal("second"), LOWER))
     condition = Apply(t.BOOLEAN, "OR", (equals(LOWER, "a"), equals(LOWER, "c")))
-    shared = repeated([condition, LOWER, chosen])
+    shared = find_repeated([condition, LOWER, chosen])
     whole = Frame([pa.array(WORDS)], len(WORDS))
     rows = np.flatnonzero(Condition(condition, shared).holds(whole))
     some = whole.some(pa.array(rows))
@@ -59,9 +59,9 @@ def test_a_condition_and_columns_share_what_they_have_in_common(calls: list[int]
 
 def test_chance_and_users_functions_are_computed_wherever_they_stand() -> None:
     chance = Apply(t.DOUBLE, "RAND", ())
-    assert repeated([chance, Apply(t.DOUBLE, "ABS", (chance,)), Apply(t.DOUBLE, "ABS", (chance,))]) == {}
+    assert find_repeated([chance, Apply(t.DOUBLE, "ABS", (chance,)), Apply(t.DOUBLE, "ABS", (chance,))]) == {}
     user = UserCall(t.STRING, "f", None, (LOWER,))
-    assert list(repeated([user, user])) == [LOWER]
+    assert list(find_repeated([user, user])) == [LOWER]
 
 
 def test_what_fails_for_rows_of_another_branch_is_computed_for_its_own(calls: list[int]) -> None:
