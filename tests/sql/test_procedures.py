@@ -19,7 +19,8 @@ def repeat(context: ProcedureContext, word: str, times: int = 2) -> Iterator[tup
     yield from ((word, i) for i in range(times))
 
 
-def fail(context: ProcedureContext) -> list[str]:
+def fail(context: ProcedureContext) -> Iterator[str]:
+    yield "a row"
     message = "the disk is full"
     raise OSError(message)
 

@@ -28,7 +28,7 @@ def call_procedure(session: Session, node: s.CallProcedure, context: Any) -> Sta
     arguments = _arguments(session, node, procedure)
     name = ".".join(node.name)
     try:
-        rows = procedure.function(context, **arguments)
+        rows = list(procedure.function(context, **arguments) or ())  # a generator runs here
     except (Exception, SystemExit) as problem:
         raise failure(name, problem, record=tuple(arguments.values())) from problem
     return _result(name, procedure.result_schema(), rows)
@@ -84,10 +84,10 @@ def _evaluate(session: Session, node: s.Expr, data_type: t.DataType, name: str) 
     return value if convert is None or value is None else convert(value)
 
 
-def _result(name: str, schema: t.RowType, rows: Any) -> StatementResult:
+def _result(name: str, schema: t.RowType, rows: list[Any]) -> StatementResult:
     converters = [optional(converter(data_type)) for data_type in schema.types]
     values: list[tuple[Any, ...]] = []
-    for row in () if rows is None else rows:
+    for row in rows:
         cells = tuple(row) if isinstance(row, tuple | list) or hasattr(row, "_values") else (row,)
         if len(cells) != len(converters):
             raise WrongResult(name, f"it returned {row!r}, which has {len(cells)} columns, not {len(converters)}")
