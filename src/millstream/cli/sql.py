@@ -30,6 +30,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add("-D", dest="define", type=setting, action="append", default=[], metavar="KEY=VALUE", help="set an option")
     add("-p", "--parallelism", type=positive_integer, metavar="N", help="the default parallelism of jobs")
     add("--master", metavar="URL", help="the Spark master (default: this machine)")
+    add("--endpoint", metavar="HOST:PORT", help="a SQL gateway that executes the statements")
+    add("--token-file", metavar="FILE", help="the file with the token of the gateway, if it has one")
     add("-hist", "--history", metavar="FILE", help="the file with the history of the shell")
     parser.set_defaults(run=run)
 
@@ -37,5 +39,6 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run a script or the shell; returns the exit code."""
     # Late: the other commands start without the table API, in half the time.
-    code: int = importlib.import_module("millstream.cli.shell.start").start(args)
+    module = "start" if args.endpoint is None else "remote"
+    code: int = importlib.import_module(f"millstream.cli.shell.{module}").start(args)
     return code
