@@ -149,7 +149,7 @@ def _show(screen: Screen, pages: Iterator[dict[str, Any]]) -> None:
             for page in _chain(first, pages)
             for row in page["results"]["data"]
         )
-        for line in tableau.streamed(names, [t.STRING] * len(names), changes):
+        for line in tableau.format_stream(names, [t.STRING] * len(names), changes):
             screen.line(line)
     elif first.get("jobID"):
         screen.message(f"job {first['jobID']} was submitted")
@@ -157,7 +157,7 @@ def _show(screen: Screen, pages: Iterator[dict[str, Any]]) -> None:
         screen.message("statement executed")
     else:
         rows = [_cells(row) for page in _chain(first, pages) for row in page["results"]["data"]]
-        for line in tableau.bounded(names, rows, None):
+        for line in tableau.format_table(names, rows, None):
             screen.line(line)
         return
     for _ in pages:
