@@ -80,6 +80,7 @@ def check_themes_and_widths(page: Page) -> None:
     backgrounds = set()
     for theme in ("dark", "light"):
         page.get_by_role("button", name=f"Use the {theme} theme").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", theme)
         backgrounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         for width in (390, 1280):
             page.set_viewport_size({"width": width, "height": 844})

@@ -10,9 +10,11 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rest_cluster import Cluster, wait_for
 
 import millstream
+from millstream.cli.main import main
 from millstream.cluster import entrypoint
 from millstream.cluster.rest.application import create_application
 from millstream.cluster.rest.context import RestContext
@@ -78,6 +80,18 @@ def test_with_a_token_the_page_is_served_and_its_data_is_not(cluster: Cluster) -
         assert get(f"{server.address}/assets/../jobs/overview")[0] == 404
     finally:
         server.stop()
+
+
+def test_run_prints_the_address_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entrypoint, "_servers", servers := [])
+    (tmp_path / "program.py").write_text("print('ran')")
+    assert main(["run", "--ui", "-D", "rest.bind-port=0", str(tmp_path / "program.py")]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("ran\n", f"web UI: {servers[0].address}\n")
+    assert get(servers[0].address)[0] == 200
+    servers[0].stop()
 
 
 def test_the_graph_and_its_epochs(cluster: Cluster) -> None:

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from millstream.cluster import dispatcher
+from millstream.cluster import dispatcher, job_statistics
 from millstream.cluster.dispatcher import Dispatcher, NoSuchJob
 from millstream.cluster.job_events import CheckpointDone, EpochDone, RescaleDone, StatusChanged, SubtaskEpoch
-from millstream.cluster.job_statistics import JobStatistics, SubtaskTotals
+from millstream.cluster.job_statistics import JobStatistics, SubtaskTotals, VertexTime
 from millstream.job.job_status import JobStatus
 
 
@@ -44,6 +44,16 @@ def test_events_are_summed_up() -> None:
     ]
     assert now.status_times == {JobStatus.CREATED: 10, JobStatus.RUNNING: 20, JobStatus.RESTARTING: 60}
     assert (before.epochs, before.subtasks) == (0, {})
+
+
+def test_the_newest_epochs_are_kept_with_their_slowest_subtasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_statistics, "_EPOCH_VALUES", 3)
+    statistics = JobStatistics(Clock())
+    for number in range(1, 6):
+        statistics(epoch(number, SubtaskEpoch(0, 3, 1, 1.0, 100), SubtaskEpoch(1, 2, 2, 4.0, 90)))
+    samples = statistics.epoch_samples()
+    assert [sample.event.epoch for sample in samples] == [3, 4, 5]
+    assert samples[-1].event.vertices == {"vertex": VertexTime(longest_ms=4.0, subtask=1, average_ms=2.5)}
 
 
 def test_another_parallelism_begins_new_totals() -> None:
