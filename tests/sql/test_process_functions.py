@@ -69,6 +69,7 @@ class Timeout(ProcessTableFunction):
             ctx.clear_all()
 
     def on_timer(self, ctx, memory, count):
+        assert ctx.time_context().current_watermark() >= ctx.time_context().time()
         yield f"{ctx.current_timer()} of {memory.first}", count.counter
 
 

@@ -43,6 +43,7 @@ from millstream.types.factory import Types
 from millstream.types.row import Row, RowKind
 
 _UNNAMED = ""
+_LAST_MILLIS = 253_402_300_799_999  # the end of the year 9999: the last watermark is beyond what a datetime holds
 
 
 class TimersNotHere(UserError):
@@ -284,7 +285,7 @@ class ProcessTableOperator(TableOperator):
 
     def to_time(self, millis: int | None) -> datetime | None:
         """Convert milliseconds to the type of the time attribute."""
-        return None if millis is None else to_timestamp_type(millis, self.output.types[-1])
+        return None if millis is None else to_timestamp_type(min(millis, _LAST_MILLIS), self.output.types[-1])
 
     def register(self, name: str, time: datetime) -> None:
         """Register a timer of the partition."""
