@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from millstream.gateway.errors import WrongToken
@@ -99,7 +100,8 @@ class ResultPages:
             self._is_closed = self._is_complete = True
             self._rows.clear()
             self._changed.notify_all()
-        self._close()
+        with suppress(Exception):  # the failure of a job whose rows nobody reads
+            self._close()
 
     def _read(self, rows: Iterable[Row]) -> None:
         try:
