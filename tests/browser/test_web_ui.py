@@ -20,7 +20,7 @@ SHOWS = {
 }
 
 
-def test_a_job_is_found_watched_saved_and_cancelled(browser: Browser, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_job_is_found_watched_saved_rescaled_and_cancelled(browser: Browser, cluster: Cluster, tmp_path: Path) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
@@ -38,6 +38,7 @@ def test_a_job_is_found_watched_saved_and_cancelled(browser: Browser, cluster: C
     check_themes_and_widths(page)
 
     take_savepoint(page, tmp_path / "savepoints")
+    rescale(page)
     cancel(page)
     expect(page.locator(".title .state")).to_have_text("canceled")
     expect(page.get_by_role("button", name="Savepoint")).to_have_count(0)
@@ -96,6 +97,15 @@ def take_savepoint(page: Page, directory: Path) -> None:
     expect(page.get_by_role("status")).to_contain_text(f"Savepoint: {directory}")
     (savepoint,) = directory.iterdir()
     assert list(savepoint.iterdir())
+
+
+def rescale(page: Page) -> None:
+    """The keyboard moves the slider from 2 to 3."""
+    page.get_by_role("button", name="Rescale").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("slider").press("ArrowRight")
+    dialog.get_by_role("button", name="Rescale job").click()
+    expect(page.get_by_role("status")).to_contain_text("The job runs in 3 slots.")
 
 
 def cancel(page: Page) -> None:

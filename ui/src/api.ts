@@ -96,14 +96,11 @@ export function usePolling<T>(path: string, interval = 2000): Polled<T> {
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
 }
 
-/** Waits for the end of an operation that was triggered, and returns the path of its savepoint. */
-export async function waitForSavepoint(job: string, trigger: string): Promise<string> {
+/** Polls for the result of an operation that was triggered until it has ended. */
+export async function waitFor<T>(path: string): Promise<T> {
   for (;;) {
-    const answer = await request<{ status: { id: string }; operation: { location?: string } | null }>(
-      "GET",
-      `jobs/${job}/savepoints/${trigger}`,
-    );
-    if (answer.status.id === "COMPLETED") return answer.operation?.location ?? "";
+    const answer = await request<{ status: { id: string }; operation: T | null }>("GET", path);
+    if (answer.status.id === "COMPLETED") return answer.operation as T;
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 }

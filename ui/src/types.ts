@@ -150,11 +150,6 @@ export interface Option {
   ignored: string | null;
 }
 
-export interface Operation {
-  status: { id: string };
-  operation: { location?: string } | null;
-}
-
 export interface Split {
   split: string;
   subtask: number;

@@ -1,12 +1,12 @@
-// The buttons that change a job: savepoint, stop and cancel, each with a dialog.
+// The buttons that change a job: savepoint, rescale, stop and cancel, each with a dialog.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { request, waitForSavepoint } from "../api";
+import { request, waitFor } from "../api";
 import type { Graph, JobDetails } from "../types";
 import { Dialog } from "./basics";
 
-type Action = "savepoint" | "stop" | "cancel";
+type Action = "savepoint" | "rescale" | "stop" | "cancel";
 
 interface Outcome {
   isBad: boolean;
@@ -16,7 +16,7 @@ interface Outcome {
 
 const ENDING = ["FINISHED", "CANCELED", "FAILED", "CANCELLING", "FAILING"];
 
-export function Actions({ job, onDone }: { job: JobDetails; graph: Graph | null; onDone: () => void }) {
+export function Actions({ job, graph, onDone }: { job: JobDetails; graph: Graph | null; onDone: () => void }) {
   const [open, setOpen] = useState<Action | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
@@ -42,6 +42,9 @@ export function Actions({ job, onDone }: { job: JobDetails; graph: Graph | null;
         <div class="buttons">
           <button disabled={isBusy || !job.isStoppable} onClick={() => setOpen("savepoint")}>
             Savepoint
+          </button>
+          <button disabled={isBusy || !job.isStoppable || graph === null} onClick={() => setOpen("rescale")}>
+            Rescale
           </button>
           <button disabled={isBusy || !job.isStoppable} onClick={() => setOpen("stop")}>
             Stop
@@ -94,6 +97,18 @@ export function Actions({ job, onDone }: { job: JobDetails; graph: Graph | null;
           The job writes a savepoint and finishes. Start it again from the savepoint with <code>millstream run -s</code>.
         </SavepointDialog>
       )}
+      {open === "rescale" && graph !== null && (
+        <RescaleDialog
+          graph={graph}
+          onClose={close}
+          onSubmit={(parallelism) =>
+            void carryOut("Rescaling the job…", async () => {
+              const slots = await rescale(job.jid, parallelism);
+              return { isBad: false, text: `The job runs in ${slots} ${slots === 1 ? "slot" : "slots"}.` };
+            })
+          }
+        />
+      )}
       {open === "cancel" && (
         <Dialog title={`Cancel ${job.name}?`} onClose={close}>
           <p>
@@ -122,7 +137,55 @@ export function Actions({ job, onDone }: { job: JobDetails; graph: Graph | null;
 
 async function trigger(job: string, resource: string, body: unknown): Promise<string> {
   const answer = await request<{ "request-id": string }>("POST", `jobs/${job}/${resource}`, body);
-  return waitForSavepoint(job, answer["request-id"]);
+  const operation = await waitFor<{ location: string }>(`jobs/${job}/savepoints/${answer["request-id"]}`);
+  return operation.location;
+}
+
+async function rescale(job: string, parallelism: number): Promise<number> {
+  const answer = await request<{ "request-id": string }>("POST", `jobs/${job}/rescale`, { parallelism });
+  const operation = await waitFor<{ slots: number }>(`jobs/${job}/rescale/${answer["request-id"]}`);
+  return operation.slots;
+}
+
+const MOST_SLOTS = 64;
+
+function RescaleDialog(props: { graph: Graph; onClose: () => void; onSubmit: (parallelism: number) => void }) {
+  const { graph } = props;
+  const [parallelism, setParallelism] = useState(graph.slots);
+  const limit = Math.min(...graph.vertices.map((vertex) => vertex.maxParallelism));
+  const most = Math.min(limit, Math.max(MOST_SLOTS, 2 * graph.slots));
+  const submit = (event: Event) => {
+    event.preventDefault();
+    props.onSubmit(parallelism);
+  };
+  return (
+    <Dialog title="Rescale the job" onClose={props.onClose}>
+      <form onSubmit={submit}>
+        <p>
+          Operators whose parallelism the program does not set get the new one. The job pauses between two epochs while
+          state is assigned to other subtasks; nothing is lost.
+        </p>
+        <label>
+          Parallelism: <output>{parallelism}</output>
+          <input
+            type="range"
+            min="1"
+            max={most}
+            value={parallelism}
+            onInput={(event) => setParallelism(Number(event.currentTarget.value))}
+          />
+        </label>
+        <div class="buttons">
+          <button type="button" onClick={props.onClose}>
+            Close
+          </button>
+          <button class="primary" disabled={parallelism === graph.slots}>
+            Rescale job
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
 }
 
 interface Fields {
