@@ -45,6 +45,9 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 
+# `ListState` and `MapState` are keyed state, and entries of process table functions: a type hint cannot name which.
+suppress_warnings = ["ref.python"]
+
 # Without this, the navigation of every page holds every method.
 toc_object_entries = False
 

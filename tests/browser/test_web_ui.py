@@ -20,7 +20,9 @@ SHOWS = {
 }
 
 
-def test_a_job_is_found_watched_saved_rescaled_and_cancelled(browser: Browser, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_job_is_found_watched_saved_rescaled_and_cancelled(
+    browser: Browser, cluster: Cluster, tmp_path: Path
+) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)

@@ -60,16 +60,17 @@ CASES = [name for name in record.program_names() if name.startswith("cases_")]
 NAMES = [name for name in record.program_names() if name not in NOT_RUN and name not in CASES]
 
 
-def run(name: str, parallelism: int, mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING) -> list[str]:
-    """The output of a program as text."""
+def run(name: str, parallelism: int, mode: RuntimeExecutionMode | None = None) -> list[str]:
+    """The output of a program as text; `mode` replaces the mode that the program sets."""
     golden = record.read_golden(name)
     program = record.load(name, as_millstream)
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     env._configuration.set_string("millstream.sql.batch-engine", "operators")  # the inline engine has no Spark SQL
-    if golden.watermarks == "each" and mode is RuntimeExecutionMode.STREAMING:
+    if golden.watermarks == "each" and mode is not RuntimeExecutionMode.BATCH:
         env._configuration.set_string("millstream.epoch.max-records", "1")
     output = program.define(env)
-    env.set_runtime_mode(mode)
+    if mode is not None:
+        env.set_runtime_mode(mode)
     elements = output if isinstance(output, list) else output.execute_and_collect()
     return [record.text_of(element) for element in elements]
 

@@ -18,8 +18,8 @@ from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
 from millstream.testing.inline_engine import InlineEngine
 
-WARM_UP, EPOCHS, EVERY = 100, 400, 10
-SLACK = 100  # objects; one that is kept for each epoch would be 150
+WARM_UP, EPOCHS, EVERY = 100, 600, 10
+SLACK = 100  # objects; one that is kept for each epoch would be 250
 
 
 class Count(KeyedProcessFunction):

@@ -36,9 +36,9 @@ _POLL_SECONDS = 0.1
 _OF_SERVER = ("rest.", "security.", "metrics.", "spark.", "sql-gateway.", "millstream.rest.", "high-availability.")
 _DEFAULTS = {
     "execution.runtime-mode": "STREAMING",
-    "sql-client.execution.result-mode": "TABLE",
-    "sql-client.execution.max-table-result.rows": "1000000",
-    "sql-client.verbose": "false",
+    sql_options.RESULT_MODE.key: "TABLE",
+    sql_options.MAX_TABLE_ROWS.key: "1000000",
+    sql_options.VERBOSE.key: "false",
 }
 _JOB_ID = t.row_of(["job id"], [t.STRING], null=False)
 _RESULT = t.row_of(["result"], [t.STRING], null=False)

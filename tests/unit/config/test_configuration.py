@@ -153,7 +153,7 @@ def test_misspelt_options_are_found_and_foreign_keys_left_alone() -> None:
         == unknown["exection.checkpointing.interval"]
         == "execution.checkpointing.interval"
     )
-    assert [key for key, _ in ignored_keys(configuration)] == ["pipeline.jars", "taskmanager.numberOfTaskSlots"]
+    assert [key for key, _ in ignored_keys(configuration)] == ["pipeline.jars"]
 
 
 def test_execution_config_is_a_view_on_options() -> None:
