@@ -69,6 +69,7 @@ def grown(series):
 def test_a_job_is_no_larger_after_many_epochs(tmp_path, samples, backend, monkeypatch):
     monkeypatch.setattr(entrypoint, "_KEPT_EPOCHS", 50)
     monkeypatch.setattr(job_statistics, "_KEPT_CHECKPOINTS", 5)
+    monkeypatch.setattr(job_statistics, "_KEPT_EPOCHS", 50)
     configuration = Configuration()
     for key, value in {
         "parallelism.default": "1",
