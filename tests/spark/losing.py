@@ -20,6 +20,7 @@ from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.engine.spark import session
+from millstream.engine.spark.java import find_java
 from millstream.testing.spark_cluster import descendants, kill, processes
 
 RECORDS = 500
@@ -109,7 +110,7 @@ def make_own_context() -> None:
     """The program makes a Spark itself, in the JVM of now."""
     settings = dict(SparkContext._active_spark_context.getConf().getAll())
     stop_context()
-    with session._environment(session._variables(settings)):
+    with session._environment(session._variables(settings, find_java())):
         SparkContext(conf=SparkConf().setAll(list(settings.items())))
 
 
