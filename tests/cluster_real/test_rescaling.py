@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from millstream.cli.main import main
 from millstream.testing.spark_cluster import SparkCluster
 from millstream_chaos.jobs.drivers import Drivers, create_options, run_without_faults
 from millstream_chaos.jobs.keyed_job import Specification, write_input
+from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.machine.python_path import source_folders
 from millstream_chaos.outputs.compare import find_differences, read_lines
 
@@ -25,15 +25,15 @@ def check(specification: Specification, directory: Path) -> None:
     assert not list(find_differences(read_lines(specification.output), expected))
 
 
-def test_rescaled_from_another_process_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    specification = Specification(str(tmp_path), options=create_options(tmp_path, epoch_records=200))
+def test_rescaled_from_another_process_while_it_runs(tmp_path: Path) -> None:
+    options = create_options(tmp_path, epoch_records=200) | offer_ports()
+    specification = Specification(str(tmp_path), options=options)
     write_input(specification.input, 5, records=8_000, keys=200, files=4)
     with Drivers(specification) as drivers:
         for number, wanted in enumerate([3, 1, 4], 1):
             due = 8 * number
             drivers.wait(lambda due=due: drivers.has_ended() or drivers.epoch() >= due, "an epoch")
-            assert main(["rescale", str(tmp_path / "checkpoints"), str(wanted)]) == 0
-            assert f"runs with {wanted} slots" in capsys.readouterr().out
+            rescale_running_job(options, wanted)
         drivers.wait(drivers.has_ended, "the end of the job")
         assert rescales(drivers) == [3, 1, 4]
         assert len({each["pid"] for each in drivers.read_progress()}) == 1
