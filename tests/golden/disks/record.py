@@ -1,4 +1,4 @@
-"""Writes the disks of jobs of this release that later ones must recover: python tests/chaos/golden/record.py.
+"""Writes the disks of jobs of this release that later ones must recover: python tests/golden/disks/record.py.
 
 One archive a release, with a directory for each sample program: the files of a job whose driver died after it had
 published its third checkpoint and before it committed the output. Run it once for a release; an archive that is there

@@ -1,4 +1,4 @@
-"""Writes the plans and savepoints that later releases must run: python tests/savepoints/golden_sql/record.py.
+"""Writes the plans and savepoints that later releases must run: python tests/golden/compiled_plans/record.py.
 
 One directory a release, and in it an archive for each way of planning: a compiled plan, a canonical savepoint of a job
 that ran it, what the job had told by then, and the tables it ends with. Run it once for a release; a directory that is

@@ -1,4 +1,4 @@
-"""Writes the savepoints of this release that later ones must restore: python tests/savepoints/golden/record.py.
+"""Writes the savepoints of this release that later ones must restore: python tests/golden/savepoints/record.py.
 
 One directory a release, with a canonical and a native savepoint, what the job had shown by then, and what it shows in
 all. Run it once for a release; a directory that is there stays as it is."""
