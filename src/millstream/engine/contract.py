@@ -16,7 +16,9 @@ from millstream.errors import ExternalError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.report import TaskFailure, TaskReport
-from millstream.runtime.task import TaskRequest
+from millstream.runtime.stack_samples import Sampling
+from millstream.runtime.task import TaskRequest, TaskSpec
+from millstream.runtime.watermarks import SentWatermarks
 from millstream.state.compaction import Compaction
 from millstream.state.handles import Lineage
 from millstream.state.snapshot import StateFiles
@@ -59,7 +61,8 @@ class Deployment:
 @dataclass(frozen=True)
 class EpochRequest:
     """What one epoch does: everything that a replay needs. Output that generations before `recovered` staged is either
-    committed or obsolete. `attempts` are the attempts that were accepted last, by vertex."""
+    committed or obsolete. `attempts` are the attempts that were accepted last, by vertex. The stacks of the vertices in
+    `sampled` are sampled, which changes no result."""
 
     epoch: int
     now: int
@@ -72,9 +75,26 @@ class EpochRequest:
     work: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     compact: Mapping[str, Mapping[int, Compaction]] = field(default_factory=dict)
     last: bool = False
+    sampled: Mapping[str, Sampling] = field(default_factory=dict)
 
-    def task_request(self, vertex: str, operators: tuple[str, ...], subtask: int) -> TaskRequest:
+    def sent_watermarks(self, plan: ExecutionPlan) -> dict[int, SentWatermarks]:
+        """Return what was sent on each edge in the last epoch; nothing after a restore, when it is sent again."""
+        senders = {
+            edge.edge: task.operators[edge.source].id
+            for task in (planned.task for planned in plan.vertices)
+            for edge in task.outputs
+        }
+        memories = {edge: self.memory[operator] for edge, operator in senders.items() if operator in self.memory}
+        return {
+            edge: SentWatermarks.of([memory.emitted_watermark for memory in subtasks])
+            for edge, subtasks in memories.items()
+            if not any(memory.restored for memory in subtasks)
+        }
+
+    def task_request(self, task: TaskSpec, subtask: int, sent: Mapping[int, SentWatermarks]) -> TaskRequest:
         """Return the request of one subtask; the worker adds the name of the attempt."""
+        operators = tuple(node.id for node in task.operators)
+        vertex = task.vertex
 
         def of_subtask(parts: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
             return {name: parts[name][subtask] for name in operators if name in parts}
@@ -91,6 +111,8 @@ class EpochRequest:
             work=of_subtask(self.work),
             compact={n: self.compact[n][subtask] for n in operators if subtask in self.compact.get(n, {})},
             last=self.last,
+            sampling=self.sampled.get(vertex),
+            channels={edge.edge: sent[edge.edge] for edge in task.inputs if edge.edge in sent},
         )
 
 

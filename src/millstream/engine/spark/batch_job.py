@@ -18,8 +18,8 @@ from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import feed_readers
 from millstream.engine.spark.broadcasts import release_after_job
-from millstream.engine.spark.catalyst import QuerySession, relational_sources
-from millstream.engine.spark.catalyst_feed import blocks_of, feed_of_slot, is_collected, run_collected
+from millstream.engine.spark.catalyst import QuerySession, find_relational_sources
+from millstream.engine.spark.catalyst_feed import blocks_of, is_collected, read_feed_of_slot, run_collected
 from millstream.engine.spark.compatibility import partition_by_slot
 from millstream.engine.spark.level_command import DeployedProgram, LevelCommand, attempt_name
 
@@ -38,14 +38,14 @@ class BatchLevelCommand(LevelCommand):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run one slot."""
-        deployment = self._deployment()
+        deployment = self._load_deployment()
         task = TaskContext.get()
         assert task is not None
-        relations = [] if self._level else relational_sources(deployment)
-        inbox = _pairs(batches) if self._level else _read_empty([] if relations else batches)
+        relations = [] if self._level else find_relational_sources(deployment)
+        inbox = _create_pairs(batches) if self._level else _read_empty([] if relations else batches)
         outgoing_blocks = run_batch_level(deployment, task.partitionId(), inbox, self._request(), attempt_name())
-        with feed_readers(feed_of_slot(_pairs(batches) if relations else (), relations)):
-            while rows := _next_rows(outgoing_blocks):
+        with feed_readers(read_feed_of_slot(_create_pairs(batches) if relations else (), relations)):
+            while rows := _take_rows(outgoing_blocks):
                 yield pa.RecordBatch.from_arrays(
                     [
                         pa.array(column, field.type)
@@ -55,7 +55,7 @@ class BatchLevelCommand(LevelCommand):
                 )
 
 
-def _next_rows(outgoing_blocks: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
+def _take_rows(outgoing_blocks: Iterator[tuple[int, bytes, bytes]]) -> list[tuple[int, bytes, bytes]]:
     """Return the next rows, of about `_BATCH_BYTES` together."""
     rows: list[tuple[int, bytes, bytes]] = []
     size = 0
@@ -67,13 +67,13 @@ def _next_rows(outgoing_blocks: Iterator[tuple[int, bytes, bytes]]) -> list[tupl
     return rows
 
 
-def _pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
+def _create_pairs(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
     for batch in batches:
         sort_keys, blocks = batch.column("sort_key"), batch.column("block")
-        yield from zip(map(bytes, _buffers(sort_keys)), map(bytes, _buffers(blocks)), strict=True)
+        yield from zip(map(bytes, _iterate_buffers(sort_keys)), map(bytes, _iterate_buffers(blocks)), strict=True)
 
 
-def _buffers(column: pa.Array) -> Iterator[pa.Buffer]:
+def _iterate_buffers(column: pa.Array) -> Iterator[pa.Buffer]:
     return (value.as_buffer() for value in column)
 
 
@@ -82,12 +82,12 @@ def _read_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[Any]:
     return itertools.chain.from_iterable(() for _ in batches)
 
 
-def batch_job(
+def run_batch_job(
     context: SparkContext, program: DeployedProgram, deployment: Deployment, requests: list[Any], now: int
 ) -> list[bytes]:
     """Run the job and return the blocks for the driver."""
     slots = deployment.plan.slots
-    relations = relational_sources(deployment)
+    relations = find_relational_sources(deployment)
     if relations and is_collected(deployment):
         return run_collected(context, deployment, requests, now)
     frame: Any

@@ -25,7 +25,7 @@ from millstream.connector.source import Budget, ReaderContext, Source, SplitRang
 from millstream.engine.contract import Deployment
 from millstream.engine.relational import RAISED, LocalTable, Mapped, Query, Read, RelationalSource, Step
 from millstream.engine.spark.compatibility import create_frame
-from millstream.engine.spark.placement import running_slots
+from millstream.engine.spark.placement import count_running_slots
 from millstream.errors import UserError
 
 _ALL = 1 << 62
@@ -56,7 +56,7 @@ class QueryFailed(UserError):
     """A query cannot be computed for its data: a division by zero, a string that is not a number."""
 
 
-def relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSource, int]]:
+def find_relational_sources(deployment: Deployment) -> list[tuple[int, RelationalSource, int]]:
     """Return the relations that a program reads, with the index of their vertex and how many subtasks it has."""
     relations = []
     for index, planned in enumerate(deployment.plan.vertices):
@@ -74,18 +74,18 @@ class QuerySession:
         for name, value in _SETTINGS.items():
             self.spark.conf.set(name, value)
         if context.getConf().get(_PARTITIONS) is None:
-            self.spark.conf.set(_PARTITIONS, str(max(2, running_slots(context) or 2)))
+            self.spark.conf.set(_PARTITIONS, str(max(2, count_running_slots(context) or 2)))
         self._parquet_frames: dict[Any, Any] = {}
 
     def frame_of(self, source: RelationalSource, now: int) -> Any:
         """Return the rows of a relation as a lazy DataFrame."""
         frame: Any = None
         for name, step in source.relation.steps:
-            frame = self._frame(step, now)
+            frame = self._create_frame(step, now)
             frame.createOrReplaceTempView(name)
         return frame
 
-    def _frame(self, step: Step, now: int) -> Any:
+    def _create_frame(self, step: Step, now: int) -> Any:
         match step:
             case LocalTable(table=table, columns=columns):
                 return create_frame(self.spark, table, columns)
@@ -101,7 +101,7 @@ class QuerySession:
         """Return the rows of a source. The types of Parquet files are read again only if the files changed."""
         if step.parquet is not None and step.files is not None:
             path = step.parquet.removeprefix("file://")
-            files = _files(path)
+            files = _list_files(path)
             file_versions = tuple(
                 (str(file), status.st_size, status.st_mtime_ns) for file in files for status in [file.stat()]
             )
@@ -110,7 +110,7 @@ class QuerySession:
                 if len(self._parquet_frames) >= _MAX_PARQUET_FRAMES:
                     self._parquet_frames.clear()
                 self._parquet_frames[key] = (
-                    _parquet(self.spark, step, path) if _have_declared_types(files, step.files) else None
+                    _read_parquet(self.spark, step, path) if _have_declared_types(files, step.files) else None
                 )
             if self._parquet_frames[key] is not None:
                 return self._parquet_frames[key]
@@ -122,7 +122,7 @@ class QuerySession:
 
 
 @contextmanager
-def query_session(context: SparkContext) -> Iterator[QuerySession]:
+def open_query_session(context: SparkContext) -> Iterator[QuerySession]:
     """Provide a session for one job; the next job reuses it unless this one fails."""
     application = context.applicationId
     idle = _idle.get(application)
@@ -147,7 +147,7 @@ class _BoundFunction:
 # -------------------------------------------------------------------------------------------------------------- reading
 
 
-def _parquet(session: SparkSession, step: Read, path: str) -> Any:
+def _read_parquet(session: SparkSession, step: Read, path: str) -> Any:
     """Return Parquet files as a DataFrame that Spark reads."""
     assert step.files is not None
     column_types = [part.split(" ", 1)[1] for part in _split_columns(step.columns)]
@@ -162,7 +162,7 @@ def _split_columns(columns: str) -> list[str]:
     return columns.split(", ")
 
 
-def _files(path: str) -> list[Path]:
+def _list_files(path: str) -> list[Path]:
     """Return a local file, or all data files of a directory."""
     root = Path(path)
     return [root] if root.is_file() else [
@@ -231,17 +231,17 @@ class _RangeReader:
 # -------------------------------------------------------------------------------------------------------------- failing
 
 
-def query_failure(problem: BaseException) -> QueryFailed | None:
+def create_query_failure(problem: BaseException) -> QueryFailed | None:
     """Return the error of an expression over its data; None if Spark itself failed."""
     text = str(problem.java_exception) if isinstance(problem, Py4JJavaError) else str(problem)
     if not isinstance(problem, Py4JJavaError | PySparkException):
         return None
-    for line in _reasons(text.splitlines()):
+    for line in _collect_reasons(text.splitlines()):
         return QueryFailed(line)
     return None
 
 
-def _reasons(lines: Iterable[str]) -> Iterator[str]:
+def _collect_reasons(lines: Iterable[str]) -> Iterator[str]:
     """Yield the last lines of our own tracebacks, and the arguments of `raise_error`."""
     for line in lines:
         _, raised, reason = line.partition(RAISED)

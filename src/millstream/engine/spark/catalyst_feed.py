@@ -17,7 +17,7 @@ from millstream.engine.batch_level import run_batch_level
 from millstream.engine.contract import Deployment
 from millstream.engine.epoch_level import LevelRequest
 from millstream.engine.relational import Batches, RelationalSource, feed_readers
-from millstream.engine.spark.catalyst import QuerySession, query_session, relational_sources
+from millstream.engine.spark.catalyst import QuerySession, find_relational_sources, open_query_session
 from millstream.engine.spark.compatibility import collect_batches, partition_by_slot
 
 _SORT_KEY = struct.Struct(">HIQ")  # vertex, partition, sequence
@@ -55,7 +55,7 @@ def blocks_of(session: QuerySession, relations: Relations, now: int, slots: int)
     return partition_by_slot(all_blocks, slots).sortWithinPartitions("sort_key")
 
 
-def feed_of_slot(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
+def read_feed_of_slot(pairs: Iterable[tuple[bytes, bytes]], relations: Relations) -> dict[str, Batches]:
     """Return what the readers of a slot read, by source; from the slot's sorted pairs (sort key, block)."""
     slot_input = _SlotInput(pairs)
     return {source.name: slot_input.batches_of(vertex) for vertex, source, _ in relations}
@@ -90,8 +90,8 @@ def run_collected(
     context: SparkContext, deployment: Deployment, requests: Sequence[LevelRequest], now: int
 ) -> list[bytes]:
     """Run a program that only collects, and return the blocks for the driver."""
-    ((_, source, _),) = relational_sources(deployment)
-    with query_session(context) as session:
+    ((_, source, _),) = find_relational_sources(deployment)
+    with open_query_session(context) as session:
         batches = collect_batches(session.frame_of(source, now))
     with feed_readers({source.name: iter(batches)}):
         return [data for _, _, data in run_batch_level(deployment, 0, (), requests[0], "driver")]

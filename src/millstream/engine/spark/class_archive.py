@@ -22,7 +22,7 @@ from millstream.errors import ExternalError
 IN_BACKGROUND = "MILLSTREAM_CLASS_ARCHIVE"
 _SECONDS = 600
 _LOWEST_PRIORITY = 19
-_running: list[subprocess.Popen[bytes]] = []  # a process that nobody refers to would be reported as left running
+_running: list[subprocess.Popen[bytes]] = []  # Python would report a process without a reference as left running
 _CLASS = re.compile(r"[\w/$]+")  # other lines are about classes that Java generates at run time
 _PROGRAM = """
 import sys

@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from millstream.engine.scratch import remove_parts
-from millstream.engine.spark.placement import is_one_process, running_slots
+from millstream.engine.spark.placement import count_running_slots, is_one_process
 
 _log = logging.getLogger("millstream.spark")
 
@@ -33,7 +33,7 @@ def clean_hosts(context: SparkContext, scratch: str) -> None:
     deadline.daemon = True
     deadline.start()
     try:
-        slots = running_slots(context)
+        slots = count_running_slots(context)
         context.setJobGroup(group, "delete local files of an ended job", True)
         if slots:
             context.parallelize(range(slots), slots).foreachPartition(functools.partial(_remove, scratch))

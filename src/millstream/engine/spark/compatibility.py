@@ -44,12 +44,12 @@ def partition_by_slot(frame: Any, slots: int) -> Any:
     Before Spark 4.1 rows can be partitioned by a hash only. So each slot gets a key whose hash is the slot."""
     if hasattr(frame, "repartitionById"):
         return frame.repartitionById(slots, frame.slot)
-    keys = ", ".join(map(str, slot_keys(slots)))
+    keys = ", ".join(map(str, choose_slot_keys(slots)))
     keyed = frame.selectExpr("*", f"element_at(array({keys}), slot + 1) AS {_PARTITION_KEY}")
     return keyed.repartition(slots, _PARTITION_KEY).drop(_PARTITION_KEY)
 
 
-def slot_keys(slots: int) -> list[int]:
+def choose_slot_keys(slots: int) -> list[int]:
     """Return an integer for each slot that Spark's hash partitioning sends to the partition with its index."""
     keys: dict[int, int] = {}
     key = 0

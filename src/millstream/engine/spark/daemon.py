@@ -17,18 +17,16 @@ import gc
 import os
 import signal
 import socket
-import time
 
 from pyspark import daemon
 
+from millstream.engine.cycles import collect_cycles
 from millstream.engine.spark import epoch_job
+from millstream.engine.spark.resident import slot
 from millstream.engine.spark.shared import PROGRAM
 
 _serve = daemon.worker
-_SHARE = 100  # one part in this many of the time is spent on garbage collection
 _IDLE_CHECK = 60.0  # seconds between two looks at the number of workers
-_PAUSE = 10.0  # seconds between two collections, at least
-_next_collection = 0.0
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # numbers of parameters of mallopt
 _LARGEST_COLUMN = 32 << 20  # bytes; the largest value that the C library accepts
@@ -42,21 +40,9 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
         code = _serve(sock, authenticated)
     except BrokenPipeError:  # Spark has closed the connection
         return 1
-    _collect_cycles()
+    collect_cycles()
     gc.freeze()  # PySpark's own collection, which comes next, finds nothing to do
     return code
-
-
-def _collect_cycles() -> None:
-    """Collect cycles, which only user code creates; records and state are freed by reference counts."""
-    global _next_collection
-    started = time.monotonic()
-    if started < _next_collection:
-        return
-    gc.unfreeze()
-    gc.collect()
-    ended = time.monotonic()
-    _next_collection = ended + max(_PAUSE, _SHARE * (ended - started))
 
 
 def _keep_memory() -> None:
@@ -87,7 +73,7 @@ def _end_when_idle() -> None:
 
 
 if __name__ == "__main__":
-    assert epoch_job  # imported for the workers
+    assert epoch_job, slot  # imported for the workers
     if PROGRAM in os.environ:
         _end_when_idle()
     _keep_memory()

@@ -8,35 +8,40 @@ Does not know: plans, checkpoints, what a program computes."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from millstream.config.configuration import Configuration
 from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
-from millstream.engine.epoch_level import level_requests
+from millstream.engine.epoch_level import level_requests, without_cycle_collection
 from millstream.engine.packing import pickle_deployment
 from millstream.engine.slot_tasks import collect_results
-from millstream.engine.spark.batch_job import batch_job
+from millstream.engine.spark.batch_job import run_batch_job
 from millstream.engine.spark.broadcasts import release
 from millstream.engine.spark.calls import Calls, try_within
-from millstream.engine.spark.catalyst import OPTIMIZING_JVM, query_failure, relational_sources
+from millstream.engine.spark.catalyst import OPTIMIZING_JVM, find_relational_sources
 from millstream.engine.spark.cleaning import clean_hosts
-from millstream.engine.spark.epoch_job import epoch_job
+from millstream.engine.spark.epoch_job import run_epoch_job
+from millstream.engine.spark.failures import translate_errors
 from millstream.engine.spark.health import SparkLost, Watch
 from millstream.engine.spark.level_command import DeployedProgram
-from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, running_slots
+from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, count_running_slots
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
 from millstream.engine.spark.shared import use_own_pool
 from millstream.engine.spark.stages import Stages, create_stages
-from millstream.engine.spark.tasks_job import tasks_job
-from millstream.errors import ExternalError
-from millstream.options import EPOCH_DEADLINE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, SPARK_MASTER, SPARK_PUBLIC_API
+from millstream.engine.spark.tasks_job import run_tasks_job
+from millstream.options import (
+    ENGINE,
+    EPOCH_DEADLINE,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    SPARK_MASTER,
+    SPARK_PUBLIC_API,
+)
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 from millstream.runtime.report import unpack_failure, unpack_report
@@ -46,28 +51,6 @@ T = TypeVar("T")
 _CANCEL_SECONDS = 5
 _CLOSE_SECONDS = 20
 _CLEAN_SECONDS = 60
-_MEMORY_SYMPTOMS = (
-    "Python worker exited unexpectedly",
-    "OutOfMemoryError",
-    "MemoryError",
-    "ExecutorLostFailure",
-    "exceeding memory limits",
-    "spark.driver.maxResultSize",
-)
-
-
-_MAX_CAUSES = 20  # a chain of causes may be a cycle
-
-
-class SparkFailed(ExternalError):
-    """Spark could not finish an epoch."""
-
-    hint = "see the Spark log; the job restarts from its last checkpoint if its restart strategy allows"
-
-    @property
-    def out_of_memory(self) -> bool:
-        """Whether a lack of memory may be the reason: processes that the kernel killed for it only disappear."""
-        return any(symptom in self.message for symptom in _MEMORY_SYMPTOMS)
 
 
 class SparkEngine:
@@ -99,7 +82,7 @@ class SparkEngine:
         """Broadcast the program."""
         if self._watch is not None and (problem := self._watch.find_problem()) is not None:
             self._lose(problem)
-        context = self._run_start(lambda: self._spark_for(deployment))
+        context = self._run_start(lambda: self._get_spark_for(deployment))
         if context is not self._context:
             self._forget()
             self._context, self._lost = context, {}
@@ -107,8 +90,10 @@ class SparkEngine:
         self._program, self._stages, self._anchors, self._bundle = self._run_start(lambda: self._broadcast(deployment))
         self._deployment = deployment
 
-    def _spark_for(self, deployment: Deployment) -> Any:
-        settings = {**OPTIMIZING_JVM, **self._settings} if relational_sources(deployment) else self._settings
+    def _get_spark_for(self, deployment: Deployment) -> Any:
+        settings = {**OPTIMIZING_JVM, **self._settings} if find_relational_sources(deployment) else self._settings
+        if deployment.plan.batch:
+            settings = {**settings, ENGINE.key: "jobs"}  # a Spark for batch jobs has no task slots beside its cores
         return spark_context(settings, deployment.plan.slots, self._answer_seconds, self._lost)
 
     def _broadcast(self, deployment: Deployment) -> tuple[DeployedProgram, Stages | None, SlotAnchors | None, Any]:
@@ -138,7 +123,7 @@ class SparkEngine:
             master = self._settings.get(SPARK_MASTER.key, str(SPARK_MASTER.default))
             return SparkNotStarted(master, f"it was not ready within {self._start_seconds:g} s")
 
-        return self._calls.run(partial(_translate_errors, work), lambda: None, self._start_seconds, on_timeout)
+        return self._calls.run(partial(translate_errors, work), lambda: None, self._start_seconds, on_timeout)
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
         """Run one Spark job."""
@@ -146,7 +131,7 @@ class SparkEngine:
         assert watch is not None, "deploy first"
         try:
             received = self._calls.run(
-                partial(_translate_errors, lambda: self._run(request)), watch.find_problem, math.inf, _never
+                partial(translate_errors, lambda: self._run(request)), watch.find_problem, math.inf, _never
             )
         except SparkLost as problem:
             self._lose(problem)
@@ -157,11 +142,7 @@ class SparkEngine:
                 raise lost from None
             raise
         watch.note_success()
-        received_blocks = [(blocks.header(data).kind, data) for data in received]
-        return EpochResult(
-            reports=tuple(unpack_report(data) for kind, data in received_blocks if kind is BlockKind.REPORT),
-            failures=tuple(unpack_failure(data) for kind, data in received_blocks if kind is BlockKind.FAILURE),
-        )
+        return create_epoch_result(received)
 
     def _run(self, request: EpochRequest) -> list[bytes]:
         deployment = self._deployment
@@ -171,10 +152,10 @@ class SparkEngine:
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: epoch {request.epoch}", True)
         requests = level_requests(deployment, request)
         if deployment.plan.batch:
-            return batch_job(self._context, self._program, deployment, requests, request.now)
+            return run_batch_job(self._context, self._program, deployment, requests, request.now)
         assert self._anchors is not None
         assert self._stages is not None
-        return epoch_job(self._stages, self._anchors.place(self._stages), self._program, requests)
+        return run_epoch_job(self._stages, self._anchors.place(self._stages), self._program, requests)
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         """Run one Spark job with one stage."""
@@ -184,7 +165,7 @@ class SparkEngine:
         self._task_calls.append(calls)
         try:
             return calls.run(
-                partial(_translate_errors, lambda: self._run_tasks(tasks)), watch.find_problem, math.inf, _never
+                partial(translate_errors, lambda: self._run_tasks(tasks)), watch.find_problem, math.inf, _never
             )
         finally:
             self._task_calls.remove(calls)
@@ -198,7 +179,7 @@ class SparkEngine:
         self._context.setJobGroup(deployment.id, f"{deployment.plan.job.name}: {len(tasks)} tasks", True)
         stages = self._stages or self._create_stages(self._context, deployment.plan.slots, program)
         placement = self._anchors.place(stages) if self._anchors is not None else SlotPlacement.anywhere(stages)
-        return collect_results(tasks_job(stages, placement, program, tasks), len(tasks))
+        return collect_results(run_tasks_job(stages, placement, program, tasks), len(tasks))
 
     def slots(self) -> int | None:
         """Return how many tasks the present executors can run at once."""
@@ -206,7 +187,7 @@ class SparkEngine:
         if context is None or watch is None:
             return None
         return self._calls.run(
-            partial(_translate_errors, lambda: running_slots(context)), watch.find_problem, math.inf, _never
+            partial(translate_errors, lambda: count_running_slots(context)), watch.find_problem, math.inf, _never
         )
 
     def cancel(self) -> None:
@@ -254,39 +235,15 @@ class SparkEngine:
         self._deployment = self._program = self._stages = self._bundle = self._anchors = None
 
 
+@without_cycle_collection()
+def create_epoch_result(received: Iterable[bytes]) -> EpochResult:
+    """Return the result of an epoch from the blocks that its last tasks have sent."""
+    received_blocks = [(blocks.header(data).kind, data) for data in received]
+    return EpochResult(
+        reports=tuple(unpack_report(data) for kind, data in received_blocks if kind is BlockKind.REPORT),
+        failures=tuple(unpack_failure(data) for kind, data in received_blocks if kind is BlockKind.FAILURE),
+    )
+
+
 def _never() -> Exception:
     raise AssertionError
-
-
-def _translate_errors(work: Callable[[], T]) -> T:
-    """Call `work`; an error of PySpark is raised as an error of ours."""
-    try:
-        return work()
-    except (Py4JError, PySparkException, OSError, EOFError) as problem:
-        broken = f"the connection to Spark broke: {problem}"
-        reason = _reason(problem) if isinstance(problem, Py4JJavaError) else broken
-        raise (query_failure(problem) or SparkFailed(reason)) from None
-
-
-def _reason(problem: Any) -> str:
-    """Return the line of a Java stack trace that says what happened."""
-    lines = [line.strip() for line in str(problem.java_exception).splitlines() if line.strip()]
-    python = [
-        line for line in lines if line.startswith(("Python worker exited", "org.apache.spark.SparkException: Python"))
-    ]
-    first = next((line for line in lines if "SparkException" in line or "Job" in line), lines[0] if lines else "")
-    reason = (python[0] if python else first).removeprefix("org.apache.spark.SparkException: ")[:500]
-    return f"{reason} {_root_cause(problem.java_exception)}".strip() if reason.endswith(":") else reason
-
-
-def _root_cause(exception: Any) -> str:
-    """Return the text of the last exception of a chain: the others say only that something went wrong."""
-    try:
-        for _ in range(_MAX_CAUSES):
-            cause = exception.getCause()
-            if cause is None:
-                break
-            exception = cause
-        return str(exception.toString()).strip().splitlines()[0][:500]
-    except (Py4JError, OSError):  # the JVM has ended meanwhile
-        return "its cause is not known"

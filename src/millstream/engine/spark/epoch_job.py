@@ -28,7 +28,7 @@ class EpochLevelCommand(LevelCommand):
 
     def __call__(self, index: int, frames: Iterable[bytes]) -> Iterator[bytes]:
         """Run the slot."""
-        deployment = self._deployment()
+        deployment = self._load_deployment()
         # Anchors are empty blocks. All input is read, even if there is no other: Spark ends a worker that leaves input.
         inbox = filter(None, frames) if self._level else iter(list(frames)[:0])
         slot = index if self._pinned_slot is None else self._pinned_slot
@@ -40,7 +40,7 @@ class EpochLevelCommand(LevelCommand):
         )
 
 
-def epoch_job(
+def run_epoch_job(
     stages: Stages, placement: SlotPlacement, program: DeployedProgram, requests: list[LevelRequest]
 ) -> list[bytes]:
     """Run the job and return the blocks for the driver."""

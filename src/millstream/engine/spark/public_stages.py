@@ -38,7 +38,7 @@ class PublicStageBuilder:
 
     def exchange(self, blocks: BlockRdd) -> BlockRdd:
         """Send each block of a stage to its target slot, by a shuffle."""
-        return blocks.mapPartitions(unpack_targets).partitionBy(self.slots, _to_partition).mapPartitions(_blocks)
+        return blocks.mapPartitions(unpack_targets).partitionBy(self.slots, _to_partition).mapPartitions(_take_blocks)
 
     def collect(self, blocks: BlockRdd) -> list[bytes]:
         """Run the job and return the blocks of its last stage."""
@@ -50,5 +50,5 @@ def _to_partition(target: int) -> int:
     return target
 
 
-def _blocks(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+def _take_blocks(pairs: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
     return (block for _, block in pairs)

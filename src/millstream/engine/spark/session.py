@@ -33,7 +33,7 @@ from millstream.engine.announcement import announce_start
 from millstream.engine.contract import EngineGone
 from millstream.engine.spark.calls import try_within
 from millstream.engine.spark.class_archive import create_in_background
-from millstream.engine.spark.health import SparkLost, context_problem, jvm_problem
+from millstream.engine.spark.health import SparkLost, find_context_problem, find_jvm_problem
 from millstream.engine.spark.java import JavaHome, find_java
 from millstream.engine.spark.results import serve_over_tcp
 from millstream.engine.spark.settings import ALONE, is_local, refuse_connect, refuse_unusable, resolve
@@ -145,10 +145,10 @@ def spark_context(
     global _started
     refuse_unsupported(pyspark.__version__)
     refuse_connect(os.environ)
-    with _locked(configuration):
+    with _hold_lock(configuration):
         active = SparkContext._active_spark_context
         if active is not None:
-            problem = context_problem(active, SparkContext._gateway, answer_seconds) or lost.get(active)
+            problem = find_context_problem(active, SparkContext._gateway, answer_seconds) or lost.get(active)
             if problem is None:
                 if is_shared(active):
                     return active
@@ -159,10 +159,12 @@ def spark_context(
             _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)
         quiet_py4j()
-        if (shared := attach(_program_paths(), configuration.get(PYTHON_EXECUTABLE.key))) is not None:
+        if (shared := attach(_list_program_paths(), configuration.get(PYTHON_EXECUTABLE.key))) is not None:
             cast(Any, shared).stop = Detach(shared)
             return shared
-        settings = resolve({**_submitted(), **configuration}, slots=slots, memory=_machine_memory())
+        settings = resolve(
+            {**_read_submitted_settings(), **configuration}, slots=slots, memory=_measure_machine_memory()
+        )
         before = time.monotonic()
         announce_start(f"Spark on {settings['spark.master']}")
         context = _start(settings)
@@ -176,15 +178,15 @@ def warm_up(configuration: Mapping[str, str]) -> None:
     """Start the JVM for a later `spark_context` and load Spark's classes, which take most of the time of a start.
 
     A local Spark is started in the JVM and stopped again. If there is a JVM already, nothing is done."""
-    with _locked(configuration):
+    with _hold_lock(configuration):
         _forget_lost_gateway(_ANSWER_SECONDS)
         if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
             return
-        settings = resolve(configuration, slots=1, memory=_machine_memory())
+        settings = resolve(configuration, slots=1, memory=_measure_machine_memory())
         java = find_java()
-        with _starting(settings, java):
+        with _prepare_start(settings, java):
             _start_jvm(settings)
-        with _starting({**settings, **ALONE}, java) as conf:
+        with _prepare_start({**settings, **ALONE}, java) as conf:
             SparkContext(conf=conf).stop()
 
 
@@ -271,7 +273,7 @@ def _forget_lost_gateway(seconds: float) -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
-    problem = jvm_problem(gateway, seconds)
+    problem = find_jvm_problem(gateway, seconds)
     if problem is None:
         return
     _log.warning("another JVM is started: %s", problem.reason)
@@ -289,7 +291,7 @@ def _forget(context: SparkContext | None, gateway: Any) -> None:
 
 
 @contextmanager
-def _locked(configuration: Mapping[str, str]) -> Iterator[None]:
+def _hold_lock(configuration: Mapping[str, str]) -> Iterator[None]:
     """Hold the lock on the Spark of this process, or raise: another start may hang while it holds the lock."""
     if not _lock.acquire(timeout=_LOCK_SECONDS):
         master = configuration.get(SPARK_MASTER.key, "its master")
@@ -300,7 +302,7 @@ def _locked(configuration: Mapping[str, str]) -> Iterator[None]:
         _lock.release()
 
 
-def _submitted() -> dict[str, str]:
+def _read_submitted_settings() -> dict[str, str]:
     """Return the settings of `spark-submit`, if it runs this program: its JVM is already running and has them."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
@@ -311,7 +313,7 @@ def _submitted() -> dict[str, str]:
 def _start(settings: Mapping[str, str]) -> SparkContext:
     _require_reachable(settings["spark.master"])
     java = find_java()
-    with _starting(settings, java) as conf:
+    with _prepare_start(settings, java) as conf:
         _start_jvm(settings)
         context = SparkContext(conf=conf)
     if is_local(settings["spark.master"]) and "PYSPARK_GATEWAY_PORT" not in os.environ:  # it would attach to this Spark
@@ -341,9 +343,9 @@ def _start_jvm(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _starting(settings: Mapping[str, str], java: JavaHome) -> Iterator[SparkConf]:
+def _prepare_start(settings: Mapping[str, str], java: JavaHome) -> Iterator[SparkConf]:
     """Set the environment variables of a start, and translate its errors to one sentence."""
-    with _environment(_variables(settings, java)), _record_started_jvm():
+    with _set_environment(_list_variables(settings, java)), _record_started_jvm():
         try:
             yield SparkConf(loadDefaults=False).setAll(list(settings.items()))
         except Py4JJavaError as error:
@@ -391,20 +393,20 @@ def _require_reachable(master: str) -> None:
     raise SparkNotStarted(master, ", ".join(refusals))
 
 
-def _variables(settings: Mapping[str, str], java: JavaHome) -> dict[str, str]:
+def _list_variables(settings: Mapping[str, str], java: JavaHome) -> dict[str, str]:
     """Return the environment variables of the JVM and its Python workers."""
     variables = {
         "JAVA_HOME": str(java.home),
         "PYSPARK_PYTHON": settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable),
-        "SPARK_HOME": str(_spark_home()),
+        "SPARK_HOME": str(_find_spark_home()),
     }
     if is_local(settings["spark.master"]):
         variables["SPARK_LOCAL_IP"] = settings["spark.driver.host"]
-        variables["PYTHONPATH"] = os.pathsep.join(_program_paths())
+        variables["PYTHONPATH"] = os.pathsep.join(_list_program_paths())
     return variables
 
 
-def _spark_home() -> Path:
+def _find_spark_home() -> Path:
     """Return the home of this PySpark: another Spark's home would start that Spark's JVM under it. The package of PyPI
     is a home; in a download or a vendor's installation, PySpark is in the directory `python` of it."""
     package = Path(pyspark.__file__).parent
@@ -412,7 +414,7 @@ def _spark_home() -> Path:
     return next((home for home in homes if (home / "bin" / "spark-submit").exists()), package)
 
 
-def _program_paths() -> list[str]:
+def _list_program_paths() -> list[str]:
     """Return the module paths of this program outside its Python environment; workers need them, too."""
     module_paths = [os.path.abspath(path) for path in sys.path]
     installed = tuple(os.path.join(os.path.abspath(prefix), "lib") for prefix in {sys.prefix, sys.base_prefix})
@@ -420,7 +422,7 @@ def _program_paths() -> list[str]:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def _set_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables and restore them afterwards: PySpark reads them only while it starts."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -434,5 +436,5 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _machine_memory() -> int:
+def _measure_machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

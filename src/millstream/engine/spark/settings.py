@@ -6,16 +6,22 @@ Does not know: a running Spark; these are functions from mappings to mappings.""
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from millstream.errors import UserError
-from millstream.options import PYTHON_EXECUTABLE, SPARK_MASTER
+from millstream.options import ENGINE, PYTHON_EXECUTABLE, SPARK_MASTER
 
 TASK_FAILURES = "4"
+#: How many cores a local Spark has that offers more task slots, of which resident stages hold some.
+CORES = "spark.millstream.cores"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _GIB = 1 << 30
+_SPARE_TASK_SLOTS = 32  # of a local Spark, beside those for its cores and its first jobs
 
 
 class SparkSettingRefused(UserError):
@@ -124,6 +130,9 @@ def resolve(configuration: Mapping[str, str], *, slots: int, memory: int) -> dic
         settings["spark.pyspark.python"] = configuration[PYTHON_EXECUTABLE.key]
     if is_local(master):
         settings |= _LOCAL
+        if configuration.get(ENGINE.key, ENGINE.default) != "jobs":
+            cores, user_settings["spark.master"] = add_task_slots(user_settings["spark.master"], slots)
+            settings |= {} if cores is None else {CORES: str(cores)}
         if _JVM_OPTIONS not in user_settings:
             settings[_JVM_OPTIONS] = _LOCAL_JVM
         settings["spark.driver.memory"] = f"{max(1, min(4, memory // _GIB // 4))}g"
@@ -163,3 +172,23 @@ def add_retries(master: str, failures: str) -> str:
     """Add the allowed task failures to a local master, where Spark's default is 1: `local[2]` to `local[2,4]`."""
     match = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
     return f"local[{match[1] or 1},{failures}]" if match else master
+
+
+def add_task_slots(master: str, slots: int) -> tuple[int | None, str]:
+    """Return the cores of a local master, and the master with task slots beside those for its cores: resident stages
+    hold theirs for as long as they run. There are enough for two jobs with this many slots."""
+    match = re.fullmatch(r"local\[([0-9]+|\*)(,[0-9]+)?\]", master)
+    if match is None:
+        return None, master
+    cores = count_available_cores() if match[1] == "*" else int(match[1])
+    return cores, f"local[{cores + 2 * slots + _SPARE_TASK_SLOTS}{match[2] or ''}]"
+
+
+def count_available_cores() -> int:
+    """Return how many cores this process may use, as Java counts them: containers may have a share of a machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        if quota != "max":
+            cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
+    return cores

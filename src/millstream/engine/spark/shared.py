@@ -17,7 +17,7 @@ PROGRAM = "MILLSTREAM_PROGRAM"  # the environment variable that tells apart the 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"  # read by PySpark
 
 
-def gateway_variables(context: Any) -> dict[str, str]:
+def list_gateway_variables(context: Any) -> dict[str, str]:
     """Return the environment variables with which another process attaches to the JVM of a context."""
     parameters = context._gateway.gateway_parameters
     return {_PORT: str(parameters.port), _SECRET: str(parameters.auth_token)}

@@ -49,10 +49,12 @@ class StageBuilder:
         self._function, self._pairs = jvm.SimplePythonFunction, jvm.PairwiseRDD
         self._partitioner = jvm.PythonPartitioner(slots, 0)
         self._broadcasts = [broadcast._jbroadcast for broadcast in broadcasts]
-        self._java_broadcasts = _java_list(jvm, self._broadcasts)
-        self._includes = _java_list(jvm, context._python_includes or ())
-        self._environment = _java_map(jvm, context.environment)
-        self._slot_environments = [_java_map(jvm, {**context.environment, _SLOT: str(slot)}) for slot in range(slots)]
+        self._java_broadcasts = _create_java_list(jvm, self._broadcasts)
+        self._includes = _create_java_list(jvm, context._python_includes or ())
+        self._environment = _create_java_map(jvm, context.environment)
+        self._slot_environments = [
+            _create_java_map(jvm, {**context.environment, _SLOT: str(slot)}) for slot in range(slots)
+        ]
         self._prune = jvm.org.apache.spark.rdd.PartitionPruningRDD.create
         nothing = getattr(getattr(jvm.scala.collection.immutable, "Set$"), "MODULE$").empty()
         self._slot_sets = [
@@ -65,7 +67,7 @@ class StageBuilder:
         """Return an empty block for each slot, the input of the first stage; no Python worker is needed for them."""
         jvm: Any = self._context._jvm
         frames = (bytearray(frame) for frame in pack_targets((slot, b"") for slot in range(self.slots)))
-        return self._context._jsc.parallelize(_java_list(jvm, frames), self.slots).rdd()
+        return self._context._jsc.parallelize(_create_java_list(jvm, frames), self.slots).rdd()
 
     def add_stage(self, before: BlockRdd, run: RunSlot) -> BlockRdd:
         """Return a stage that runs slots in any worker."""
@@ -101,7 +103,7 @@ class StageBuilder:
             self._commands.broadcasts.append(broadcast)
             command = _commands().dumps(broadcast)
             context._pickled_broadcast_vars.clear()
-            broadcasts = _java_list(context._jvm, [*self._broadcasts, broadcast._jbroadcast])
+            broadcasts = _create_java_list(context._jvm, [*self._broadcasts, broadcast._jbroadcast])
         function = self._function(
             bytearray(command),
             environment,
@@ -114,14 +116,14 @@ class StageBuilder:
         return self._python(before, function, False, False)
 
 
-def _java_list(jvm: Any, items: Iterable[Any]) -> Any:
+def _create_java_list(jvm: Any, items: Iterable[Any]) -> Any:
     java_list = jvm.java.util.ArrayList()
     for item in items:
         java_list.add(item)
     return java_list
 
 
-def _java_map(jvm: Any, items: Mapping[str, str]) -> Any:
+def _create_java_map(jvm: Any, items: Mapping[str, str]) -> Any:
     java_map = jvm.java.util.HashMap()
     for key, value in items.items():
         java_map.put(key, value)

@@ -43,7 +43,7 @@ class SlotTasksCommand:
                 yield run_task(number, task)
 
 
-def tasks_job(
+def run_tasks_job(
     stages: Stages, placement: SlotPlacement, program: DeployedProgram, tasks: Sequence[SlotTask]
 ) -> list[bytes]:
     """Run the job and return the outcomes of the tasks."""

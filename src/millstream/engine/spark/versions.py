@@ -69,7 +69,7 @@ def spark_home() -> Path | None:
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
-def installed_version() -> str | None:
+def find_installed_version() -> str | None:
     """Return the version of the installed PySpark; None if there is none."""
     home = spark_home()
     try:
@@ -80,7 +80,7 @@ def installed_version() -> str | None:
     return None if match is None else match[1]
 
 
-def platforms_of(version: str | None) -> Platforms:
+def read_platforms(version: str | None) -> Platforms:
     """Return what a version of Spark runs on; for an unknown version, what the newest runs on."""
     return _NEWER if version is None else _PLATFORMS.get(release(version), _NEWER)
 
@@ -95,7 +95,7 @@ def refuse_unsupported(version: str, python: tuple[int, int] = sys.version_info[
     """Raise if a version of Spark is not supported, or not on this Python."""
     if not _OLDEST <= release(version) < _TOO_NEW:
         raise SparkVersionRefused(version, f"millstream supports {SUPPORTED}", f'pip install "pyspark{SUPPORTED}"')
-    newest = platforms_of(version).newest_python
+    newest = read_platforms(version).newest_python
     if python > newest:
         named = ".".join(map(str, newest))
         reason = f"it runs on Python {named} and older, not on {'.'.join(map(str, python))}"
