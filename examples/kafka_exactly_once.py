@@ -51,7 +51,7 @@ with KafkaBroker() as broker, tempfile.TemporaryDirectory() as directory:
     for share in (0.2, 0.6, 1.0):  # of the results, then the job is killed
         job = subprocess.Popen([sys.executable, __file__, broker.bootstrap_servers, directory])
         while job.poll() is None and len(broker.values("counts")) < share * PAYMENTS:
-            time.sleep(0.3)
+            time.sleep(1)  # each look reads all results
         job.kill(), job.wait()
         print(f"killed -9 with {len(broker.values('counts'))} results" if share < 1 else "all results are there")
     expected = {f"{name} {n}" for i, name in enumerate(PEOPLE) for n in range(1, len(range(i, PAYMENTS, 3)) + 1)}

@@ -407,3 +407,15 @@ def test_event_times_of_a_receiver_are_those_of_its_records():
     env = environment()
     stream = env.from_source(ReceiverSource(Emits([1, 2, 3]), type_info=Types.LONG()), strategy, "numbers")
     assert list(stream.process(Times()).execute_and_collect()) == [(1, 10), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize("then", ["return", "raise"])
+def test_the_job_is_notified_of_every_record_and_of_the_end(tmp_path: Path, then: str) -> None:
+    enumerator = ReceiverSource(Emits([1, 2], then), str(tmp_path / "log")).create_enumerator(1, None)
+    arrivals = threading.Semaphore(0)
+    enumerator.notify_arrivals(arrivals.release)
+    with contextlib.suppress(ReceiverFailed):
+        enumerator.plan(Budget(0, 1 << 30, 0))
+    for _ in range(3):
+        assert arrivals.acquire(timeout=30)
+    enumerator.close()

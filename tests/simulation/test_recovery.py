@@ -19,13 +19,13 @@ from millstream_chaos.samples.programs import (
     PROGRAMS,
     Running,
     SplitsSource,
-    _SplitsEnumerator,
     by_key,
     many_splits,
     one_split,
     strategy,
 )
 from millstream_chaos.samples.sample_input import events
+from millstream_chaos.samples.splits_source import SplitsEnumerator
 from millstream_chaos.simulation import (
     ROOT,
     EngineLost,
@@ -323,7 +323,7 @@ class Trickle(SplitsSource):
         return _Trickling([len(split) for split in self.splits], state)
 
 
-class _Trickling(_SplitsEnumerator):
+class _Trickling(SplitsEnumerator):
     def plan(self, budget):
         if self._at[0] >= 10 and budget.now < 1_060_000:
             return []

@@ -63,6 +63,7 @@ def run_job(directory: Path, number: int) -> int:
             "restart-strategy.fixed-delay.attempts": "5",
             "restart-strategy.fixed-delay.delay": "10 ms",
             "millstream.epoch.max-records": "1",
+            "millstream.engine": "jobs",  # resident slots send no commands
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)

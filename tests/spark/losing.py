@@ -21,7 +21,7 @@ from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.engine.spark import session
 from millstream.engine.spark.java import find_java
-from millstream.testing.spark_cluster import descendants, kill, processes
+from millstream.testing.spark_cluster import find_descendants, kill, processes
 
 RECORDS = 500
 SETTINGS = {
@@ -86,7 +86,7 @@ def jvm() -> Any:
 
 def kill_jvm() -> None:
     """The kernel does this when memory is short."""
-    below = descendants(jvm().pid)
+    below = find_descendants(jvm().pid)
     kill(jvm().pid)
     wait(lambda: not set(below) & {each.pid for each in processes()}, "the end of the workers of a dead JVM")
 
@@ -110,7 +110,7 @@ def make_own_context() -> None:
     """The program makes a Spark itself, in the JVM of now."""
     settings = dict(SparkContext._active_spark_context.getConf().getAll())
     stop_context()
-    with session._environment(session._variables(settings, find_java())):
+    with session._set_environment(session._list_variables(settings, find_java())):
         SparkContext(conf=SparkConf().setAll(list(settings.items())))
 
 
@@ -126,7 +126,7 @@ def main(directory: Path) -> None:
     found["not ours"] = lose(directory / "not-ours", kill_jvm, {})
     found["not ours, with a master"] = lose(directory / "replaced", lambda: None, LOCAL)
     session.stop()
-    below = descendants(os.getpid())
+    below = find_descendants(os.getpid())
     found["left"] = [each.command for each in processes() if each.pid in below]
     print(json.dumps(found))
 

@@ -40,9 +40,11 @@ def lose(directory: Path) -> None:
     configuration = Configuration.from_dict(
         {
             "millstream.spark.master": "local[2]",
+            "millstream.engine": "jobs",  # resident slots have no shuffle files
             "execution.checkpointing.dir": str(directory / "checkpoints"),
             "execution.checkpointing.interval": "200 ms",
             "restart-strategy.type": "fixed-delay",
+            "heartbeat.interval": "100 s",  # a check would find the lost blocks, and restart the job
             "millstream.epoch.max-records": "300",
             "parallelism.default": "4",
         }

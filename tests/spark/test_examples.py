@@ -57,6 +57,10 @@ PRINTED = {
         "window> (a,9,11)",
         "window> (a,9,3)",
     ],
+    "learning.py": [
+        "petal of 4.2 x 1.2 cm: another iris",
+        "petal of 6.1 x 2.3 cm: virginica",
+    ],
     "postgres_cdc.py": [
         "the rows of the table: [('ada', 300), ('bob', 500)]",
         "what changed for ada: [('ada', 0), ('ada', 350), ('ada', 390)]",
@@ -90,9 +94,24 @@ PRINTED = {
         "00:01 Rome sold most, for 7290 cents",
         "00:02 Oslo sold most, for 7430 cents",
     ],
+    "stateful_functions.py": [
+        "goodbye ada, you came 3 times",
+        "goodbye bob, you came 1 times",
+        "hello ada, visit 1",
+        "hello ada, visit 2",
+        "hello ada, visit 3",
+        "hello bob, visit 1",
+    ],
     "table_api.py": [
         "large: 2 orders, 3200 cents",
         "small: 2 orders, 540 cents",
+    ],
+    "sklearn_in_state.py": [
+        "a worker was killed: True",
+        "outputs: 600",
+        "sensor 0 has the model of a plain loop: True",
+        "sensor 1 has the model of a plain loop: True",
+        "sensor 2 has the model of a plain loop: True",
     ],
     "timers.py": ["order b2 was not paid by second 65"],
     "typed_dataclasses.py": [

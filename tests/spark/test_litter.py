@@ -31,6 +31,7 @@ def run_job(env: StreamExecutionEnvironment) -> int:
 def env(spark_context):
     configuration = Configuration()
     configuration.set_string("millstream.epoch.max-records", "1")
+    configuration.set_string("millstream.engine", "jobs")  # resident slots send no commands
     return StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
 
 

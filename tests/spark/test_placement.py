@@ -45,13 +45,15 @@ def test_a_slot_keeps_its_worker():
 
 def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
     coming = [0, 0, 1, 1, 2, 3, 4]
-    anchor = placement.SlotAnchors(SimpleNamespace(master="spark://one:7077"), 4)
-    monkeypatch.setattr(placement, "running_slots", lambda context: coming.pop(0) if len(coming) > 1 else coming[0])
-    anchor._await_slots()
+    context = SimpleNamespace(master="spark://one:7077")
+    monkeypatch.setattr(
+        placement, "count_running_slots", lambda context: coming.pop(0) if len(coming) > 1 else coming[0]
+    )
+    placement.await_slots(context, 4)
     assert coming == [4]
     monkeypatch.setattr(placement, "_NEXT_EXECUTOR", 0.05)
     coming[:] = [1, 2]
-    anchor._await_slots()  # no more come: the job begins with what there is
+    placement.await_slots(context, 4)  # no more come: the job begins with what there is
     assert coming == [2]
 
 

@@ -14,7 +14,7 @@ from millstream.common import Configuration, Encoder, Types
 from millstream.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.engine.spark import stages
-from millstream.engine.spark.compatibility import has_arrow_tables, partition_by_slot, slot_keys, spark_hash
+from millstream.engine.spark.compatibility import choose_slot_keys, has_arrow_tables, partition_by_slot, spark_hash
 from millstream.engine.spark.public_stages import PublicStageBuilder
 from millstream.engine.spark.stage_builder import StageBuilder
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -102,7 +102,7 @@ def test_rows_reach_the_partition_of_their_slot(slots: int, spark_context: Any, 
     assert placed.columns == ["slot", "id"]
     assert placed.rdd.getNumPartitions() == slots
     assert placed.where("spark_partition_id() <> slot").count() == 0
-    assert len(set(slot_keys(slots))) == slots
+    assert len(set(choose_slot_keys(slots))) == slots
 
 
 def test_integers_are_hashed_as_spark_hashes_them(spark_context: Any) -> None:

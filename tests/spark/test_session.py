@@ -122,7 +122,7 @@ def test_workers_run_the_same_python_and_find_the_same_modules(spark_context):
 
     (executable, paths), _ = spark_context.parallelize(range(2), 2).map(where).collect()
     assert executable == sys.executable
-    assert {os.path.abspath(path) for path in session._program_paths()} <= set(paths)
+    assert {os.path.abspath(path) for path in session._list_program_paths()} <= set(paths)
 
 
 def test_blocks_cross_an_exchange(spark_context):

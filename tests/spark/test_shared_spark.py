@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.engine.spark.shared import PROGRAM, gateway_variables
+from millstream.engine.spark.shared import PROGRAM, list_gateway_variables
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ context.stop()
 
 
 def test_an_attached_process_has_its_own_workers_and_leaves_spark_running(spark_context: Any) -> None:
-    environment = {**os.environ, **gateway_variables(spark_context), PROGRAM: "a program"}
+    environment = {**os.environ, **list_gateway_variables(spark_context), PROGRAM: "a program"}
     attached = subprocess.run(
         [sys.executable, "-c", ATTACHED], env=environment, capture_output=True, text=True, timeout=120, check=False
     )

@@ -13,7 +13,8 @@ from millstream.common import Types
 from millstream.connector.slot_task import SlotTask
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment
-from millstream.engine.spark.engine import SparkEngine, SparkFailed
+from millstream.engine.spark.engine import SparkEngine
+from millstream.engine.spark.failures import SparkFailed
 from millstream.errors import ExternalError, InternalError, UserError
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.job_graph import job_graph

@@ -13,7 +13,7 @@ from millstream.engine.spark.settings import SparkSettingRefused, refuse_connect
 from millstream.engine.spark.versions import (
     SUPPORTED,
     SparkVersionRefused,
-    installed_version,
+    find_installed_version,
     refuse_unsupported,
     release,
 )
@@ -36,7 +36,7 @@ def test_the_supported_versions_are_those_of_the_package() -> None:
 
 
 def test_the_installed_version_is_known_without_importing_it() -> None:
-    assert installed_version() == importlib.metadata.version("pyspark")
+    assert find_installed_version() == importlib.metadata.version("pyspark")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from millstream.functions.checkpointed import (
     FunctionSnapshotContext,
     OperatorStateStore,
 )
+from millstream.functions.delta import DeltaFunction
 from millstream.functions.elements import (
     AggregateFunction,
     CoFlatMapFunction,
@@ -39,6 +40,7 @@ from millstream.functions.elements import (
     SinkFunction,
     SourceFunction,
 )
+from millstream.functions.iteration import IterationContext, IterationListener
 from millstream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction, TaggedUnion
 from millstream.functions.process import (
     CoProcessFunction,
@@ -70,6 +72,7 @@ __all__ = [
     "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
+    "DeltaFunction",
     "DistributedCache",
     "ExponentialBackoffDelayRetryStrategy",
     "FilterFunction",
@@ -80,6 +83,8 @@ __all__ = [
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
     "InvalidRetryStrategy",
+    "IterationContext",
+    "IterationListener",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",

@@ -30,13 +30,24 @@ class InvalidAggregations(UserError, TypeError):
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """One aggregate over one field; `kind` is its name."""
+    """One aggregate over one field; `kind` is its name.
+
+    Example:
+        >>> Aggregations(orders=Count(), revenue=Sum("amount"))
+        Aggregations(orders=Count(field=None), revenue=Sum(field='amount'))
+
+    """
 
     field: str | int
     kind: ClassVar[str]
 
     def value_of(self, record: Any) -> Any:
-        """Return the value of a record to aggregate; None is ignored."""
+        """Return the value of a record to aggregate; None is ignored.
+
+        Args:
+            record: The record.
+
+        """
         return field_of(record, self.field)
 
     def empty(self) -> Any:
@@ -45,20 +56,44 @@ class Aggregate(ABC):
 
     @abstractmethod
     def add(self, accumulator: Any, value: Any) -> Any:
-        """Return the accumulator with one more value, which is not None."""
+        """Return the accumulator with one more value, which is not None.
+
+        Args:
+            accumulator: The accumulator so far.
+            value: What `value_of` has returned.
+
+        """
 
     @abstractmethod
     def merge(self, accumulator: Any, other: Any) -> Any:
-        """Merge two accumulators."""
+        """Merge two accumulators.
+
+        Args:
+            accumulator: One accumulator.
+            other: The other accumulator.
+
+        """
 
     def result(self, accumulator: Any) -> Any:
-        """Return the result of an accumulator."""
+        """Return the result of an accumulator.
+
+        Args:
+            accumulator: The accumulator.
+
+        """
         return accumulator
 
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """The number of records, or of values of a field that are not null."""
+    """The number of records, or of values of a field that are not null.
+
+    Example:
+        >>> count = Count()
+        >>> count.result(count.add(count.empty(), "any record"))
+        1
+
+    """
 
     field: str | int | None = None  # type: ignore[assignment]
     kind: ClassVar[str] = "count"
@@ -82,7 +117,14 @@ class Count(Aggregate):
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
-    """The sum; None without values."""
+    """The sum; None without values.
+
+    Example:
+        >>> total = Sum("amount")
+        >>> total.result(total.add(total.add(total.empty(), 3), 4))
+        7
+
+    """
 
     kind: ClassVar[str] = "sum"
 
@@ -97,7 +139,14 @@ class Sum(Aggregate):
 
 @dataclass(frozen=True)
 class Min(Aggregate):
-    """The smallest value; None without values."""
+    """The smallest value; None without values.
+
+    Example:
+        >>> least = Min("amount")
+        >>> least.result(least.add(least.add(least.empty(), 3), 4))
+        3
+
+    """
 
     kind: ClassVar[str] = "min"
 
@@ -112,7 +161,14 @@ class Min(Aggregate):
 
 @dataclass(frozen=True)
 class Max(Aggregate):
-    """The largest value; None without values."""
+    """The largest value; None without values.
+
+    Example:
+        >>> most = Max("amount")
+        >>> most.result(most.add(most.add(most.empty(), 3), 4))
+        4
+
+    """
 
     kind: ClassVar[str] = "max"
 
@@ -127,7 +183,14 @@ class Max(Aggregate):
 
 @dataclass(frozen=True)
 class Avg(Aggregate):
-    """The mean, by true division; None without values. Its accumulator is (count, sum)."""
+    """The mean, by true division; None without values. Its accumulator is (count, sum).
+
+    Example:
+        >>> average = Avg("amount")
+        >>> average.result(average.add(average.add(average.empty(), 3), 4))
+        3.5
+
+    """
 
     kind: ClassVar[str] = "avg"
 

@@ -28,7 +28,18 @@ class InvalidRetryStrategy(UserError, ValueError):
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Which outcomes of a call lead to a retry."""
+    """Which outcomes of a call lead to a retry.
+
+    Example:
+        >>> class RetryTimeouts(AsyncRetryPredicate):
+        ...     def result_predicate(self):
+        ...         return None
+        ...     def exception_predicate(self):
+        ...         return lambda error: isinstance(error, TimeoutError)
+        >>> RetryTimeouts().exception_predicate()(TimeoutError())
+        True
+
+    """
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
@@ -41,7 +52,14 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
 @dataclass(frozen=True)
 class RetryPredicate(AsyncRetryPredicate[OUT]):
-    """A retry predicate of two callables."""
+    """A retry predicate of two callables.
+
+    Example:
+        >>> predicate = RetryPredicate(lambda results: not results, None)
+        >>> predicate.result_predicate()([])
+        True
+
+    """
 
     _result_predicate: ResultPredicate
     _exception_predicate: ExceptionPredicate
@@ -60,15 +78,32 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Whether, and after which delay, a call is retried."""
+    """Whether, and after which delay, a call is retried.
+
+    Example:
+        >>> strategy = AsyncRetryStrategy.fixed_delay(3, 100, None, lambda error: isinstance(error, TimeoutError))
+        >>> strategy.can_retry(3), strategy.get_backoff_time_millis(1)
+        (True, 100)
+
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Return whether another attempt may follow after so many attempts."""
+        """Return whether another attempt may follow after so many attempts.
+
+        Args:
+            current_attempts: How many attempts have been made.
+
+        """
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay before the next attempt, in milliseconds."""
+        """Return the delay before the next attempt, in milliseconds.
+
+        Args:
+            current_attempts: How many attempts have been made.
+
+        """
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
@@ -124,7 +159,13 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 @dataclass(frozen=True)
 class NoRetryStrategy(AsyncRetryStrategy[OUT]):
-    """A strategy without retries."""
+    """A strategy without retries.
+
+    Example:
+        >>> NoRetryStrategy().can_retry(1)
+        False
+
+    """
 
     def can_retry(self, current_attempts: int) -> bool:
         """Return False."""
@@ -141,7 +182,13 @@ class NoRetryStrategy(AsyncRetryStrategy[OUT]):
 
 @dataclass(frozen=True)
 class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
-    """A strategy with the same delay before each retry."""
+    """A strategy with the same delay before each retry.
+
+    Example:
+        >>> FixedDelayRetryStrategy(3, 100, None, None).get_backoff_time_millis(2)
+        100
+
+    """
 
     max_attempts: int
     backoff_time_millis: int
@@ -166,7 +213,14 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT]):
 
 @dataclass(frozen=True)
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT]):
-    """A strategy with a delay that grows with each retry."""
+    """A strategy with a delay that grows with each retry.
+
+    Example:
+        >>> strategy = ExponentialBackoffDelayRetryStrategy(5, 100, 1_000, 2.0, None, None)
+        >>> [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 3)]
+        [100, 200, 400]
+
+    """
 
     max_attempts: int
     initial_delay: int
@@ -204,14 +258,35 @@ NO_RETRY_STRATEGY: AsyncRetryStrategy[Any] = NoRetryStrategy()
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """A function that makes an asynchronous call for each record, so that calls of several records run concurrently."""
+    """A function that makes an asynchronous call for each record, so that calls of several records run concurrently.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncDataStream, StreamExecutionEnvironment
+        >>> class Greet(AsyncFunction):
+        ...     async def async_invoke(self, value):
+        ...         return [f"hello {value}"]
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> greetings = AsyncDataStream.unordered_wait(env.from_collection(["ann"]), Greet(), Time.seconds(5))
+
+    """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
-        """Make the call for a record, and return the records that replace it."""
+        """Make the call for a record, and return the records that replace it.
+
+        Args:
+            value: The record.
+
+        """
 
     def timeout(self, value: IN) -> list[OUT]:
-        """Return the records for a call that exceeded the timeout; by default the job fails."""
+        """Return the records for a call that exceeded the timeout; by default the job fails.
+
+        Args:
+            value: The record.
+
+        """
         message = f"the asynchronous call for {value!r} took longer than its timeout"
         raise TimeoutError(message)
 

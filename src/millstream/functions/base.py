@@ -37,31 +37,89 @@ OUT = TypeVar("OUT")
 
 
 class KeyedStateStore(ABC):
-    """Access to keyed state by descriptor; reads and writes concern the current key."""
+    """Access to keyed state by descriptor; reads and writes concern the current key.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.testing import harness_for
+        >>> class CountPerKey(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+        ...     def process_element(self, value, ctx):
+        ...         self.count.update((self.count.value() or 0) + 1)
+        ...         yield value, self.count.value()
+        >>> with harness_for(CountPerKey(), key=lambda name: name) as harness:
+        ...     harness.process_all(["ann", "bob", "ann"])
+        ...     harness.values()
+        [('ann', 1), ('bob', 1), ('ann', 2)]
+
+    """
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """Return the value state of a descriptor."""
+        """Return the value state of a descriptor.
+
+        Args:
+            state_descriptor: The name and the type of the value.
+
+        """
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return the list state of a descriptor."""
+        """Return the list state of a descriptor.
+
+        Args:
+            state_descriptor: The name and the type of the elements.
+
+        """
 
     @abstractmethod
     def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
-        """Return the map state of a descriptor."""
+        """Return the map state of a descriptor.
+
+        Args:
+            state_descriptor: The name and the types of keys and values.
+
+        """
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
-        """Return the reducing state of a descriptor, which combines values with its reduce function."""
+        """Return the reducing state of a descriptor, which combines values with its reduce function.
+
+        Args:
+            state_descriptor: The name, the reduce function and the type of the values.
+
+        """
 
     @abstractmethod
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
-        """Return the aggregating state of a descriptor, which adds values with its aggregate function."""
+        """Return the aggregating state of a descriptor, which adds values with its aggregate function.
+
+        Args:
+            state_descriptor: The name, the aggregate function and the type of the accumulator.
+
+        """
 
 
 class RuntimeContext(KeyedStateStore):
-    """The context of a function: its task and subtask, job parameters, metrics and keyed state."""
+    """The context of a function: its task and subtask, job parameters, metrics and keyed state.
+
+    Example:
+        >>> from millstream.datastream import MapFunction
+        >>> from millstream.testing import harness_for
+        >>> class WithSubtask(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.index = runtime_context.get_index_of_this_subtask()
+        ...     def map(self, value):
+        ...         return value, self.index
+        >>> with harness_for(WithSubtask()) as harness:
+        ...     harness.process("a")
+        ...     harness.values()
+        [('a', 0)]
+
+    """
 
     @abstractmethod
     def get_task_name(self) -> str:
@@ -89,7 +147,13 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return a global job parameter, or the default if it is not set."""
+        """Return a global job parameter, or the default if it is not set.
+
+        Args:
+            key: The key of the parameter.
+            default_value: The result if the parameter is not set.
+
+        """
 
     @abstractmethod
     def get_metrics_group(self) -> MetricGroup:
@@ -101,27 +165,58 @@ class RuntimeContext(KeyedStateStore):
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
-        """Add an accumulator; the result of the job has its value over all subtasks."""
+        """Add an accumulator; the result of the job has its value over all subtasks.
+
+        Args:
+            name: The name, unique in the job.
+            accumulator: The accumulator; the function keeps it and adds values to it.
+
+        """
 
     @abstractmethod
     def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
-        """Return the accumulator of that name, or None; its local value is that of this subtask in this epoch."""
+        """Return the accumulator of that name, or None; its local value is that of this subtask in this epoch.
+
+        Args:
+            name: The name of the accumulator.
+
+        """
 
     @abstractmethod
     def get_int_counter(self, name: str) -> IntCounter:
-        """Return the counter of that name; the first call creates it."""
+        """Return the counter of that name; the first call creates it.
+
+        Args:
+            name: The name of the accumulator.
+
+        """
 
     @abstractmethod
     def get_long_counter(self, name: str) -> LongCounter:
-        """Return the counter of that name; the first call creates it."""
+        """Return the counter of that name; the first call creates it.
+
+        Args:
+            name: The name of the accumulator.
+
+        """
 
     @abstractmethod
     def get_double_counter(self, name: str) -> DoubleCounter:
-        """Return the counter of that name; the first call creates it."""
+        """Return the counter of that name; the first call creates it.
+
+        Args:
+            name: The name of the accumulator.
+
+        """
 
     @abstractmethod
     def get_histogram(self, name: str) -> Histogram:
-        """Return the histogram of that name; the first call creates it."""
+        """Return the histogram of that name; the first call creates it.
+
+        Args:
+            name: The name of the accumulator.
+
+        """
 
 
 class DistributedCache(ABC):
@@ -133,10 +228,27 @@ class DistributedCache(ABC):
 
 
 class Function(ABC):  # noqa: B024 - its subclasses are abstract
-    """The base class of all user functions."""
+    """The base class of all user functions.
+
+    Example:
+        >>> from millstream.datastream import MapFunction
+        >>> class ToPrice(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.prices = {"tea": 3, "coffee": 4}
+        ...     def map(self, value):
+        ...         return self.prices[value]
+        ...     def close(self):
+        ...         self.prices = {}
+
+    """
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Initialize the function: get state, open connections. Called once, before the first record."""
+        """Initialize the function: get state, open connections. Called once, before the first record.
+
+        Args:
+            runtime_context: Access to state, metrics and facts about the subtask.
+
+        """
 
     def close(self) -> None:
         """Release resources. Called once, after the last record, also if the job fails."""

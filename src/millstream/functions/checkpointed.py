@@ -21,19 +21,46 @@ if TYPE_CHECKING:  # state descriptors hold functions, so only one of the two ma
 
 
 class OperatorStateStore(ABC):
-    """Access to operator state: state of the subtask, not of a key."""
+    """Access to operator state: state of the subtask, not of a key.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.state import ListStateDescriptor
+        >>> class WithOffsets(CheckpointedFunction):
+        ...     def initialize_state(self, context):
+        ...         store = context.get_operator_state_store()
+        ...         self.offsets = store.get_list_state(ListStateDescriptor("offsets", Types.LONG()))
+        ...     def snapshot_state(self, context):
+        ...         pass
+
+    """
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state whose elements are redistributed evenly when the parallelism changes."""
+        """Return a list state whose elements are redistributed evenly when the parallelism changes.
+
+        Args:
+            state_descriptor: The name and the type of the elements.
+
+        """
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """Return a list state; after a restore every subtask has the elements of all subtasks."""
+        """Return a list state; after a restore every subtask has the elements of all subtasks.
+
+        Args:
+            state_descriptor: The name and the type of the elements.
+
+        """
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """Return a broadcast state; every subtask must make the same changes to it."""
+        """Return a broadcast state; every subtask must make the same changes to it.
+
+        Args:
+            state_descriptor: The name and the types of keys and values.
+
+        """
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:
@@ -45,7 +72,16 @@ class OperatorStateStore(ABC):
 
 
 class FunctionInitializationContext(ABC):
-    """The context of `initialize_state`."""
+    """The context of `initialize_state`.
+
+    Example:
+        >>> class Restorable(CheckpointedFunction):
+        ...     def initialize_state(self, context):
+        ...         self.is_new = not context.is_restored()
+        ...     def snapshot_state(self, context):
+        ...         pass
+
+    """
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -65,7 +101,16 @@ class FunctionInitializationContext(ABC):
 
 
 class FunctionSnapshotContext(ABC):
-    """The context of `snapshot_state`."""
+    """The context of `snapshot_state`.
+
+    Example:
+        >>> class Numbered(CheckpointedFunction):
+        ...     def initialize_state(self, context):
+        ...         self.last_epoch = 0
+        ...     def snapshot_state(self, context):
+        ...         self.last_epoch = context.get_checkpoint_id()
+
+    """
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
@@ -80,12 +125,44 @@ class CheckpointedFunction(ABC):
     """A mixin for functions that keep operator state, which is written at the end of every epoch.
 
     A subtask may move to another process between epochs, and a failed attempt is discarded. Then the function is
-    created again as the program built it, and `initialize_state` and `open` are called, in this order."""
+    created again as the program built it, and `initialize_state` and `open` are called, in this order.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream import MapFunction
+        >>> from millstream.datastream.state import ListStateDescriptor
+        >>> from millstream.testing import harness_for
+        >>> class Numbering(MapFunction, CheckpointedFunction):
+        ...     def initialize_state(self, context):
+        ...         store = context.get_operator_state_store()
+        ...         self.state = store.get_list_state(ListStateDescriptor("count", Types.LONG()))
+        ...         self.count = sum(self.state.get())
+        ...     def snapshot_state(self, context):
+        ...         self.state.update([self.count])
+        ...     def map(self, value):
+        ...         self.count += 1
+        ...         return self.count, value
+        >>> with harness_for(Numbering()) as harness:
+        ...     harness.process_all(["a", "b"])
+        ...     harness.values()
+        [(1, 'a'), (2, 'b')]
+
+    """
 
     @abstractmethod
     def initialize_state(self, context: FunctionInitializationContext) -> None:
-        """Create states, and read their content. Called before `open`."""
+        """Create states, and read their content. Called before `open`.
+
+        Args:
+            context: Access to operator state and keyed state.
+
+        """
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
-        """Write to state what must not be lost. Called at the end of every epoch."""
+        """Write to state what must not be lost. Called at the end of every epoch.
+
+        Args:
+            context: The number of the epoch that ends, and its processing time.
+
+        """

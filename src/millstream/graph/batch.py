@@ -11,6 +11,7 @@ from dataclasses import replace
 from millstream.connector.source import Boundedness
 from millstream.errors import UserError
 from millstream.functions import Function, ReduceFunction
+from millstream.graph.loops import find_loops
 from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from millstream.runtime.operator import OperatorSpec
 from millstream.runtime.operators.final_reduce import FinalReduceSpec
@@ -34,6 +35,15 @@ class UnboundedInBatch(UserError):
         super().__init__(f"in BATCH mode every source must be bounded, but {names} is unbounded")
 
 
+class IterationInBatch(UserError):
+    """BATCH mode is set, but the program has an iteration."""
+
+    hint = "set execution.runtime-mode to STREAMING or AUTOMATIC: an iteration over bounded input ends all the same"
+
+    def __init__(self) -> None:
+        super().__init__("a program with an iteration cannot run in BATCH mode")
+
+
 def rewrite_for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) -> StreamGraph:
     """Return the graph for a runtime mode: STREAMING, BATCH or AUTOMATIC.
 
@@ -44,8 +54,11 @@ def rewrite_for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) ->
         for node in graph.nodes
         if node.source is not None and node.source.boundedness() is not Boundedness.BOUNDED
     ]
-    if mode == "STREAMING" or (mode == "AUTOMATIC" and unbounded):
+    iterates = bool(find_loops(graph.nodes, graph.edges))  # this also refuses iterations that cannot run
+    if mode == "STREAMING" or (mode == "AUTOMATIC" and (unbounded or iterates)):
         return graph
+    if iterates:
+        raise IterationInBatch
     if unbounded:
         raise UnboundedInBatch(unbounded)
     return to_batch(graph, combine=combine)

@@ -9,6 +9,7 @@ from enum import Enum
 
 from millstream.graph.stream_graph import StreamEdge, StreamGraph
 from millstream.graph.transformations import Chaining
+from millstream.runtime.operators.loop import TailSpec
 from millstream.runtime.partitioners import Forward, Rebalance
 
 
@@ -39,7 +40,8 @@ def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
         return ChainBreak.SLOT_GROUP
     if not graph.chaining:
         return ChainBreak.DISABLED
-    if upstream.max_parallelism != downstream.max_parallelism and not graph.chains_mixed_max_parallelism:
+    may_differ = graph.chains_mixed_max_parallelism and not isinstance(downstream.spec, TailSpec)
+    if upstream.max_parallelism != downstream.max_parallelism and not may_differ:  # a tail is rescaled with its head
         return ChainBreak.MAX_PARALLELISM
     if upstream.chaining is Chaining.NEVER or downstream.chaining is not Chaining.ALWAYS:
         return ChainBreak.REQUESTED

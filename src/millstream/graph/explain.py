@@ -13,8 +13,10 @@ from typing import Any
 
 from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
 from millstream.graph.job_graph import JobEdge, JobVertex
+from millstream.graph.loops import loops_of
 from millstream.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from millstream.graph.transformations import DEFAULT_SLOT_GROUP
+from millstream.runtime.operators.loop import HeadSpec, TailSpec
 from millstream.runtime.partitioners import Hash
 
 _RANGES_SHOWN = 8
@@ -57,7 +59,9 @@ def describe_counts(plan: ExecutionPlan) -> list[str]:
 
 
 def operator_category(node: StreamNode) -> str:
-    """Return `source`, `sink` or `keyed`; empty for other operators."""
+    """Return `source`, `sink`, `keyed`, or `head` or `tail` of an iteration; empty for other operators."""
+    if isinstance(node.spec, HeadSpec | TailSpec):
+        return "head" if isinstance(node.spec, HeadSpec) else "tail"
     if node.source is not None:
         return "source"
     if node.sink is not None:
@@ -91,6 +95,28 @@ def key_group_ranges(planned: PlannedVertex) -> str:
     subtasks = list(range(count)) if count <= _RANGES_SHOWN else [*range(_RANGES_SHOWN - 2), -1, count - 1]
     ranges = (planned.key_groups(subtask) if subtask >= 0 else None for subtask in subtasks)
     return " ".join("..." if key_groups is None else f"{key_groups.start}-{key_groups.end}" for key_groups in ranges)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """The way of records from the tail of an iteration to its head, in the next round."""
+
+    loop: str
+    tail: StreamNode
+    head: StreamNode
+    from_vertex: str
+    to_vertex: str
+
+
+def feedback_ways(plan: ExecutionPlan) -> list[Feedback]:
+    """Return the feedback of all iterations of a plan."""
+    nodes = {node.operator: (node, vertex.id) for vertex in plan.job.vertices for node in vertex.nodes}
+    ways = []
+    for loop in loops_of(plan):
+        for head, tail in loop.pairs:
+            (to, to_vertex), (come_from, from_vertex) = nodes[head], nodes[tail]
+            ways.append(Feedback(loop.config.name, come_from, to, from_vertex, to_vertex))
+    return ways
 
 
 def exchange_label(edge: JobEdge) -> str:
@@ -147,6 +173,11 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
         if edge.upstream == vertex.id
     ]
     lines += [f"      {line}" for line in align_columns(exchanges)]
+    lines += [
+        f"      -> [{numbers[way.to_vertex]}]  FEEDBACK  from {printable(way.tail.name)}  in the next round"
+        for way in feedback_ways(plan)
+        if way.from_vertex == vertex.id
+    ]
     return lines
 
 
@@ -203,6 +234,7 @@ def mermaid(plan: ExecutionPlan) -> str:
     for edge in plan.job.edges:
         ends = edge.stream_edge
         lines.append(f'  N{ends.upstream} -->|"{_mermaid_text(exchange_label(edge))}"| N{ends.downstream}')
+    lines += [f'  N{way.tail.id} -. "FEEDBACK" .-> N{way.head.id}' for way in feedback_ways(plan)]
     return "\n".join(lines) + "\n"
 
 

@@ -18,9 +18,11 @@ from xml.sax.saxutils import escape
 from millstream.graph.execution_plan import ExecutionPlan, PlannedVertex
 from millstream.graph.explain import (
     ChainRow,
+    Feedback,
     chain_rows,
     describe_counts,
     exchange_label,
+    feedback_ways,
     key_group_ranges,
     number_vertices,
     operator_category,
@@ -33,16 +35,30 @@ _ROW, _HEAD, _PAD, _INDENT = 22, 30, 12, 14
 _PORT = 22  # minimum distance of two arrows at a box; a label is between them
 _BETWEEN = 28
 _CURVE = 56
+_LANE = 14  # of a feedback arrow, below the boxes
 _WIDEST_NAME, _WIDEST_LABEL = 280, 170
 _SWEEPS = 8
-_DOTS = {"source": "#2f9e6e", "keyed": "#3b6fd4", "sink": "#d9772b", "": "#8a94a3"}
-_LEGEND = {"source": "source", "keyed": "keyed state", "sink": "sink"}
+_DOTS = {
+    "source": "#2f9e6e",
+    "keyed": "#3b6fd4",
+    "sink": "#d9772b",
+    "head": "#8e5bc7",
+    "tail": "#c75b9b",
+    "": "#8a94a3",
+}
+_LEGEND = {
+    "source": "source",
+    "keyed": "keyed state",
+    "sink": "sink",
+    "head": "head of an iteration",
+    "tail": "tail of an iteration",
+}
 _STYLE = (
     "text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;font-size:13px;fill:#1d2733}"
     ".job{font-size:18px;font-weight:bold}.faint{font-size:11px;fill:#66717f}.label{font-size:11px;fill:#44505e}"
     ".number{font-size:11px;font-weight:bold;fill:#66717f}.badge{font-size:11px;font-weight:bold;fill:#fff}"
     ".level{fill:#f4f6f9;rx:8px}.box{fill:#fff;stroke:#b4bdc9;stroke-width:1.2}.times{fill:#44505e}"
-    ".arrow{fill:none;stroke:#7c8794;stroke-width:1.4}"
+    ".arrow{fill:none;stroke:#7c8794;stroke-width:1.4}.feedback{stroke-dasharray:5 4}"
 )
 
 
@@ -82,7 +98,9 @@ def svg(plan: ExecutionPlan) -> str:
     title = ", ".join(describe_counts(plan))
     name = _shorten(printable(plan.job.name), 600)
     width = max(lefts[-1] + widths[-1] + _MARGIN, _MARGIN * 2 + 1.5 * _width(name), 420)
-    bottom = max(box.y + box.height for column in columns for box in column) + 20
+    lowest = max(box.y + box.height for column in columns for box in column)
+    ways = feedback_ways(plan)
+    bottom = lowest + 20 + _LANE * len(ways)
     numbers = number_vertices(plan)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{bottom + 44:.0f}" '
@@ -101,6 +119,9 @@ def svg(plan: ExecutionPlan) -> str:
         )
     for edge, route in zip(plan.job.edges, routes, strict=True):
         parts += _arrow(plan, edge, route, lefts, widths, rooms)
+    for turn, way in enumerate(ways):
+        ends = boxes[way.from_vertex], boxes[way.to_vertex]
+        parts += _draw_feedback(way, *ends, lefts, widths, lowest + _LANE * (turn + 1))
     for vertex_id, box in boxes.items():
         parts += _draw_box(box, lefts[box.level], numbers[vertex_id])
     parts += _legend(plan, bottom + 22)
@@ -240,6 +261,20 @@ def _arrow(
     )
     yield f'<g><title>{escape(tooltip)}</title><path class="arrow" d="{path}" marker-end="url(#head)"/>'
     yield f'<text class="label" text-anchor="end" x="{to_x - 13:.1f}" y="{to_y - 5:.1f}">{escape(label)}</text></g>'
+
+
+def _draw_feedback(
+    way: Feedback, tail: _Box, head: _Box, lefts: list[float], widths: list[float], y: float
+) -> Iterable[str]:
+    """Draw the arrow from a tail to its head: below all boxes, and up and down between columns."""
+    right = lefts[tail.level] + tail.width
+    down, left = lefts[tail.level] + widths[tail.level] + 6, lefts[head.level]
+    from_y, to_y = tail.y + tail.height - 6, head.y + head.height - 6
+    path = f"M{right:.1f},{from_y:.1f}L{down:.1f},{from_y:.1f}L{down:.1f},{y:.1f}L{left - 16:.1f},{y:.1f}"
+    path += f"L{left - 16:.1f},{to_y:.1f}L{left:.1f},{to_y:.1f}"
+    tooltip = f"{printable(way.tail.name)} to {printable(way.head.name)}: feedback, in the next round"
+    yield f"<g><title>{escape(tooltip)}</title>"
+    yield f'<path class="arrow feedback" d="{path}" marker-end="url(#head)"/></g>'
 
 
 def _turn(box: _Box, neighbour: _Box, edge: JobEdge, plan: ExecutionPlan, side: str) -> int:

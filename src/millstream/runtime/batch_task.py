@@ -22,6 +22,7 @@ from millstream.runtime.partitioners import Broadcast, Hash, Router
 from millstream.runtime.sorted_input import SortedEdge, SortedInput
 from millstream.runtime.sorted_runs import SortedRuns
 from millstream.runtime.task import OutEdge, Task, TaskEnvironment, TaskRequest, TaskSpec
+from millstream.runtime.watermarks import SentWatermarks
 from millstream.state.backend import OperatorState
 from millstream.state.deltas import Redistribution
 from millstream.state.handles import Chain
@@ -52,7 +53,7 @@ class BatchTask(Task):
         for block in self.run(request, arrived):  # type: ignore[arg-type]
             yield block if len(block) == 3 else (block[0], REPORT_SORT_KEY, block[1])
 
-    def _receive(self, inbox: Any) -> Iterator[None]:
+    def _receive(self, inbox: Any, sent: Mapping[int, SentWatermarks]) -> Iterator[None]:
         head, context, output = self._operators[0], self._contexts[0], self._outputs[0]
         edges = {edge.edge: edge for edge in self.spec.inputs}
         for in_order, pieces in groupby(self._count_reads(inbox), key=lambda piece: is_of_sorted_run(piece[0])):

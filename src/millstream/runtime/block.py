@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
-from millstream.types.arrow_streams import stream_bytes
+from millstream.types.arrow_streams import write_stream_bytes
 from millstream.types.factory import DataclassTypeInfo, RowTypeInfo, TypeInformation
 
 _HEADER = struct.Struct("<BHHI7s")  # 16 bytes, so that Arrow finds its buffers aligned
@@ -92,7 +92,7 @@ def pack_batch(edge: int, upstream: int, sequence: int, batch: Batch, attempt: b
             arrays.append(pa.array(batch.timestamps))
             names.append("timestamp")
         head = _HEADER.pack(BlockKind.COLUMNS, edge, upstream, sequence, attempt)
-        return stream_bytes(pa.RecordBatch.from_arrays(arrays, names=names), before=head)
+        return write_stream_bytes(pa.RecordBatch.from_arrays(arrays, names=names), before=head)
     times = None if batch.timestamps is None else batch.timestamps.tobytes()
     payload = dump_pickle((batch.rows(), batch.keys, times))
     return _HEADER.pack(BlockKind.ROWS, edge, upstream, sequence, attempt) + payload

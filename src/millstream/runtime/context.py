@@ -170,12 +170,12 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         """Return the histogram with a name; it is created on first use."""
         return self._accumulator(name, Histogram)  # type: ignore[no-any-return]
 
-    def _keyed(self, state_descriptor: Any) -> Any:
+    def _keyed_state(self, state_descriptor: Any) -> Any:
         if self._states is None:
             raise KeyedStateNotHere(self._context.name, state_descriptor.name)
         return self._states._view(state_descriptor)
 
-    get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed
+    get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed_state
 
     def get_operator_list_state(self, state_descriptor: state.ListStateDescriptor) -> Any:
         """Return list state of this subtask; its elements are redistributed when the parallelism changes."""

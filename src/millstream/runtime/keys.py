@@ -47,7 +47,7 @@ class KeySelection:
             return keys
         return [tuple(key) if type(key) is list else key for key in keys]
 
-    def keyed(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
+    def compute_keys(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
         """Return the batch with its keys, if it has rows, and the key group or the hash of every record's key."""
         try:
             if self.field is not None and batch.columnar:

@@ -207,7 +207,8 @@ def redistribute(memories: Sequence[SubtaskMemory], parallelism: int) -> tuple[S
     """Return the memory of `parallelism` new subtasks from that of all old ones.
 
     The watermark is the least one, and there is none if an old subtask had none. Each part decides how it is
-    them; a part whose type this process has not imported belongs to no operator of the program, and is dropped."""
+    distributed. A part whose type this process has not imported belongs to no operator of the program: it is
+    dropped."""
     arrived = [memory.watermark for memory in memories]
     emitted = [memory.emitted_watermark for memory in memories]
     merged = SubtaskMemory(

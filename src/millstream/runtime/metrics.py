@@ -12,6 +12,9 @@ from typing import Any
 from millstream.errors import UserError
 from millstream.job import metrics as model
 from millstream.job.accumulators import Accumulator, AccumulatorNameTaken
+from millstream.runtime.value_text import to_text
+
+MOST_SAMPLES = 5  # in one epoch of one subtask
 
 
 class GaugeFailed(UserError):
@@ -32,6 +35,17 @@ class Metrics:
         self.gauges: dict[str, Callable[[], int]] = {}
         self.distributions: dict[str, dict[str, int]] = {}
         self.accumulators: dict[str, Accumulator[Any, Any]] = {}
+        self._samples: list[tuple[str, str | None, str]] = []
+
+    def sample(self, reason: str, value: Any, key: Any = None) -> None:
+        """Keep a record that is dropped, unless this epoch has enough of them."""
+        if len(self._samples) < MOST_SAMPLES:
+            self._samples.append((reason, None if key is None else to_text(key), to_text(value)))
+
+    def take_samples(self) -> list[tuple[str, str | None, str]]:
+        """Return the dropped records that were kept since the last call."""
+        samples, self._samples = self._samples, []
+        return samples
 
     def count(self, name: str, amount: int = 1) -> None:
         """Add to a counter."""
@@ -58,6 +72,7 @@ class Metrics:
     def forget(self) -> None:
         """Reset all: the attempt failed."""
         self.counts.clear()
+        self._samples.clear()
         for values in self.distributions.values():
             values.clear()
         self._reset_accumulators()

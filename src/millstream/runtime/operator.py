@@ -17,6 +17,7 @@ from millstream.runtime.memory import OperatorMemory
 from millstream.runtime.metrics import Metrics
 from millstream.runtime.random_numbers import RandomNumbers
 from millstream.state.backend import OperatorState
+from millstream.state.snapshot import StateFiles
 from millstream.state.views import Scope
 from millstream.types.copies import copier
 from millstream.types.factory import TypeInformation
@@ -69,6 +70,7 @@ class OperatorContext:
     batch: bool = False
     object_reuse: bool = False
     draws: RandomNumbers = field(default_factory=RandomNumbers)
+    files: StateFiles | None = None
 
     @property
     def now(self) -> int:
@@ -145,6 +147,9 @@ class Operator(ABC):
     def on_active(self) -> None:
         """Process that inputs are active again, without a new watermark: downstream operators must wait for them."""
         self.out.emit_watermark(self.watermark)
+
+    def end_round(self) -> None:
+        """Process the end of a round of an iteration, after the last batch and watermark of the epoch."""
 
     def on_end(self) -> None:
         """Process the end of the input, after the last watermark."""

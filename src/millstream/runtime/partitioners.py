@@ -141,7 +141,7 @@ class Router:
             case Broadcast():
                 yield from ((target, batch) for target in range(self._targets))
             case Hash() as by_key:
-                batch, groups = by_key.key.keyed(batch, self._grouper, self._operator)
+                batch, groups = by_key.key.compute_keys(batch, self._grouper, self._operator)
                 yield from self._partition(batch, self._route[groups])
             case Rebalance() | Rescale():
                 targets = np.array(self.reachable())

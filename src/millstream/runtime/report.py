@@ -25,10 +25,11 @@ from millstream.runtime.block import (
     dump_pickle,
     pack_header,
 )
+from millstream.runtime.block_sums import SumOfBlocks
 from millstream.runtime.memory import SubtaskMemory
 from millstream.state.handles import Chain, Handle
 
-VERSION = 1
+VERSION = 2
 
 
 class UnknownReportVersion(ExternalError):
@@ -45,9 +46,10 @@ class TaskReport:
     """The result of one attempt of one subtask in one epoch.
 
     `states` are the state files that it wrote, by operator, and `results` what its sinks staged. `timer` is the
-    earliest processing time at which an operator has work without input. `busy` is in seconds. `sent` counts blocks by
-    edge and target subtask, `read` by (edge, upstream subtask) and the attempt that sent them; `bytes_in` and
-    `bytes_out` are the sizes of these blocks."""
+    earliest processing time at which an operator has work without input. `busy` is in seconds. `sent` and `read` are
+    the sums of the blocks by edge, see `block_sums`; `bytes_in` and `bytes_out` are the sizes of these blocks. `stacks`
+    are samples for a flame graph, if they were asked for, and `samples` are some of the records that operators
+    dropped."""
 
     vertex: str
     subtask: int
@@ -61,10 +63,12 @@ class TaskReport:
     printed: str = ""
     watermark: int = 0
     busy: float = 0.0
-    sent: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
-    read: Mapping[tuple[int, int], Mapping[bytes, int]] = field(default_factory=dict)
+    sent: Mapping[int, SumOfBlocks] = field(default_factory=dict)
+    read: Mapping[int, SumOfBlocks] = field(default_factory=dict)
     bytes_in: int = 0
     bytes_out: int = 0
+    stacks: Mapping[str, Any] = field(default_factory=dict)
+    samples: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, without `results` and `accumulators`, which are values of the program."""
@@ -80,12 +84,11 @@ class TaskReport:
             "printed": self.printed,
             "watermark": self.watermark,
             "busy": self.busy,
-            "sent": [[edge, list(counts.items())] for edge, counts in self.sent.items()],
-            "read": [
-                [*channel, [[attempt.hex(), count] for attempt, count in counts.items()]]
-                for channel, counts in self.read.items()
-            ],
+            "sent": self.sent,
+            "read": self.read,
             "bytes": [self.bytes_in, self.bytes_out],
+            **({"stacks": self.stacks} if self.stacks else {}),
+            **({"samples": self.samples} if self.samples else {}),
         }
 
     @classmethod
@@ -111,13 +114,12 @@ class TaskReport:
             printed=data["printed"],
             watermark=data["watermark"],
             busy=data["busy"],
-            sent={edge: dict(counts) for edge, counts in data["sent"]},
-            read={
-                (edge, upstream): {bytes.fromhex(attempt): count for attempt, count in counts}
-                for edge, upstream, counts in data["read"]
-            },
+            sent=data["sent"],
+            read=data["read"],
             bytes_in=data["bytes"][0],
             bytes_out=data["bytes"][1],
+            stacks=data.get("stacks", {}),
+            samples=data.get("samples", {}),
         )
 
 
@@ -127,7 +129,7 @@ class TaskFailure:
     (out of memory), "refused" (state that the program cannot read) or "damage" (of a state file).
 
     `operator`, `trace`, `key` and `record` are those of a failed call of a user function, `file` and `missing` those of
-    a damaged state file."""
+    a damaged state file. `round` says in which round of an iteration it happened, if in any."""
 
     domain: str
     vertex: str
@@ -139,6 +141,7 @@ class TaskFailure:
     record: str | None = None
     file: str = ""
     missing: bool = False
+    round: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

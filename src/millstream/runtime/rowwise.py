@@ -11,7 +11,7 @@ import itertools
 import operator as operators
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
@@ -24,6 +24,8 @@ from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.report import TaskFailure
 from millstream.state.key_groups import UnusableKey
+from millstream.state.store import ABSENT
+from millstream.state.table import StateTable
 from millstream.state.views import Scope
 from millstream.state_descriptors.output_tag import OutputTag
 from millstream.types.factory import TypeInformation, TypeMismatch
@@ -44,9 +46,12 @@ class UserFunctionFailed(UserError):
         key: str | None = None,
         record: str | None = None,
         hint: str | None = None,
+        round: str = "",
     ) -> None:
         self.operator, self.problem, self.trace, self.key, self.record = operator, problem, trace, key, record
+        self.round = round
         location = f"in operator '{operator}'"
+        location += f", {round}" if round else ""
         location += f", key {key}" if key is not None else ""
         location += f", record {record}" if record is not None else ""
         super().__init__(f"{trace.rstrip() or problem}\n{location}", hint=hint)
@@ -74,6 +79,7 @@ class UserFunctionFailed(UserError):
             key=failure.key,
             record=failure.record,
             hint=failure.hint,
+            round=failure.round,
         )
 
 
@@ -523,6 +529,43 @@ def visit_keyed_rows(
             visit(row, time)
     except (Exception, SystemExit) as problem:
         raise failure(context.name, problem, key, row) from problem
+
+
+def group_rows(keys: Sequence[Any], rows: Sequence[Any], groups: dict[Any, list[Any]]) -> None:
+    """Add rows to lists by key."""
+    for key, row in zip(keys, rows, strict=True):
+        group = groups.get(key)
+        if group is None:
+            groups[key] = [row]
+        else:
+            group.append(row)
+
+
+def append_groups(groups: dict[Any, list[Any]], later: Mapping[Any, list[Any]]) -> None:
+    """Append the rows of later groups to earlier ones; no list is changed."""
+    for key, rows in later.items():
+        groups[key] = [*groups.get(key, ()), *rows]
+
+
+def update_solution(
+    context: OperatorContext, function: Any, workset: Mapping[Any, list[Any]], solution: StateTable
+) -> None:
+    """Call `update` of a delta iteration for every key of the workset, and emit what `expand` returns for elements that
+    change."""
+    collector = Collector(context)
+    scope = context.scope
+
+    def visit(key: Any, rows: list[Any]) -> None:
+        scope.key = key
+        before = solution.get(None, key)
+        changed = function.update(key, None if before is ABSENT else before, rows)
+        if changed is not None:
+            solution.put(None, key, changed)
+            collector.take(function.expand(key, changed), NO_TIMESTAMP)
+
+    for key, rows in workset.items():
+        call_user_code(context, visit, key, rows, key=key)
+    collector.flush()
 
 
 def call_user_code(context: OperatorContext, call: Callable[..., Any], *args: Any, key: Any = _NOTHING) -> Any:

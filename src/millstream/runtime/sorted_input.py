@@ -169,7 +169,7 @@ class SortedInput:
         timed = any(part[1].timestamps is not None for part in parts)
         batches = [part[1] for part in parts]
         if timed and any(batch.timestamps is None for batch in batches):
-            batches = [_timed(batch) for batch in batches]
+            batches = [_with_timestamps(batch) for batch in batches]
         have_same_type = len(sides) == 1 and all(part[0].record_type == first for part in parts)
         if not have_same_type or len({batch.columnar for batch in batches}) > 1:
             batches = [self._with_keys(*part[:2], batch) for part, batch in zip(parts, batches, strict=True)]
@@ -193,7 +193,7 @@ def _origin(block: _OpenBlock) -> Origin:
     return block.origin
 
 
-def _timed(batch: Batch) -> Batch:
+def _with_timestamps(batch: Batch) -> Batch:
     if batch.timestamps is not None:
         return batch
     return batch.with_timestamps(np.full(len(batch), NO_TIMESTAMP, dtype=np.int64))

@@ -76,12 +76,12 @@ class SortedRuns:
             self._buffer(ready)
 
     def _buffer(self, batch: Batch) -> None:
-        keyed, hashes = self._key.keyed(batch, self._hasher, self._operator)
-        if self._batches and _form(self._batches[0]) != _form(keyed):
+        batch_with_keys, hashes = self._key.compute_keys(batch, self._hasher, self._operator)
+        if self._batches and _form(self._batches[0]) != _form(batch_with_keys):
             self._send_buffer()
-        self._batches.append(keyed)
+        self._batches.append(batch_with_keys)
         self._hashes.append(hashes)
-        self._bytes += _weight(keyed)
+        self._bytes += _weight(batch_with_keys)
         if self._bytes >= self._limit:
             self._send_buffer()
 

@@ -2,7 +2,7 @@
 
 Promises: a task is a function of its request, the previous state and its blocks (law 2); its only effects are a state
 file with the name of this attempt and the blocks it yields, the last of which is the report that names the file (law
-4). The report says which attempts sent the blocks that were read, and how many blocks were sent to each subtask. User
+4). The report sums up the blocks that were sent and those that were read, with the attempts that sent them. User
 functions are kept from epoch to epoch only after an attempt that was accepted; else they are created again, as after a
 restart.
 Does not know: Spark, other subtasks, checkpoints."""
@@ -13,7 +13,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from millstream.errors import ExternalError, UserError
@@ -22,16 +22,19 @@ from millstream.job.accumulators import Accumulator, merge_accumulators
 from millstream.runtime import block as blocks
 from millstream.runtime.batch import Batch
 from millstream.runtime.block import BlockKind
+from millstream.runtime.block_sums import SumOfBlocks, sum_blocks
 from millstream.runtime.captured_output import CapturedOutput
 from millstream.runtime.checkpointed import Functions
 from millstream.runtime.exchange import Exchange
 from millstream.runtime.key_selectors import key_selectors
+from millstream.runtime.loops import LoopWork
 from millstream.runtime.memory import MemoryPart, OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Partitioner, Router
 from millstream.runtime.report import TaskFailure, TaskReport, pack_failure, pack_report
 from millstream.runtime.rowwise import UserFunctionFailed
-from millstream.runtime.watermarks import CombinedWatermark, InputChannels
+from millstream.runtime.stack_samples import Sampling, StackSampler
+from millstream.runtime.watermarks import CombinedWatermark, SentWatermarks, channel_watermarks
 from millstream.state.backend import OperatorState
 from millstream.state.compaction import Compaction
 from millstream.state.deltas import IncompatibleState, TableSchema
@@ -119,6 +122,8 @@ class TaskRequest:
     work: Mapping[str, Any] = field(default_factory=dict)
     compact: Mapping[str, Compaction] = field(default_factory=dict)
     last: bool = False
+    sampling: Sampling | None = None
+    channels: Mapping[int, SentWatermarks] = field(default_factory=dict)  # by input edge, unless it was just restored
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ class TaskEnvironment:
     """What the worker offers to a task."""
 
     files: StateFiles
-    open_store: Callable[[str, int], OpenStore]
+    open_store: Callable[[str, int], OpenStore | None]
     job: str = ""
     storage: str = ""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -195,7 +200,8 @@ class _ChainOutput:
     def emit_watermark(self, watermark: int | None) -> None:
         if self.muted:
             return
-        self.emitted_watermark = watermark
+        before = self.emitted_watermark  # of a channel, too, the watermark never goes back
+        self.emitted_watermark = watermark if watermark is None or before is None else max(watermark, before)
         for _, operator in self.operators:
             if watermark is None:
                 operator.on_idle()
@@ -228,7 +234,7 @@ class Task:
         self._copy_spec = copy_spec
         self._completed: bytes | None = b""  # the last attempt; None if it failed, b"" before the first
         self._sent: dict[int, dict[int, int]] = {}
-        self._read: dict[tuple[int, int], dict[bytes, int]] = {}
+        self._read: dict[tuple[int, int, bytes], int] = {}
         self._bytes_in = self._bytes_out = 0
         self._outputs = [_ChainOutput(object_reuse=environment.object_reuse) for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
@@ -263,11 +269,10 @@ class Task:
                 block_records=environment.block_records,
                 batch=environment.batch,
                 object_reuse=environment.object_reuse,
+                files=environment.files,
             )
             self._contexts.append(context)
-        self._channels = [
-            f"{edge.edge}/{up}" for edge in spec.inputs for up in edge.channels(subtask, spec.parallelism)
-        ]
+        self._channels = [(edge.edge, up) for edge in spec.inputs for up in edge.channels(subtask, spec.parallelism)]
         self._build(spec)
 
     def _build(self, spec: TaskSpec) -> None:
@@ -318,25 +323,32 @@ class Task:
 
     def count_read(self, header: blocks.Header, size: int) -> None:
         """Count a block that was read, for the report."""
-        attempts = self._read.setdefault((header.edge, header.upstream), {})
-        attempts[header.attempt] = attempts.get(header.attempt, 0) + 1
+        channel = header.edge, header.upstream, header.attempt
+        self._read[channel] = self._read.get(channel, 0) + 1
         self._bytes_in += size
 
     def run(self, request: TaskRequest, inbox: list[bytes]) -> Iterator[tuple[int, bytes]]:
         """Process the blocks of one epoch; yields (target slot, block), and finally the report."""
         started = time.perf_counter()
         printed = CapturedOutput()
+        sampler = None if request.sampling is None else StackSampler(request.sampling, Task.run.__code__)
+        if sampler is not None:
+            sampler.start()
         try:
             with contextlib.redirect_stdout(printed):
                 self._begin(request)
                 for _ in self._operators[0].pump():
                     yield from self._drain()
-                for _ in self._receive(inbox):
+                for _ in self._receive(inbox, request.channels):
                     yield from self._drain()
                 self._end(request)
                 report = self._report(request, printed, started)
+                if sampler is not None:
+                    report = replace(report, stacks=sampler.stop())
                 self._completed = self.attempt
         except BaseException as problem:
+            if sampler is not None:
+                sampler.stop()
             for context, output in zip(self._contexts, self._outputs, strict=True):
                 context.state.abandon()
                 context.metrics.forget()
@@ -356,7 +368,11 @@ class Task:
         yield self.subtask, pack_report(report)
 
     def _failure(self, problem: Exception) -> TaskFailure:
-        """Classify a failure by its domain."""
+        """Classify a failure by its domain, with the round if the subtask is part of an iteration."""
+        rounds = (work.location for context in self._contexts if isinstance(work := context.work, LoopWork))
+        return replace(self._classify(problem), round=next(rounds, ""))
+
+    def _classify(self, problem: Exception) -> TaskFailure:
         vertex = f"{self.spec.name} ({self.subtask + 1}/{self.spec.parallelism})"
         if isinstance(problem, MemoryError) or isinstance(problem.__cause__, MemoryError):
             return TaskFailure("memory", vertex, "out of memory", operator=self.spec.name)
@@ -413,11 +429,13 @@ class Task:
         for operator in reversed(self._operators):  # timers that fire here emit to the operators after them
             operator.begin_epoch()
 
-    def _receive(self, inbox: Any) -> Iterator[None]:
-        """Process the blocks of the inbox; yields after every block."""
-        memory = self._contexts[0].memory.part(InputChannels)
-        combined = CombinedWatermark(memory, self._channels, self._operators[0].watermark)
-        for header, data in _ordered(inbox):
+    def _receive(self, inbox: Any, sent: Mapping[int, SentWatermarks]) -> Iterator[None]:
+        """Process the blocks of the inbox; yields after every block. `sent` is as of the last epoch."""
+        if not inbox:
+            return
+        watermark = self._operators[0].watermark
+        combined = CombinedWatermark(channel_watermarks(self._channels, sent, watermark), watermark)
+        for header, data in _sort_blocks(inbox):
             self.count_read(header, len(data))
             self._take(header, data, combined)
             yield
@@ -427,7 +445,7 @@ class Task:
         edge = next(edge for edge in self.spec.inputs if edge.edge == header.edge)
         if header.kind is BlockKind.WATERMARK:
             was_idle = combined.idle
-            if combined.update(f"{header.edge}/{header.upstream}", blocks.unpack_watermark(data)):
+            if combined.update((header.edge, header.upstream), blocks.unpack_watermark(data)):
                 if combined.idle:
                     head.on_idle()
                 elif combined.watermark > head.watermark:
@@ -440,6 +458,8 @@ class Task:
         head.on_batch(batch, edge.side)
 
     def _end(self, request: TaskRequest) -> None:
+        for operator in self._operators:
+            operator.end_round()
         for operator in self._operators:
             if operator.watermark == MAX_WATERMARK and not operator.context.memory.ended:
                 operator.on_end()
@@ -474,11 +494,14 @@ class Task:
             if context.result is not None:
                 results[context.operator] = context.result
             memory[context.operator] = context.memory.snapshot()
+        samples: dict[str, Any] = {}
         timers = [due for operator in self._operators if (due := operator.next_timer()) is not None]
         for context, output in zip(self._contexts, self._outputs, strict=True):
             context.metrics.count("records_out", output.emitted)
             output.emitted = 0
             metrics[context.operator] = context.metrics.take()
+            if new_samples := context.metrics.take_samples():
+                samples[context.operator] = new_samples
             accumulators = merge_accumulators(accumulators, context.metrics.take_accumulators())
         return TaskReport(
             vertex=self.spec.vertex,
@@ -487,19 +510,34 @@ class Task:
             states=states,
             memory=memory,
             results=results,
+            samples=samples,
             timer=min(timers, default=None),
             metrics=metrics,
             accumulators=accumulators,
             printed=printed.text(),
-            watermark=self._reached_watermark(),
+            watermark=self._current_watermark(),
             busy=time.perf_counter() - started,
-            sent=self._sent,
-            read=self._read,
+            sent=self._sum_sent(),
+            read=self._sum_read(),
             bytes_in=self._bytes_in,
             bytes_out=self._bytes_out,
         )
 
-    def _reached_watermark(self) -> int:
+    def _sum_sent(self) -> dict[int, SumOfBlocks]:
+        """Sum up the blocks that were sent, by edge."""
+        return {
+            edge: sum_blocks((edge, self.subtask, target, self.attempt, count) for target, count in counts.items())
+            for edge, counts in self._sent.items()
+        }
+
+    def _sum_read(self) -> dict[int, SumOfBlocks]:
+        """Sum up the blocks that were read, by edge."""
+        by_edge: dict[int, list[tuple[int, int, int, bytes, int]]] = {}
+        for (edge, upstream, attempt), count in self._read.items():
+            by_edge.setdefault(edge, []).append((edge, upstream, self.subtask, attempt, count))
+        return {edge: sum_blocks(channels) for edge, channels in by_edge.items()}
+
+    def _current_watermark(self) -> int:
         """Return the watermark of the chain: an operator behind the source may create it, as for a table."""
         emitted = [output.emitted_watermark for output in self._outputs if output.emitted_watermark is not None]
         return max([operator.watermark for operator in self._operators] + emitted)
@@ -548,7 +586,7 @@ def _close(operators: list[Operator], selectors: list[Functions]) -> None:
             close()
 
 
-def _ordered(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:
+def _sort_blocks(inbox: list[bytes]) -> list[tuple[blocks.Header, bytes]]:
     """Return the blocks in the order that every attempt sees: by sequence number, then edge, then channel."""
     pairs = [(blocks.header(data), data) for data in inbox]
     pairs.sort(key=lambda pair: (pair[0].sequence, pair[0].edge, pair[0].upstream))

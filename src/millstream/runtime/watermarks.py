@@ -5,7 +5,8 @@ Does not know: where channels come from, or when to emit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,9 +28,9 @@ from millstream.serialization import codec
 
 @dataclass
 class InputChannels(MemoryPart):
-    """The last watermark of each input channel, None for an idle one, and whether all are idle.
+    """The last watermark of each input channel, in checkpoints of release 0.1 and some later ones.
 
-    After a restore the channels are new, so this is not restored."""
+    It is not restored, and no longer written: the watermark of a channel is what its upstream subtask emitted last."""
 
     part_name: ClassVar[str] = "input_channels"
     unversioned_keys: ClassVar[Mapping[str, str]] = {"channels": "watermarks", "idle": "idle"}
@@ -38,32 +39,83 @@ class InputChannels(MemoryPart):
     idle: bool = False
 
     def reset_event_time(self) -> None:
-        """Forget all channels."""
+        """Remove the watermarks of all channels."""
         self.watermarks, self.idle = {}, False
 
 
+@dataclass(frozen=True)
+class SentWatermarks:
+    """The last watermark that each subtask of a vertex has sent on an edge, as of the last epoch.
+
+    It is small, because every subtask at the other end of the edge gets it with every request: one value if they are
+    all equal, as behind an exchange by key."""
+
+    subtasks: int
+    values: bytes
+    idle: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, watermarks: Sequence[int | None]) -> SentWatermarks:
+        """Pack watermarks in the order of the subtasks; None is that of an idle one."""
+        idle = tuple(subtask for subtask, watermark in enumerate(watermarks) if watermark is None)
+        values = [MIN_WATERMARK if watermark is None else watermark for watermark in watermarks]
+        return cls(len(values), array("q", values[:1] if len(set(values)) == 1 else values).tobytes(), idle)
+
+    def unpack(self) -> list[int | None]:
+        """Return the inverse of `of`."""
+        values: list[Any] = array("q", self.values).tolist()
+        if len(values) == 1:
+            values *= self.subtasks
+        for subtask in self.idle:
+            values[subtask] = None
+        return values
+
+
+Channel = tuple[int, int]  # edge and upstream subtask
+
+
+def channel_watermarks(
+    channels: Iterable[Channel], sent: Mapping[int, SentWatermarks], watermark: int
+) -> dict[Channel, int | None]:
+    """Return the watermark of each channel; that of the operator, if the upstream subtask has sent none yet."""
+    by_edge = {edge: edge_watermarks.unpack() for edge, edge_watermarks in sent.items()}
+    watermarks: dict[Channel, int | None] = {}
+    for edge, upstream in channels:
+        last = by_edge[edge][upstream] if edge in by_edge else MIN_WATERMARK
+        watermarks[edge, upstream] = watermark if last == MIN_WATERMARK else last
+    return watermarks
+
+
 class CombinedWatermark:
-    """The watermark of an operator over its input channels; `memory` outlives the epoch."""
+    """The watermark of an operator over its input channels: the least of those that are not idle."""
 
-    def __init__(self, memory: InputChannels, channels: list[str], watermark: int) -> None:
-        remembered = memory.watermarks
-        self._channels: dict[str, int | None] = {name: remembered.get(name, watermark) for name in channels}
-        self._memory = memory
+    def __init__(self, channels: dict[Channel, int | None], watermark: int) -> None:
+        self._channels = channels
         self.watermark = watermark
-        self.idle = memory.idle
+        self._find_least()
+        self.idle = bool(channels) and self._least is None
 
-    def update(self, channel: str, watermark: int | None) -> bool:
+    def _find_least(self) -> None:
+        """Find the least watermark of the active channels, and how many channels have it."""
+        active = [watermark for watermark in self._channels.values() if watermark is not None]
+        self._least = min(active, default=None)
+        self._count = active.count(self._least) if self._least is not None else 0
+
+    def update(self, channel: Channel, watermark: int | None) -> bool:
         """Update the watermark of a channel, None if it is idle; returns whether the combined watermark or idleness
         changed."""
         previous = self._channels.get(channel)
-        self._channels[channel] = watermark if watermark is None or previous is None else max(watermark, previous)
-        active = [channel_watermark for channel_watermark in self._channels.values() if channel_watermark is not None]
-        is_idle = not active
-        combined = max(self.watermark, min(active)) if active else self.watermark
+        current = watermark if watermark is None or previous is None else max(watermark, previous)
+        self._channels[channel] = current
+        least = self._least
+        if least is not None:
+            self._count += (current == least) - (previous == least)
+        if self._count == 0 or least is None or (current is not None and current < least):
+            self._find_least()
+        is_idle = self._least is None
+        combined = self.watermark if self._least is None else max(self.watermark, self._least)
         changed = combined != self.watermark or is_idle != self.idle
         self.watermark, self.idle = combined, is_idle
-        self._memory.watermarks = self._channels
-        self._memory.idle = is_idle
         return changed
 
 

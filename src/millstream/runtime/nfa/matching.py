@@ -95,7 +95,7 @@ class Matching:
         if not visits:
             return
         if not rows:
-            is_visited = _visited(visits, len(events))
+            is_visited = _find_visited(visits, len(events))
             rows = events.rows(is_visited & results.accepted() if results.complete else is_visited)
         process: Callable[[Live, Any, int, Any], list[Match]]
         results_of: Callable[[int], Any]
@@ -203,7 +203,7 @@ def _visits(events: Events, live: Any, begins: np.ndarray) -> Iterator[_Visit]:
             yield _Visit(key, None, first, end)
 
 
-def _visited(visits: list[_Visit], count: int) -> np.ndarray:
+def _find_visited(visits: list[_Visit], count: int) -> np.ndarray:
     """Return which events are visited."""
     edges = np.zeros(count + 1, dtype=np.int64)
     edges[[visit.start for visit in visits]] += 1

@@ -152,5 +152,5 @@ class AsyncOperator(Operator):
         """Close the event loop."""
         calls, self._calls = self._calls, None
         if calls is not None:
-            with contextlib.suppress(Exception):  # the subtask has ended: there is nobody to report a failure to
+            with contextlib.suppress(Exception):  # the subtask has ended, so a failure is not reported any more
                 calls.close()

@@ -81,7 +81,15 @@ class CepSpec(OperatorSpec):
 
 
 class MatchContext:
-    """The context of functions that process matches."""
+    """The context of functions that process matches.
+
+    Example:
+        >>> from millstream.cep import PatternProcessFunction
+        >>> class WithTime(PatternProcessFunction):
+        ...     def process_match(self, match, ctx):
+        ...         yield ctx.timestamp(), match
+
+    """
 
     def __init__(self, operator: CepOperator) -> None:
         self._operator = operator
@@ -100,7 +108,13 @@ class MatchContext:
         return self._operator.context.scope.key
 
     def output(self, output_tag: OutputTag, value: Any) -> None:
-        """Emit a record to a side output."""
+        """Emit a record to a side output.
+
+        Args:
+            output_tag: The side output.
+            value: The record.
+
+        """
         self._operator.side(output_tag.tag_id, value, self.time)
 
 
@@ -230,6 +244,9 @@ class CepOperator(Operator):
         tag = self.spec.late_tag
         if tag is None:
             self.context.metrics.count(LATE_COUNT, int(late.sum()))
+            first = batch.take(np.flatnonzero(late)[:1])
+            for row, time in zip(first.rows(), first.times(), strict=True):
+                self.context.metrics.sample(f"late: its time is {time}", row)
         else:
             late_batch = batch.take(np.flatnonzero(late))
             for row, time in zip(late_batch.rows(), late_batch.times(), strict=True):

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from millstream.functions import FilterFunction, FlatMapFunction, MapFunction
+from millstream.event_time.watermarks import MAX_WATERMARK
+from millstream.functions import FilterFunction, FlatMapFunction, IterationListener, MapFunction
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.runtime.checkpointed import Functions
+from millstream.runtime.iteration_listeners import Listener
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 
@@ -26,6 +28,7 @@ class FunctionOperator(Operator):
         super().__init__(context)
         self.function = function
         self._functions = Functions(context, [function, *other_functions], keyed=keyed)
+        self._listener = Listener(context, function) if isinstance(function, IterationListener) else None
 
     def open(self) -> None:
         """Open the functions with their runtime context."""
@@ -34,6 +37,17 @@ class FunctionOperator(Operator):
     def initialize(self) -> None:
         """Initialize functions that keep operator state from the state before the epoch."""
         self._functions.initialize()
+
+    def end_round(self) -> None:
+        """Notify a function that listens to an iteration that a round has ended."""
+        if self._listener is not None:
+            self._listener.end_round()
+
+    def on_watermark(self, watermark: int) -> None:
+        """Notify a function that listens to an iteration that it terminates, then pass the watermark on."""
+        if watermark == MAX_WATERMARK and self._listener is not None:
+            self._listener.terminate()
+        super().on_watermark(watermark)
 
     def snapshot(self) -> None:
         """Call the functions that keep operator state for their snapshot."""

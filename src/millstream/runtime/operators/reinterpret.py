@@ -51,12 +51,12 @@ class ReinterpretOperator(Operator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Pass the records on with their keys."""
         name = self.context.name
-        keyed, groups = self._key.keyed(batch.without_keys(), self.context.state.grouper, name)
+        batch_with_keys, groups = self._key.compute_keys(batch.without_keys(), self.context.state.grouper, name)
         wrong = np.flatnonzero((groups < self._range.start) | (groups > self._range.end))
         if len(wrong):
-            first = keyed.take(wrong[:1])
+            first = batch_with_keys.take(wrong[:1])
             key, group = self._key.keys(first, name)[0], int(groups[wrong[0]])
             problem = KeyElsewhere(key, group, self.context.subtask, self.context.parallelism)
             record = shorten(first.rows()[0])
             raise UserFunctionFailed(name, problem.message, "", key=shorten(key), record=record, hint=problem.hint)
-        self.out.emit(keyed)
+        self.out.emit(batch_with_keys)

@@ -17,6 +17,7 @@ from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK, Water
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch, timestamps_of
 from millstream.runtime.memory import MemoryPart
+from millstream.runtime.metrics import MOST_SAMPLES
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.operators.timestamps import events, stamp
 from millstream.runtime.watermarks import Generator, GeneratorMemory
@@ -166,6 +167,8 @@ class SourceOperator(Operator):
         rejected = self._reader.take_rejected()
         if rejected.count:
             self.context.metrics.count("numRecordsSkipped", rejected.count)
+        for data, reason in rejected.letters[:MOST_SAMPLES]:
+            self.context.metrics.sample(f"not decoded: {reason}", data)
         letter_type = self.context.side_types.get(DEAD_LETTERS)
         if rejected.letters and letter_type is not None:
             rows = [Row(data=data, reason=reason) for data, reason in rejected.letters]

@@ -162,6 +162,8 @@ class WindowOperator(FunctionOperator):
         self.context.metrics.count(LATE_COUNT, 1 if self.spec.weight is None else self.spec.weight(value))
         if self.spec.late_tag is not None:
             self._collector.side(self.spec.late_tag, value, time)
+        else:
+            self.context.metrics.sample(f"late: its time is {time}", value, self.context.scope.key)
 
     def _merge(
         self, result: Any, merged: Collection[Any], kept_state_window: Any, other_state_windows: Collection[Any]

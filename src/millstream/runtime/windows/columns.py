@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from millstream.functions.aggregations import Aggregate
 from millstream.runtime.batch import Batch
 from millstream.runtime.rowwise import UserFunctionFailed
-from millstream.types.arrow_streams import stream_bytes
+from millstream.types.arrow_streams import write_stream_bytes
 
 
 class NeedsTimestamps(UserFunctionFailed):
@@ -121,7 +121,7 @@ class WindowPartials:
 
 def pack_chunk(chunk: pa.RecordBatch) -> bytes:
     """Return a chunk as bytes, for state."""
-    return stream_bytes(chunk)
+    return write_stream_bytes(chunk)
 
 
 def unpack_chunk(data: bytes) -> pa.RecordBatch:

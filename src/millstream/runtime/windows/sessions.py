@@ -48,9 +48,9 @@ class Sessions:
 
     def can_take(self, times: np.ndarray | None) -> bool:
         """Whether all records of a batch have timestamps, and their sessions end before the last watermark."""
-        return times is not None and len(times) > 0 and self._bounded(int(times.min()), int(times.max()))
+        return times is not None and len(times) > 0 and self._is_bounded(int(times.min()), int(times.max()))
 
-    def _bounded(self, first: int, last: int) -> bool:
+    def _is_bounded(self, first: int, last: int) -> bool:
         return first != NO_TIMESTAMP and last + self._gap < MAX_WATERMARK
 
     def begin(self) -> None:

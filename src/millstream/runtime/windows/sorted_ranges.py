@@ -35,9 +35,9 @@ def window_ranges(assigner: object, times: np.ndarray, keys: np.ndarray) -> Rang
         case EventTimeSessionWindows(session_gap=gap):
             return _sessions(times, keys, gap)
         case TumblingEventTimeWindows(size=size, offset=offset):
-            return _fixed(times, keys, size, size, offset)
+            return _fixed_windows(times, keys, size, size, offset)
         case SlidingEventTimeWindows(size=size, slide=slide, offset=offset):
-            return _fixed(times, keys, size, slide, offset)
+            return _fixed_windows(times, keys, size, slide, offset)
     raise AssertionError(assigner)
 
 
@@ -50,7 +50,7 @@ def _sessions(times: np.ndarray, keys: np.ndarray, gap: int) -> Ranges:
     return Ranges(starts, stops, times[starts], times[stops - 1] + gap)
 
 
-def _fixed(times: np.ndarray, keys: np.ndarray, size: int, slide: int, offset: int) -> Ranges:
+def _fixed_windows(times: np.ndarray, keys: np.ndarray, size: int, slide: int, offset: int) -> Ranges:
     """Return the ranges of tumbling or sliding windows. A window that starts `step` slides before the last window of a
     record contains the record if it ends after it."""
     owner = np.zeros(len(times), dtype=np.int64)

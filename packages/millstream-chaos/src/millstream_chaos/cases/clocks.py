@@ -24,7 +24,8 @@ from millstream.testing.clock import ManualClock
 from millstream.times import Duration, Time
 from millstream.windows.assigners import TumblingEventTimeWindows
 from millstream_chaos.samples import sample_input
-from millstream_chaos.samples.programs import PROGRAMS, Collect, EventTime, Longer, SplitsSource
+from millstream_chaos.samples.programs import PROGRAMS, Collect, EventTime, Longer
+from millstream_chaos.samples.splits_source import SplitsSource
 from millstream_chaos.simulation import Faults, Setup, World, compute_reference, run
 from millstream_chaos.trace import Report, Trace
 

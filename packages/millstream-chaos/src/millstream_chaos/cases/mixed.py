@@ -20,7 +20,7 @@ from millstream.checkpoint.savepoint import open_snapshot
 from millstream.checkpoint.storage import CheckpointStorage
 from millstream.errors import MillstreamError
 from millstream.testing.kafka import KafkaBroker
-from millstream.testing.spark_cluster import SparkCluster, descendants, kill
+from millstream.testing.spark_cluster import SparkCluster, find_descendants, kill
 from millstream_chaos.jobs.drivers import Drivers, create_options
 from millstream_chaos.jobs.keyed_job import BUCKET, WINDOW, Specification
 from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
@@ -166,7 +166,9 @@ def _running_pids(process: str, drivers: Drivers, cluster: SparkCluster) -> list
     leader = drivers.leader()
     if leader is None:
         return []
-    return [leader] if process == "driver" else descendants(leader, where=lambda child: "java" in child.command)[:1]
+    return (
+        [leader] if process == "driver" else find_descendants(leader, where=lambda child: "java" in child.command)[:1]
+    )
 
 
 def _rescale(specification: Specification, parallelism: int, report: Report) -> None:

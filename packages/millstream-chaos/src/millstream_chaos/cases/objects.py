@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.testing.s3 import client_variables, s3_server
+from millstream.testing.s3 import list_client_variables, s3_server
 from millstream_chaos.jobs.objects_job import BUCKET, KEYS
 from millstream_chaos.machine.faulty_store import FaultyStore, Rates
 from millstream_chaos.machine.python_path import child_environment
@@ -112,7 +112,7 @@ class _Run:
         self.starts += 1
         arguments = [self.name, str(self.records), str(self._epoch_records)]
         command = [sys.executable, "-m", "millstream_chaos.jobs.objects_job", *arguments]
-        variables = child_environment() | client_variables(self._store.url)
+        variables = child_environment() | list_client_variables(self._store.url)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         with subprocess.Popen(command, env=variables, text=True, **pipes) as driver:  # type: ignore[call-overload]
             try:

@@ -28,7 +28,7 @@ from millstream.errors import ExternalError
 from millstream.event_time.watermarks import WatermarkStrategy
 from millstream.functions import KeyedProcessFunction
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
-from millstream.testing.spark_cluster import descendants, kill
+from millstream.testing.spark_cluster import find_descendants, kill
 from millstream.types.factory import Types
 from millstream_chaos.machine.process_usage import resident_memory
 from millstream_chaos.machine.python_path import child_environment
@@ -159,14 +159,14 @@ def _measure(workload: str, where: Path, seconds: float) -> tuple[list[int], lis
             if time.monotonic() - printed_at > _PROGRESS_SECONDS:
                 printed_at = time.monotonic()
                 print(f"{workload}: {until - printed_at:.0f} s left, {samples[-1] // MEGABYTE} MB", file=sys.stderr)
-            samples.append(sum(resident_memory(pid) for pid in [process.pid, *descendants(process.pid)]))
+            samples.append(sum(resident_memory(pid) for pid in [process.pid, *find_descendants(process.pid)]))
             time.sleep(0.25)
         if process.poll() is not None:
             msg = f"the job ended before its time: {(where / 'log').read_text(errors='replace')[-1000:]}"
             raise ExternalError(msg)
         return samples, [json.loads(line) for line in _lines(progress_file)]
     finally:
-        children = descendants(process.pid)
+        children = find_descendants(process.pid)
         process.kill()
         process.wait()
         for pid in children:

@@ -27,7 +27,7 @@ import numpy as np
 from millstream.connectors.kafka.client import library
 from millstream.errors import ExternalError, MillstreamError
 from millstream.testing.kafka import KafkaBroker
-from millstream.testing.spark_cluster import descendants, kill, python_workers
+from millstream.testing.spark_cluster import find_descendants, kill, python_workers
 from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.jobs.soak_job import INPUT, OUTPUT, Checker, SoakSpecification, compute_value
 from millstream_chaos.machine.process_usage import directory_usage, process_usage, total_usage
@@ -130,7 +130,7 @@ def _run_driver(specification: SoakSpecification) -> Iterator[subprocess.Popen[b
     try:
         yield driver
     finally:
-        children = descendants(driver.pid)
+        children = find_descendants(driver.pid)
         driver.kill()
         driver.wait()
         for pid in children:
@@ -266,7 +266,7 @@ class _Soak:
 
     def _sample(self) -> dict[str, float]:
         directory = Path(self.specification.directory)
-        children = descendants(self.driver.pid)
+        children = find_descendants(self.driver.pid)
         jvm = [pid for pid in children if _is_java(pid)]
         driver, machine = process_usage(self.driver.pid), total_usage(jvm)
         workers = total_usage(pid for pid in children if pid not in jvm)

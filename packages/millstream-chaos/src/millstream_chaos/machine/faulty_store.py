@@ -1,7 +1,7 @@
 """An object store under load: a proxy in front of an S3 server that refuses requests, and delays and loses responses.
 
     with s3_server() as url, FaultyStore(url, seed=1) as store:
-        subprocess.run(command, env=client_variables(store.url))
+        subprocess.run(command, env=list_client_variables(store.url))
 
 Promises: requests are passed on unchanged, or answered with 503 `SlowDown` or 500 `InternalError` instead of by the
 server or after the server has carried them out, or answered late. Faults are drawn from a seed.

@@ -31,7 +31,7 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.postgres import PostgresServer, postgres_server
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
 
@@ -192,7 +192,7 @@ def _as_row(value: object) -> Row:
 
 
 def _texts(table: Any) -> list[str]:
-    return sorted(text for chunk in table.column("text").chunks for text in python_values(chunk))
+    return sorted(text for chunk in table.column("text").chunks for text in to_python_values(chunk))
 
 
 SINKS: Mapping[str, OutputSink] = {

@@ -6,6 +6,7 @@ Does not know: epochs, subtasks, state, watermarks. The input has no late record
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -178,6 +179,101 @@ def _last_two(events: list[Event]) -> list[Session]:
     return [(start, end, members[-2:]) for start, end, members in _tumbling(events, 100)]
 
 
+def _numbers(count: int = 24) -> list[int]:
+    return [number for split in sample_input.numbers(count) for number in split]
+
+
+def _bulk(_: int) -> Rows:
+    pairs = [(number, number * 1000) for number in _numbers()]
+    while sum(value for _, value in pairs) > 60:
+        pairs = [(number, value // 2 + number % 3) for number, value in pairs]
+    return pairs
+
+
+def _delta(_: int) -> Rows:
+    components: dict[int, set[int]] = {}
+    for number in _numbers(20):
+        one, other = number % 23, number * 5 % 23
+        merged = components.get(one, {one}) | components.get(other, {other})
+        components.update(dict.fromkeys(merged, merged))
+    return [(vertex, min(members)) for vertex, members in components.items()]
+
+
+def _unbounded(_: int) -> Rows:
+    for number in _numbers(9):
+        value, steps = number + 2, 0
+        while value != 1:
+            value, steps = value // 2 if value % 2 == 0 else 3 * value + 1, steps + 1
+        yield number, 1, steps
+
+
+def _replayed(_: int) -> Rows:
+    model = 5
+    for epoch in range(6):
+        model = (model + sum(_numbers()) + epoch) % 1009
+        yield model
+
+
+def _vertices(_: int) -> Rows:
+    edges = [(number % 9, number * 5 % 9, float(number % 4)) for number in _numbers(20)]
+    distances = {vertex: 0.0 if vertex == 3 else math.inf for edge in edges for vertex in edge[:2]}
+    for _ in distances:
+        for source, target, weight in edges:
+            distances[target] = min(distances[target], distances[source] + weight)
+    return list(distances.items())
+
+
+def _entities(_: int) -> Rows:
+    numbers = [number for split in sample_input.numbers(12) for number in split]
+    for account in range(4):
+        deposits = [number for number in numbers if number % 4 == account]
+        yield ["account", str(account), sum(deposits), sum(number**2 for number in deposits)]
+    for number in numbers:
+        path = [number % 4]
+        for _ in range(number % 6):
+            path.append((3 * path[-1] + number) % 4)
+        yield ["hop", number, path]
+
+
+def _clustering(_: int) -> Rows:
+    neighbors: dict[int, set[int]] = {}
+    for number in _numbers(24):
+        ends = {number % 9, number * 4 % 7}
+        for vertex in ends:
+            neighbors.setdefault(vertex, set()).update(ends - {vertex})
+    for vertex, others in neighbors.items():
+        closed = sum(one in neighbors[other] for one in others for other in others) / 2
+        yield vertex, closed / max(len(others) * (len(others) - 1) / 2, 1)
+
+
+def _samples(count: int) -> list[tuple[int, float, float]]:
+    """Return each number, its feature and its label."""
+    return [(number, float(number % 7), 3.0 * (number % 7) + 1.0) for number in sorted(_numbers(count))]
+
+
+def _regression(_: int) -> Rows:
+    samples, slope, level = _samples(20), 0.0, 0.0
+    for _ in range(3):
+        errors = [(slope * x + level - y, x) for _, x, y in samples]
+        slope -= 0.05 / len(samples) * sum(error * x for error, x in errors)
+        level -= 0.05 / len(samples) * sum(error for error, _ in errors)
+    return [(number, round(slope * x + level, 6)) for number, x, _ in samples]
+
+
+def _online(_: int) -> Rows:
+    samples = _samples(60)
+    coefficients, sums, squares = [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]
+    for version, start in enumerate(range(0, len(samples) - 6, 7), 1):
+        errors = [(coefficients[0] * x + coefficients[1] - y, x) for _, x, y in samples[start : start + 7]]
+        gradients = [sum(error * x for error, x in errors) / 7, sum(error for error, _ in errors) / 7]
+        for i, gradient in enumerate(gradients):
+            root = math.sqrt(squares[i] + gradient**2)
+            sums[i] += gradient - (root - math.sqrt(squares[i])) / 0.1 * coefficients[i]
+            squares[i] += gradient**2
+            coefficients[i] = -sums[i] / ((0.1 + root) / 0.1)
+        yield version, round(coefficients[0], 6)
+
+
 OUTPUTS: dict[str, Callable[[int], Rows]] = {
     "keyed_timers": _keyed_timers,
     "ordered_timers": _running_sums,
@@ -197,7 +293,16 @@ OUTPUTS: dict[str, Callable[[int], Rows]] = {
     "interval_join": _interval_join,
     "co_group": _co_group,
     "evicted": lambda times: _collect(_one_split(times), _last_two),
+    "entities": _entities,
     "operator_state": lambda times: [(number, event[2]) for number, event in enumerate(_one_split(times), 1)],
+    "iteration_bulk": _bulk,
+    "iteration_delta": _delta,
+    "iteration_unbounded": _unbounded,
+    "iteration_replayed": _replayed,
+    "iteration_vertices": _vertices,
+    "graph_clustering": _clustering,
+    "learning_regression": _regression,
+    "learning_online": _online,
     "ends_of_time": lambda _: _collect(
         (event for split in sample_input.ends_of_time() for event in split), lambda events: _tumbling(events, 10)
     ),

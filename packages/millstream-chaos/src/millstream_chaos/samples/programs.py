@@ -6,20 +6,11 @@ Does not know: engines, faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.connector.source import (
-    Budget,
-    ReaderContext,
-    Records,
-    Source,
-    SourceReader,
-    SplitEnumerator,
-    SplitRange,
-)
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.stream_execution_environment import StreamExecutionEnvironment
 from millstream.event_time.watermarks import TimestampAssigner, WatermarkStrategy
@@ -47,76 +38,12 @@ from millstream.types.factory import TypeInformation, Types
 from millstream.windows.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from millstream.windows.evictors import CountEvictor
 from millstream.windows.sessions import EventTimeSessionWindows
-from millstream_chaos.samples import sample_input
-from millstream_chaos.samples.sample_input import Event
+from millstream_chaos.samples import entities, iterations, learning, sample_input
+from millstream_chaos.samples.splits_source import EVENT, SplitsSource
 
 Program = Callable[[StreamExecutionEnvironment], DataStream]
-EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 _times: ContextVar[int] = ContextVar("times", default=1)
 NAMED_EVENT = Types.ROW_NAMED(["key", "at", "value"], [Types.STRING(), Types.LONG(), Types.LONG()])
-
-
-@dataclass(frozen=True)
-class SplitsSource(Source):
-    """Several splits of records, read at different speeds, in order."""
-
-    splits: tuple[tuple[Event, ...], ...]
-    data_type: TypeInformation = EVENT
-
-    def type_info(self) -> TypeInformation:
-        return self.data_type
-
-    def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        return _SplitsEnumerator([len(split) for split in self.splits], state)
-
-    def create_reader(self, context: ReaderContext) -> SourceReader:
-        return _SplitsReader(self.splits, context.block_records)
-
-
-class _SplitsEnumerator(SplitEnumerator):
-    def __init__(self, counts: list[int], state: list[int] | None) -> None:
-        self._counts = counts
-        self._at = [0] * len(counts) if state is None else list(state)
-
-    def plan(self, budget: Budget) -> list[SplitRange]:
-        left, ranges = max(budget.records, 1), []
-        parts = sum(range(1, len(self._at) + 1))
-        for index, at in enumerate(self._at):
-            name = f"s{index}"
-            count = min(self._counts[index] - at, left, max(1, budget.records * (index + 1) // parts))
-            if count > 0 and name not in budget.held:
-                ranges.append(SplitRange(name, at, at + count, count))
-                left -= count
-        self.replayed(ranges)
-        return ranges
-
-    def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
-        return self.plan(budget)
-
-    def skip(self, done: SplitRange) -> None:
-        self._at[int(done.split[1:])] = done.end
-
-    def snapshot(self) -> list[int]:
-        return list(self._at)
-
-    def finished(self) -> bool:
-        return self._at == self._counts
-
-    def splits(self) -> list[str]:
-        return [f"s{index}" for index, at in enumerate(self._at) if at < self._counts[index]]
-
-    def lag(self) -> int:
-        return sum(self._counts) - sum(self._at)
-
-
-class _SplitsReader(SourceReader):
-    def __init__(self, splits: tuple[tuple[Event, ...], ...], block: int) -> None:
-        self._splits, self._block = splits, block
-
-    def read(self, part: SplitRange) -> Iterator[Records]:
-        rows = self._splits[int(part.split[1:])][part.start : part.end]
-        for start in range(0, len(rows), self._block):
-            yield Records(list(rows[start : start + self._block]))
 
 
 class EventTime(TimestampAssigner):
@@ -421,7 +348,7 @@ def operator_state(env: StreamExecutionEnvironment) -> DataStream:
     return one_split(env).map(Numbering()).set_parallelism(1)
 
 
-PROGRAMS: dict[str, Program] = {
+_PLAIN: dict[str, Program] = {
     program.__name__: program
     for program in (
         keyed_timers,
@@ -442,6 +369,12 @@ PROGRAMS: dict[str, Program] = {
         evicted,
         operator_state,
     )
+}
+PROGRAMS: dict[str, Program] = {
+    **_PLAIN,
+    **iterations.PROGRAMS,
+    **learning.PROGRAMS,
+    "entities": entities.entities,
 }
 
 __all__: Sequence[str] = ("PROGRAMS", "Longer")

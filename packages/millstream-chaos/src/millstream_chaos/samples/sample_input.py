@@ -32,3 +32,9 @@ def ends_of_time() -> tuple[tuple[Event, ...], ...]:
     first = [("a", -FAR + number, number) for number in range(20)] + [("b", number, number) for number in range(20)]
     second = [("a", number * 7, number) for number in range(30)] + [("c", FAR + number, number) for number in range(20)]
     return tuple(first), tuple(second)
+
+
+def numbers(count: int) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers from 0 on, in three splits of different lengths."""
+    half = count // 2
+    return tuple(range(half)), tuple(range(half, count, 2)), tuple(range(half + 1, count, 2))

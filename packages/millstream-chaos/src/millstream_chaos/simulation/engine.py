@@ -14,6 +14,7 @@ import numpy as np
 from millstream.engine import epoch_level
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.errors import ExternalError
+from millstream.runtime.operators.source import SourceWork
 from millstream.testing.clock import ManualClock
 from millstream.testing.inline_engine import InlineEngine
 from millstream_chaos.simulation.setup import EPOCH_MILLIS, Faults
@@ -55,7 +56,8 @@ class SimulatedEngine(InlineEngine):
         if number in self._faults.engine:
             msg = f"the engine failed in epoch {request.epoch}"
             raise EngineLost(msg)
-        ranges = (data for parts in request.work.values() for part in parts for data in part.ranges)
+        parts = (part for parts in request.work.values() for part in parts if isinstance(part, SourceWork))
+        ranges = (data for part in parts for data in part.ranges)
         records = sum(data[3] or 0 for data in ranges)  # a source may not know them
         if self._faults.most_records is not None and records > self._faults.most_records:
             msg = f"{records} records of epoch {request.epoch} do not fit into memory"
@@ -65,7 +67,7 @@ class SimulatedEngine(InlineEngine):
         return super().run_epoch(request)
 
     def _attempt(
-        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: epoch_level.LevelRequest
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], request: epoch_level.LevelRequest
     ) -> Iterable[tuple[int, bytes]]:
         faults = self._faults
         if self._chance.random() < faults.forget:
@@ -77,17 +79,17 @@ class SimulatedEngine(InlineEngine):
         elif self._deployment is not None:
             deployment = self._deployment
         if faults.attempts == "twice":
-            list(super()._attempt(deployment, level, index, inbox, asked))
+            list(super()._attempt(deployment, level, index, inbox, request))
         elif faults.attempts == "broken":
-            first = iter(super()._attempt(deployment, level, index, inbox, asked))
+            first = iter(super()._attempt(deployment, level, index, inbox, request))
             for _ in range(int(self._chance.integers(0, 3))):
                 next(first, None)
             first.close()  # type: ignore[attr-defined]
-        blocks = list(super()._attempt(deployment, level, index, inbox, asked))
+        blocks = list(super()._attempt(deployment, level, index, inbox, request))
         mixes = (faults.attempts == "mixed" and not self._is_retry) or self._chance.random() < faults.mixes
         if not mixes or level + 1 == deployment.plan.levels:  # the driver reads only one attempt of the last level
             return blocks
-        second = list(super()._attempt(deployment, level, index, inbox, asked))
+        second = list(super()._attempt(deployment, level, index, inbox, request))
         reads_first = self._chance.random(deployment.plan.slots) < 0.5
         return [block for block in blocks if reads_first[block[0]]] + [
             block for block in second if not reads_first[block[0]]

@@ -1,0 +1,32 @@
+"""Iterations, with the names of Flink ML: a body of operators whose results are fed back to its beginning.
+
+Promises: an epoch between two rounds is a consistent cut, so an iteration is exactly once like every other program.
+Does not know: graphs, learning; they are written on top."""
+
+from millstream.functions import DeltaFunction, IterationContext, IterationListener
+from millstream.iteration.bulk import iterate
+from millstream.iteration.delta import iterate_delta
+from millstream.iteration.flink_ml import (
+    IterationBody,
+    IterationBodyResult,
+    IterationConfig,
+    Iterations,
+)
+from millstream.iteration.stream_lists import DataStreamList, ReplayableDataStreamList
+from millstream.iteration.termination import Criterion, Termination
+
+__all__ = [
+    "Criterion",
+    "DataStreamList",
+    "DeltaFunction",
+    "IterationBody",
+    "IterationBodyResult",
+    "IterationConfig",
+    "IterationContext",
+    "IterationListener",
+    "Iterations",
+    "ReplayableDataStreamList",
+    "Termination",
+    "iterate",
+    "iterate_delta",
+]

@@ -1,0 +1,1 @@
+"""Classification, under Flink ML's module names."""

@@ -1,0 +1,1 @@
+"""Clustering, under Flink ML's module names."""

@@ -1,0 +1,1 @@
+"""Feature engineering, under Flink ML's module names."""

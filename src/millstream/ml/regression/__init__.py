@@ -1,0 +1,1 @@
+"""Regression, under Flink ML's module names."""

@@ -1,0 +1,160 @@
+"""The vertices of one subtask with their values and outgoing edges, as sorted arrays.
+
+Promises: the same block follows from the same chunks, in whatever order edges came; a chunk can be restricted to the
+vertices of some key groups.
+Does not know: rounds, messages, what the values mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from millstream.errors import UserError
+
+Array = np.ndarray
+
+
+class UnusableWeight(UserError):
+    """An edge has a weight that is not a number."""
+
+    hint = "filter such edges, or give them a weight"
+
+    def __init__(self, source: int, target: int) -> None:
+        super().__init__(f"the edge from vertex {source} to vertex {target} has a weight of NaN")
+
+
+class MissingId(UserError):
+    """A vertex or an edge has NULL in place of an id."""
+
+    hint = "remove such rows before the graph is created"
+
+    def __init__(self, field: str) -> None:
+        super().__init__(f"the field {field} of a row of the graph is NULL")
+
+
+class DuplicateVertex(UserError):
+    """A vertex has two values."""
+
+    hint = "remove one of them, or combine them before the graph uses them"
+
+    def __init__(self, vertex: int, values: list[float]) -> None:
+        super().__init__(f"vertex {vertex} has two values, {values[0]} and {values[1]}")
+
+
+class VertexBlock:
+    """Sorted vertex ids, their values, and their edges: those of vertex `i` are `starts[i]` to before `starts[i + 1]`.
+
+    Attributes:
+        ids: The vertex ids.
+        initial: The values that the vertices have in the graph, NaN for vertices without one.
+        values: The values that the program computes: one number of each vertex, or an array of several.
+        sources: The index of the vertex of each edge.
+        targets: The vertex id at the other end of each edge.
+        weights: The weight of each edge.
+        forward: Whether an edge has the direction that it has in the graph; programs that are undirected also have
+            the reverse of each edge.
+        notes: Anything that `update` leaves for `message` and `aggregate` of the same round.
+
+    """
+
+    def __init__(
+        self, vertices: tuple[Array, Array], values: Array, edges: tuple[Array, ...], *, simple: bool = False
+    ) -> None:
+        """`vertices` are ids and initial values, `edges` are sources (ids), targets, weights and directions. `simple`
+        drops self loops, and all parallel edges but the one with the least weight."""
+        self.ids, self.initial = vertices
+        self.values = values
+        self.notes: dict[str, Any] = {}
+        sources, targets, weights, forward = edges
+        order = np.lexsort((forward, weights, targets, sources))
+        sources, targets = sources[order], targets[order]
+        if simple and len(order):
+            repeated = np.concatenate(([False], (sources[1:] == sources[:-1]) & (targets[1:] == targets[:-1])))
+            kept = ~repeated & (sources != targets)
+            order, sources, targets = order[kept], sources[kept], targets[kept]
+        self.sources = np.searchsorted(self.ids, sources)
+        self.targets, self.weights, self.forward = targets, weights[order], forward[order].astype(bool)
+        self.starts = np.searchsorted(self.sources, np.arange(len(self.ids) + 1))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def degrees(self) -> Array:
+        """The number of outgoing edges of each vertex."""
+        return np.diff(self.starts)
+
+    def indexes(self, ids: Array) -> Array:
+        """Return the index of each vertex id; all must be there."""
+        return np.searchsorted(self.ids, ids)
+
+    def edges_of(self, vertices: Array) -> Array:
+        """Return the indexes of the edges of some vertices, given by index."""
+        if len(vertices) == len(self.ids):
+            return np.arange(len(self.targets))
+        counts = self.starts[vertices + 1] - self.starts[vertices]
+        total = int(counts.sum())
+        offsets = np.repeat(self.starts[vertices] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+        return np.arange(total) + offsets if total else np.zeros(0, dtype=np.int64)
+
+
+def concat_columns(chunks: Iterable[pa.RecordBatch], *names: str) -> tuple[Array, ...]:
+    """Return columns of all chunks, each as one array."""
+    batches = list(chunks)
+    return tuple(
+        np.concatenate([batch.column(name).to_numpy(zero_copy_only=False) for batch in batches])
+        if batches
+        else np.zeros(0, dtype=np.int64)
+        for name in names
+    )
+
+
+def to_numbers(array: pa.Array, field: str) -> Array:
+    """Return a column of numbers; a missing number is NaN. Raise if an integer is missing."""
+    if array.null_count and pa.types.is_integer(array.type):
+        raise MissingId(field)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def sort_messages(vertices: Array, messages: Array) -> tuple[Array, Array]:
+    """Return messages by vertex, and those of one vertex by value: in an order that does not depend on arrival."""
+    columns = messages.T[::-1] if messages.ndim == 2 else (messages,)
+    order = np.lexsort((*columns, vertices))
+    return vertices[order], messages[order]
+
+
+def combine_messages(kind: str | None, vertices: Array, messages: Array) -> tuple[Array, Array]:
+    """Return each vertex once, with its combined message: the `sum`, `min` or `max`; with None, all messages."""
+    if not len(vertices):
+        return vertices, messages
+    vertices, messages = sort_messages(vertices, messages)
+    if kind is None:
+        return vertices, messages
+    firsts = np.flatnonzero(np.concatenate(([True], vertices[1:] != vertices[:-1])))
+    reduce = {"sum": np.add, "min": np.minimum, "max": np.maximum}[kind]
+    return vertices[firsts], reduce.reduceat(messages, firsts, axis=0)
+
+
+def check_weights(sources: Array, targets: Array, weights: Array) -> None:
+    """Raise if the weight of an edge is NaN."""
+    missing = np.isnan(weights)
+    if missing.any():
+        first = int(np.flatnonzero(missing)[0])
+        raise UnusableWeight(int(sources[first]), int(targets[first]))
+
+
+def values_of_vertices(ids: Array, given: Array, values: Array) -> Array:
+    """Return the value of each vertex, of pairs of ids and values; NaN for vertices without one. Raise if a vertex has
+    two of them."""
+    known = ~np.isnan(values)
+    given, values = given[known], values[known]
+    result, indexes = np.full(len(ids), np.nan), np.searchsorted(ids, given)
+    result[indexes] = values
+    differs = result[indexes] != values
+    if differs.any():
+        vertex = int(given[differs].min())
+        raise DuplicateVertex(vertex, np.unique(values[given == vertex]).tolist())
+    return result
