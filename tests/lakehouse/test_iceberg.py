@@ -14,7 +14,7 @@ import pytest
 
 from millstream.common import Configuration, Row, Types, WatermarkStrategy
 from millstream.connector.sink import WriterContext
-from millstream.connectors.lakehouse import iceberg_sink
+from millstream.connectors.lakehouse import iceberg_commits
 from millstream.connectors.lakehouse.commits import CommittedByAnother
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
 from millstream.datastream import StreamExecutionEnvironment
@@ -92,7 +92,7 @@ def test_only_the_same_attempt_counts_as_committed(loader, caplog):
 
 
 def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
-    monkeypatch.setattr(iceberg_sink, "_MAX_MARKS", 3)
+    monkeypatch.setattr(iceberg_commits, "_MAX_MARKS", 3)
     sink = made(loader)
     with loader.open_table() as (_, table), table.transaction() as transaction:
         transaction.set_properties({"millstream.epoch.old": "17", "another": "1"})  # as earlier releases wrote it
@@ -113,7 +113,7 @@ def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
 
 @pytest.mark.parametrize("proof", ["snapshot", "files"])
 def test_a_commit_is_known_when_the_table_has_forgotten_the_job(loader, monkeypatch, proof):
-    monkeypatch.setattr(iceberg_sink, "_MAX_MARKS", 3)
+    monkeypatch.setattr(iceberg_commits, "_MAX_MARKS", 3)
     sink = made(loader)
 
     def commit_of(job, now, epoch=1):

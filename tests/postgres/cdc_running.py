@@ -7,8 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.connector.source import Budget, ReaderContext, SplitRange
-from millstream.connectors.jdbc.cdc.source import PostgresSource
+from millstream.connector.source import Budget, ReaderContext, Source, SplitRange
 from millstream.types.row import Row, RowKind
 
 
@@ -40,7 +39,7 @@ class Mirror:
 class Running:
     """A source at work: planned, logged, read, sometimes checkpointed, sometimes dead."""
 
-    def __init__(self, source: PostgresSource, mirror: Mirror, records: int = 10) -> None:
+    def __init__(self, source: Source, mirror: Mirror, records: int = 10) -> None:
         self.source, self.mirror, self.budget = source, mirror, Budget(records, 1 << 30, 0)
         self.saved: tuple[Any, Any] = (None, copy.deepcopy(mirror.rows))
         self.log: list[list[SplitRange]] = []

@@ -8,6 +8,7 @@ from millstream.connectors.jdbc.options import InvalidJdbcOption
 from millstream.errors import ExternalError
 from millstream.sql.errors import CatalogError, SqlNotSupported
 from millstream.table import EnvironmentSettings, TableEnvironment
+from millstream.table.catalog import JdbcCatalog, ObjectPath
 
 
 @pytest.fixture
@@ -84,3 +85,17 @@ def test_secrets_of_tables_are_masked(database: Any, t_env: TableEnvironment) ->
             text = str(list(rows))
         assert "geheim" not in text
         assert "******" in text
+
+
+def test_a_catalog_that_a_program_registers_reads_the_server(database: Any) -> None:
+    database.execute("CREATE TABLE stars (id INT, name TEXT)")
+    database.execute("INSERT INTO stars VALUES (1, 'vega')")
+    user, password = (database.execute(f"SELECT {column}")[0][0] for column in ("current_user::text", "'secret'"))
+    base = database.url.rpartition("/")[0]
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    catalog = JdbcCatalog("sky", database.name, user, password, f"jdbc:{base}")
+    env.register_catalog("sky", catalog)
+    assert catalog.table_exists(ObjectPath(database.name, "public.stars"))
+    assert "secret" not in repr(catalog)
+    with env.execute_sql(f"SELECT name FROM sky.{database.name}.stars").collect() as rows:
+        assert [tuple(row) for row in rows] == [("vega",)]

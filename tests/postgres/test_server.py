@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from millstream.testing import postgres
-from millstream.testing.postgres import find_programs, packaged_programs, postgres_server
+from millstream.testing.postgres import find_packaged_programs, find_programs, postgres_server
 
 _STARTER = """
 import time
@@ -35,7 +35,7 @@ def test_the_server_on_the_path_comes_first(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_the_server_of_the_package_replicates_and_prepares_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", f"{packaged_programs()[0]}:{os.defpath}")
+    monkeypatch.setenv("PATH", f"{find_packaged_programs()[0]}:{os.defpath}")
     with postgres_server() as server, server.connect() as session:
         session.execute("CREATE TABLE t (id int PRIMARY KEY)")
         session.execute("CREATE PUBLICATION p FOR ALL TABLES")
@@ -63,7 +63,9 @@ def test_the_programs_of_a_closed_directory_are_copied(tmp_path: Path, monkeypat
     installed.chmod(0o700)
     monkeypatch.setenv("PATH", str(installed / "bin"))
     (tmp_path / "server").mkdir()
-    assert postgres._programs_for_others(str(tmp_path / "server")) == str(tmp_path / "server" / "installed" / "bin")
+    assert postgres._find_programs_for_others(str(tmp_path / "server")) == str(
+        tmp_path / "server" / "installed" / "bin"
+    )
     assert (tmp_path / "server" / "installed" / "bin" / "postgres").exists()
 
 

@@ -42,7 +42,7 @@ def test_an_address_of_jdbc_becomes_one_of_libpq(url, user, password, conninfo):
     assert "secret" not in repr(JdbcConnectionOptions("postgresql://u:secret@h/d?password=secret"))
 
 
-@pytest.mark.parametrize("url", ["jdbc:mysql://u:secret@h/d", "h:5432/d", "jdbc:derby:memory"])
+@pytest.mark.parametrize("url", ["jdbc:oracle://u:secret@h/d", "h:5432/d", "jdbc:derby:memory"])
 def test_another_database_is_refused_without_naming_the_password(url):
     with pytest.raises(InvalidJdbcOption, match="not the URL of a PostgreSQL") as refusal:
         JdbcConnectionOptions(url)

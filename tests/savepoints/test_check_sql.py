@@ -17,7 +17,7 @@ from millstream.checkpoint.restore import StateNotClaimed
 from millstream.cli import main
 from millstream.sql.syntax import parse_statement
 
-HERE = Path(__file__).parent / "golden_sql"
+HERE = Path(__file__).parents[1] / "golden" / "compiled_plans"
 GROUPS = "INSERT INTO groups SELECT k, COUNT(*), SUM(v), AVG(v), COUNT(DISTINCT v) FROM events WHERE v > 0 GROUP BY k;"
 TOP = """INSERT INTO top SELECT k, v, r FROM
   (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM events) WHERE r <= 2;"""

@@ -12,7 +12,7 @@ import pytest
 from millstream import __version__
 from millstream.state_processor import Savepoint
 
-HERE = Path(__file__).parent / "golden"
+HERE = Path(__file__).parents[1] / "golden" / "savepoints"
 RELEASES = sorted(HERE.glob("release-*"))
 
 
@@ -51,4 +51,4 @@ def test_its_state_is_read(release, form):
 
 
 def test_there_is_one_for_this_release():
-    assert HERE / f"release-{__version__}" in RELEASES, "run tests/savepoints/golden/record.py"
+    assert HERE / f"release-{__version__}" in RELEASES, "run tests/golden/savepoints/record.py"

@@ -13,7 +13,7 @@ import pytest
 from millstream import __version__
 from millstream.table import PlanReference
 
-HERE = Path(__file__).parent / "golden_sql"
+HERE = Path(__file__).parents[1] / "golden" / "compiled_plans"
 RELEASES = sorted(HERE.glob("release-*"))
 WAYS = ("rows", "mini-batch")
 
@@ -76,4 +76,4 @@ def test_the_statements_planned_anew_go_on_too(record: Any, way: str, tmp_path: 
 
 
 def test_there_is_one_for_this_release() -> None:
-    assert HERE / f"release-{__version__}" in RELEASES, "run tests/savepoints/golden_sql/record.py"
+    assert HERE / f"release-{__version__}" in RELEASES, "run tests/golden/compiled_plans/record.py"

@@ -112,7 +112,7 @@ def test_a_map_is_what_was_put_into_it(monkeypatch, disk, ttl):
     def check(steps):
         with (
             tempfile.TemporaryDirectory() as directory,
-            closing(Job((lambda: LmdbStore(Path(directory))) if disk else (lambda: None), ttl)) as job,
+            closing(Job((lambda: LmdbStore(Path(directory))) if disk else None, ttl)) as job,
         ):
             model: dict[int, dict[int, int]] = {0: {}, 1: {}}
             accepted = {0: {}, 1: {}}
@@ -149,7 +149,7 @@ def test_a_map_is_what_was_put_into_it(monkeypatch, disk, ttl):
 
 
 def test_a_change_of_one_entry_costs_one_entry():
-    job = Job(lambda: None, False)
+    job = Job(None, False)
     job.scope.key = 0
     job.view.put_all({number: number for number in range(10_000)})
     job.epoch()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).parent / "golden" / "ends" / "assignments.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "assignments.json"
 
 TYPES = [
     *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(3, 0)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-GOLDEN = Path(__file__).parent / "golden" / "ends" / "date_patterns.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "date_patterns.json"
 
 TIMESTAMPS = (
     "2020-12-30 15:04:05.678000000",

@@ -1,9 +1,9 @@
-"""The tables that the cases of golden/ends/overwrites.yaml replace, in Flink as here."""
+"""The tables that the cases of tests/golden/sql/ends/overwrites.yaml replace, in Flink as here."""
 
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).parent / "golden" / "ends" / "overwrites.yaml"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "overwrites.yaml"
 TABLES = (
     "CREATE TABLE n (v INT) WITH ('connector'='filesystem', 'path'='{}/n', 'format'='csv')",
     "CREATE TABLE p (v INT, dt STRING, hr INT) PARTITIONED BY (dt, hr) "

@@ -1,4 +1,4 @@
-"""Records what the real Flink answers: schemas, changelogs and printed tables of the queries in golden/*.yaml.
+"""Records what the real Flink answers: schemas, changelogs and printed tables of the queries of tests/golden/sql.
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record.py [topic ...]
 
@@ -160,7 +160,7 @@ def _cause(problem: BaseException) -> str:
 
 if __name__ == "__main__":
     wanted = sys.argv[1:]
-    golden = HERE / "golden"
+    golden = HERE.parent / "golden" / "sql"
     for each in sorted([*golden.glob("*.yaml"), *(golden / "late").glob("*.yaml")]):
         topic = str(each.relative_to(golden).with_suffix(""))
         if not wanted or topic in wanted:

@@ -2,7 +2,8 @@
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record_ends.py
 
-Each case of golden/ends/changelogs.yaml has `tables` (columns, perhaps a primary key, and lines of debezium-json), a
+Each case of tests/golden/sql/ends/changelogs.yaml
+has `tables` (columns, perhaps a primary key, and lines of debezium-json), a
 `sink` (columns, perhaps a primary key, and options; print by default) and an INSERT. The recorder runs it at
 parallelism 1 and writes the lines that were printed beside it, or why it was refused."""
 
@@ -16,7 +17,7 @@ from pyflink.table import EnvironmentSettings, TableEnvironment
 
 from record import Dumper, _cause
 
-GOLDEN = Path(__file__).parent / "golden" / "ends" / "changelogs.yaml"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "changelogs.yaml"
 
 
 def recorded(case: dict[str, Any], folder: Path) -> dict[str, Any]:

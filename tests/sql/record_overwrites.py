@@ -2,7 +2,8 @@
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record_overwrites.py
 
-Each case of golden/ends/overwrites.yaml has statements about the tables that `overwrites.TABLES` makes. The recorder
+Each case of tests/golden/sql/ends/overwrites.yaml
+has statements about the tables that `overwrites.TABLES` makes. The recorder
 writes the files and their lines beside them, or why a statement was refused."""
 
 import tempfile

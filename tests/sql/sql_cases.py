@@ -1,4 +1,4 @@
-"""Queries of golden/*.yaml run here: their tables made, their changelogs read, in Flink's text."""
+"""Queries of tests/golden/sql/*.yaml run here: their tables made, their changelogs read, in Flink's text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
 from millstream.table import EnvironmentSettings, TableEnvironment
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql"
 KINDS = ("+I", "-U", "+U", "-D")
 
 
@@ -66,7 +66,7 @@ def value(cell: Any, kind: t.DataType) -> Any:
 
 def changelog(env: TableEnvironment, sql: str) -> tuple[list[str], list[str], list[list[str]]]:
     result = env.execute_sql(sql)
-    row = result._row_type()
+    row = result._get_row_type()
     with result.collect() as found:
         rows = list(map(as_text(row), found))
     return row.names, [type_text(kind) for kind in row.types], rows

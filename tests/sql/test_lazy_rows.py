@@ -27,11 +27,11 @@ from millstream.sql.operators.lazy_rows import (
 )
 from millstream.sql.operators.number_tuples import number_tuple_hashes
 from millstream.sql.operators.rank.local_rank import LocalRankOperator, LocalRankSpec
-from millstream.sql.operators.rank.ordering import stable_order
+from millstream.sql.operators.rank.ordering import sort_stably
 from millstream.sql.types import data_types as t
 from millstream.state.key_groups import stable_hash
 from millstream.table import EnvironmentSettings, TableEnvironment
-from millstream.types.arrow_streams import stream_bytes, stream_pieces
+from millstream.types.arrow_streams import write_stream_bytes, write_stream_pieces
 from millstream.types.factory import Types
 
 SCHEMA = t.row_of(["k", "v", "n"], [t.BigIntType(), t.BigIntType(), t.BigIntType()], null=True)
@@ -170,8 +170,8 @@ def test_hashes_of_whole_numbers_are_those_of_tuples(width: int, bits: int, seed
 def test_rows_of_equal_numbers_stay_in_order(span: int) -> None:
     draw = np.random.default_rng(7)
     keys = [draw.integers(-span, span, 2000), draw.integers(0, 2, 2000).astype(bool), draw.integers(0, 90, 2000)]
-    assert np.array_equal(stable_order(keys), np.lexsort(keys))
-    assert np.array_equal(stable_order(keys[:1]), np.argsort(keys[0], kind="stable"))
+    assert np.array_equal(sort_stably(keys), np.lexsort(keys))
+    assert np.array_equal(sort_stably(keys[:1]), np.argsort(keys[0], kind="stable"))
 
 
 @pytest.mark.parametrize("count", [0, 7, 4000])
@@ -183,8 +183,8 @@ def test_streams_are_as_arrow_writes_them(count: int) -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    assert stream_bytes(batch, before=b"12345678") == b"12345678" + sink.getvalue().to_pybytes()
-    packed = b"".join(stream_pieces(batch, compression="lz4"))
+    assert write_stream_bytes(batch, before=b"12345678") == b"12345678" + sink.getvalue().to_pybytes()
+    packed = b"".join(write_stream_pieces(batch, compression="lz4"))
     assert pa.ipc.open_stream(packed).read_next_batch().equals(batch)
     assert count < 1000 or len(packed) < sink.getvalue().size
 

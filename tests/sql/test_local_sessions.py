@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from millstream.sql.columns import array_of, struct_of
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators import timestamps
-from millstream.sql.operators.window.local_sessions import SessionParts, Sessions, session_schema
+from millstream.sql.operators.window.local_sessions import SessionParts, Sessions, create_session_schema
 from millstream.sql.types import data_types as t
 
 SCHEMA = t.row_of(["k", "ts", "v"], [t.STRING, t.TimestampType(3), t.BIGINT], null=False)
@@ -37,20 +37,20 @@ def as_rows(found: Sessions) -> list[tuple[Any, ...]]:
 
 @given(ROWS, st.integers(0, 50), st.booleans())
 def test_sessions_of_sessions_are_those_of_all_rows(rows: list[Any], cut: int, singly: bool) -> None:
-    schema = session_schema(SCHEMA, (0,), CALLS)
+    schema = create_session_schema(SCHEMA, (0,), CALLS)
     pieces = []
     for each in (rows[:cut], rows[cut:]):
         if each:
             made = PARTS.pass_rows(array(each)) if singly else PARTS.chunk(array(each)).columns
             pieces.append(struct_of(list(made), None, schema, len(made[0])))
-    assert as_rows(PARTS.merge_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.sessions_of_rows(array(rows)))
+    assert as_rows(PARTS.merge_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.assign_sessions(array(rows)))
 
 
 def test_a_session_may_lie_within_another() -> None:
     rows = [("a", 0, 1), ("a", 4, 1), ("a", 8, 1), ("a", 2, 5), ("a", 14, 1)]
     found = PARTS.merge_sessions(
         pa.concat_arrays(
-            struct_of(list(PARTS.chunk(array(each)).columns), None, session_schema(SCHEMA, (0,), CALLS), count)
+            struct_of(list(PARTS.chunk(array(each)).columns), None, create_session_schema(SCHEMA, (0,), CALLS), count)
             for each, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))
         )
     )

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from sql_cases import changelog, content, environment, materialised
 
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators.window.slices import can_slice, last_ends, slice_ends, start_of, window_ends
+from millstream.sql.operators.window.slices import (
+    can_slice,
+    compute_last_ends,
+    compute_window_ends,
+    slice_ends,
+    start_of,
+)
 from millstream.sql.operators.window.window_aggregate import assign_windows
 
 MOMENTS = st.lists(st.integers(-200, 200), min_size=1)
@@ -36,10 +42,12 @@ def test_windows_of_slices_are_those_of_their_rows(moments: list[int], window: W
     found = set()
     slices = slice_ends(times, window)
     for row, each in enumerate(slices):
-        own = window_ends(np.array([each]), window)
+        own = compute_window_ends(np.array([each]), window)
         found |= {(row, start_of(int(end), window), int(end)) for end in own}
-        assert last_ends(np.array([each]), window)[0] == own[-1]
-        for end in window_ends(np.unique(slices), window).tolist():  # a window has the slices from its start to its end
+        assert compute_last_ends(np.array([each]), window)[0] == own[-1]
+        for end in compute_window_ends(
+            np.unique(slices), window
+        ).tolist():  # a window has the slices from its start to its end
             assert (start_of(end, window) < each <= end) == (end in own)
     assert can_slice(window)
     assert found == set(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from remaining_rows import rows
 
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from millstream.sql.errors import SqlError, SqlValidationError
 from millstream.table import (
     AggregateFunction,
@@ -200,6 +200,26 @@ def test_a_changelog_becomes_a_table(inline_engine: None) -> None:
     stream = env.from_collection(changes, Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.INT()]))
     table = t_env.from_changelog_stream(stream)
     assert rows(table.select(col("v").sum, col("v").count)) == [(5, 1)]
+
+
+def test_side_outputs_become_tables_one_after_another(inline_engine: None, capsys: Any) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    t_env = StreamTableEnvironment.create(env)
+    tags = [OutputTag(name, Types.ROW_NAMED(["n"], [Types.INT()])) for name in ("even", "odd")]
+
+    class Separate(ProcessFunction):
+        def process_element(self, value: int, ctx: Any) -> Any:
+            yield tags[value % 2], Row(value)
+
+    separated = env.from_collection([1, 2, 3], Types.INT()).process(Separate())
+    statements = t_env.create_statement_set()
+    for tag in tags:
+        table = t_env.from_data_stream(separated.get_side_output(tag))  # before the next side output is asked for
+        t_env.create_temporary_view(tag.tag_id, table)
+        t_env.execute_sql(f"CREATE TABLE print_{tag.tag_id} (n INT) WITH ('connector' = 'print')")
+        statements.add_insert_sql(f"INSERT INTO print_{tag.tag_id} SELECT n FROM {tag.tag_id}")
+    statements.execute().wait()
+    assert sorted(capsys.readouterr().out.split("\n")) == ["", "+I[1]", "+I[2]", "+I[3]"]
 
 
 def test_pandas_both_ways(t_env: TableEnvironment) -> None:

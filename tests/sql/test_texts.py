@@ -46,9 +46,9 @@ def select(cases: list[Any]) -> str:
 def cells(env: TableEnvironment, sql: str) -> tuple[list[str], list[list[str]]]:
     """The types of a query, and the texts of its rows as in a tableau."""
     result = env.execute_sql(sql)
-    types = [str(data_type) for data_type in result._row_type().types]
-    format_cells = result._cell_formatter()
-    with result._exact_rows() as rows:
+    types = [str(data_type) for data_type in result._get_row_type().types]
+    format_cells = result._create_cell_formatter()
+    with result._convert_to_exact_rows() as rows:
         return types, [format_cells(row) for row in rows]
 
 

@@ -22,7 +22,7 @@ from millstream.types.row import Row, RowKind
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
-CASES = yaml.safe_load((Path(__file__).parent / "golden" / "ends" / "changelogs.yaml").read_text())["cases"]
+CASES = yaml.safe_load((Path(__file__).parents[1] / "golden" / "sql" / "ends" / "changelogs.yaml").read_text())["cases"]
 INS, UB, UA, DEL = RowKind
 _names = (f"told-{number}" for number in itertools.count())
 

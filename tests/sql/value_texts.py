@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).parent / "golden" / "ends" / "texts.yaml"
+GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "texts.yaml"
 
 
 def _casts(data_type: str, *values: str) -> list[str]:

@@ -14,7 +14,14 @@ from millstream.connector.sink import Sink, SinkWriter, WriterContext
 
 @dataclass(frozen=True)
 class BlackHoleSink(Sink):
-    """Drops all records."""
+    """Drops all records.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> ignored = env.from_collection([1, 2]).sink_to(BlackHoleSink())
+
+    """
 
     commits_with_epoch = True
 

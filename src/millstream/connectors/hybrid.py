@@ -29,7 +29,14 @@ class NotHybrid(UserError):
 
 
 class HybridSource(Source):
-    """Reads its sources in the order they were added; all but the last must be bounded."""
+    """Reads its sources in the order they were added; all but the last must be bounded.
+
+    Example:
+        >>> from millstream.datastream.connectors.number_seq import NumberSequenceSource
+        >>> builder = HybridSource.builder(NumberSequenceSource(1, 10))
+        >>> source = builder.add_source(NumberSequenceSource(11, 20)).build()
+
+    """
 
     def __init__(self, sources: Sequence[Any]) -> None:
         self._sources: tuple[Any, ...] = tuple(sources)
@@ -46,7 +53,12 @@ class HybridSource(Source):
 
     @staticmethod
     def builder(first_source: Source) -> HybridSourceBuilder:
-        """Return a builder whose first source is this one."""
+        """Return a builder whose first source is this one.
+
+        Args:
+            first_source: A bounded source.
+
+        """
         return HybridSourceBuilder((first_source,))
 
     def type_info(self) -> TypeInformation:
@@ -80,12 +92,25 @@ class HybridSource(Source):
 
 @dataclass(frozen=True)
 class HybridSourceBuilder:
-    """Builds a `HybridSource`."""
+    """Builds a `HybridSource`.
+
+    Example:
+        >>> from millstream.datastream.connectors.number_seq import NumberSequenceSource
+        >>> builder = HybridSource.builder(NumberSequenceSource(1, 10)).add_source(NumberSequenceSource(11, 20))
+        >>> len(builder.sources)
+        2
+
+    """
 
     sources: tuple[Source, ...]
 
     def add_source(self, source: Source) -> HybridSourceBuilder:
-        """Add the source that follows the last one."""
+        """Add the source that follows the last one.
+
+        Args:
+            source: The source; all but the last one are bounded.
+
+        """
         return HybridSourceBuilder((*self.sources, source))
 
     def build(self) -> HybridSource:

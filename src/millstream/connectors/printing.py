@@ -17,7 +17,7 @@ from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.types.basic_types import BasicType, BasicTypeInfo
 from millstream.types.collection_types import MapTypeInfo, SequenceTypeInfo
 from millstream.types.factory import PickledBytesTypeInfo, RowTypeInfo, TypeInformation
-from millstream.types.java_texts import text_format
+from millstream.types.java_texts import create_text_format
 from millstream.types.row import Row
 
 
@@ -87,7 +87,7 @@ class JavaFormat(RecordFormat):
 
     def format(self, records: Sequence[Any]) -> list[str]:
         """Return the text of each record."""
-        return list(map(text_format(self.type_info), records))
+        return list(map(create_text_format(self.type_info), records))
 
 
 @dataclass(frozen=True)

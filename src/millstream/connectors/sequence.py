@@ -40,7 +40,17 @@ class BadSequence(UserError, ValueError):
 
 @dataclass(frozen=True)
 class NumberSequenceSource(Source):
-    """The whole numbers from `start` to `end`, both included, cut into as many sub-sequences as there are readers."""
+    """The whole numbers from `start` to `end`, both included, cut into as many sub-sequences as there are readers.
+
+    Example:
+        >>> from millstream.common import WatermarkStrategy
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> numbers = env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers")
+        >>> sorted(numbers.execute_and_collect())
+        [1, 2, 3]
+
+    """
 
     start: int
     end: int

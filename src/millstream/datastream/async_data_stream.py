@@ -27,7 +27,19 @@ class AsyncDataStream:
     """Apply an `AsyncFunction` to a stream. Calls run concurrently, at most `capacity` of them in a subtask.
 
     The timeout covers all attempts of a record together. Ordered results keep the order of their records; unordered
-    results are emitted when their calls end, but never overtake a watermark."""
+    results are emitted when their calls end, but never overtake a watermark.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import AsyncFunction, StreamExecutionEnvironment
+        >>> class LookUp(AsyncFunction):
+        ...     async def async_invoke(self, value):
+        ...         return [(value, len(value))]
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> names = env.from_collection(["ann", "bob"])
+        >>> lengths = AsyncDataStream.ordered_wait(names, LookUp(), Time.seconds(5), capacity=10)
+
+    """
 
     @staticmethod
     def unordered_wait(
@@ -79,7 +91,16 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the records; for the arguments see `unordered_wait`."""
+        """Emit results in the order of the records; for the arguments see `unordered_wait`.
+
+        Args:
+            data_stream: The stream.
+            async_function: Makes the call for a record.
+            timeout: The time from the first attempt until `AsyncFunction.timeout` is called.
+            capacity: How many calls may run at once in a subtask.
+            output_type: The type of the results; None means that they are pickled.
+
+        """
         return _apply(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type, ordered=True)
 
     @staticmethod
@@ -91,7 +112,17 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Emit results in the order of the records, with retries; see `unordered_wait_with_retry`."""
+        """Emit results in the order of the records, with retries; see `unordered_wait_with_retry`.
+
+        Args:
+            data_stream: The stream.
+            async_function: Makes the call for a record.
+            timeout: The time from the first attempt until `AsyncFunction.timeout` is called.
+            async_retry_strategy: Whether and when a call is repeated.
+            capacity: How many calls may run at once in a subtask.
+            output_type: The type of the results; None means that they are pickled.
+
+        """
         return _apply(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, ordered=True)
 
 

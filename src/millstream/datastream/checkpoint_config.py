@@ -67,7 +67,12 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(options.CHECKPOINT_MODE, "EXACTLY_ONCE")]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """Set the checkpointing mode: exactly once or at least once."""
+        """Set the checkpointing mode: exactly once or at least once.
+
+        Args:
+            checkpointing_mode: The mode.
+
+        """
         self._configuration.set(options.CHECKPOINT_MODE, checkpointing_mode)
         return self
 
@@ -77,7 +82,12 @@ class CheckpointConfig:
         return -1 if interval is None else interval.to_milliseconds()
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
-        """Set the interval between the starts of two checkpoints; at least 10 ms."""
+        """Set the interval between the starts of two checkpoints; at least 10 ms.
+
+        Args:
+            checkpoint_interval: Milliseconds.
+
+        """
         _require("the checkpoint interval in ms", checkpoint_interval, MIN_MILLIS)
         self._configuration.set(options.CHECKPOINT_INTERVAL, Duration.of_millis(checkpoint_interval))
         return self
@@ -87,7 +97,12 @@ class CheckpointConfig:
         return _millis(self._configuration.get(options.CHECKPOINT_TIMEOUT))
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Set after how long a pending checkpoint is aborted; at least 10 ms."""
+        """Set after how long a pending checkpoint is aborted; at least 10 ms.
+
+        Args:
+            checkpoint_timeout: Milliseconds.
+
+        """
         _require("the checkpoint timeout in ms", checkpoint_timeout, MIN_MILLIS)
         self._configuration.set(options.CHECKPOINT_TIMEOUT, Duration.of_millis(checkpoint_timeout))
         return self
@@ -97,7 +112,12 @@ class CheckpointConfig:
         return _millis(self._configuration.get(options.CHECKPOINT_MIN_PAUSE))
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Set the minimal pause between the end of a checkpoint and the start of the next."""
+        """Set the minimal pause between the end of a checkpoint and the start of the next.
+
+        Args:
+            min_pause_between_checkpoints: Milliseconds, at least 0.
+
+        """
         _require("the pause between checkpoints in ms", min_pause_between_checkpoints, 0)
         self._configuration.set(options.CHECKPOINT_MIN_PAUSE, Duration.of_millis(min_pause_between_checkpoints))
         return self
@@ -107,7 +127,12 @@ class CheckpointConfig:
         return self._configuration.get(MAX_CONCURRENT) or 1
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
-        """Accept the number without effect: a checkpoint ends before the next one starts."""
+        """Accept the number without effect: a checkpoint ends before the next one starts.
+
+        Args:
+            max_concurrent_checkpoints: At least 1.
+
+        """
         _require("the number of concurrent checkpoints", max_concurrent_checkpoints, 1)
         self._configuration.set(MAX_CONCURRENT, max_concurrent_checkpoints)
         return self
@@ -117,7 +142,12 @@ class CheckpointConfig:
         return self.get_tolerable_checkpoint_failure_number() == 0
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        """Set whether the first failed checkpoint fails the job; otherwise failed checkpoints never do."""
+        """Set whether the first failed checkpoint fails the job; otherwise failed checkpoints never do.
+
+        Args:
+            fail_on_checkpointing_errors: True to fail the job.
+
+        """
         number = 0 if fail_on_checkpointing_errors else UNLIMITED_FAILURES
         return self.set_tolerable_checkpoint_failure_number(number)
 
@@ -126,7 +156,12 @@ class CheckpointConfig:
         return self._configuration.get(options.TOLERABLE_FAILED_CHECKPOINTS) or 0
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """Set how many consecutive checkpoints may fail before the job fails."""
+        """Set how many consecutive checkpoints may fail before the job fails.
+
+        Args:
+            tolerable_checkpoint_failure_number: The number, at least 0.
+
+        """
         _require("the number of tolerable checkpoint failures", tolerable_checkpoint_failure_number, 0)
         self._configuration.set(options.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
         return self
@@ -134,7 +169,12 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Set whether checkpoints are kept or deleted when the job is cancelled."""
+        """Set whether checkpoints are kept or deleted when the job is cancelled.
+
+        Args:
+            retention_mode: What happens to the checkpoints.
+
+        """
         self._configuration.set(options.CHECKPOINT_RETENTION, retention_mode)
         return self
 
@@ -156,7 +196,12 @@ class CheckpointConfig:
         return exactly_once and self._configuration.get(UNALIGNED) is True
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
-        """Accept the setting without effect: checkpoints need no alignment."""
+        """Accept the setting without effect: checkpoints need no alignment.
+
+        Args:
+            enabled: Ignored.
+
+        """
         self._configuration.set(UNALIGNED, enabled)
         return self
 
@@ -165,7 +210,12 @@ class CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Accept the setting without effect: checkpoints need no alignment."""
+        """Accept the setting without effect: checkpoints need no alignment.
+
+        Args:
+            alignment_timeout: Ignored.
+
+        """
         self._configuration.set(ALIGNED_TIMEOUT, alignment_timeout)
         return self
 
@@ -174,7 +224,12 @@ class CheckpointConfig:
         return self._configuration.get(ALIGNED_TIMEOUT) or Duration.of_millis(0)
 
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
-        """Call `set_aligned_checkpoint_timeout`; this is its older name."""
+        """Call `set_aligned_checkpoint_timeout`; this is its older name.
+
+        Args:
+            alignment_timeout: Ignored.
+
+        """
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def get_alignment_timeout(self) -> Duration:
@@ -182,7 +237,12 @@ class CheckpointConfig:
         return self.get_aligned_checkpoint_timeout()
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
-        """Accept the setting without effect: checkpoints need no alignment."""
+        """Accept the setting without effect: checkpoints need no alignment.
+
+        Args:
+            force_unaligned_checkpoints: Ignored.
+
+        """
         self._configuration.set(FORCE_UNALIGNED, force_unaligned_checkpoints)
         return self
 

@@ -27,11 +27,25 @@ class InvalidCheckpointStorage(UserError, ValueError):
 
 
 class CheckpointStorage(ABC):
-    """Where checkpoints are written."""
+    """Where checkpoints are written.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> configuration = Configuration()
+        >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").apply_to(configuration)
+        >>> configuration.to_dict()
+        {'execution.checkpointing.storage': 'filesystem', 'execution.checkpointing.dir': 'file:///tmp/checkpoints'}
+
+    """
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Set this storage in a configuration."""
+        """Set this storage in a configuration.
+
+        Args:
+            configuration: The configuration of the environment.
+
+        """
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,10 @@ class JobManagerCheckpointStorage(CheckpointStorage):
     Args:
         checkpoint_path: The directory for metadata; by default that of the configuration.
         max_state_size: The largest size of one state, in bytes.
+
+    Example:
+        >>> JobManagerCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
+        'file:///tmp/checkpoints'
 
     """
 
@@ -76,6 +94,10 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         checkpoint_path: The URI or the local path of the directory.
         file_state_size_threshold: Accepted without effect; Flink stores smaller state in the metadata.
         write_buffer_size: Accepted without effect; the size of Flink's write buffer.
+
+    Example:
+        >>> FileSystemCheckpointStorage("file:///tmp/checkpoints").get_checkpoint_path()
+        'file:///tmp/checkpoints'
 
     """
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 class CloseableIterator:
-    """Iterates over the results of a running job. It is a context manager; closing it early cancels the job."""
+    """Iterates over the results of a running job. It is a context manager; closing it early cancels the job.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> with env.from_collection([1, 2]).execute_and_collect() as numbers:
+        ...     list(numbers)
+        [1, 2]
+
+    """
 
     def __init__(self, client: JobClient, name: str, convert: Callable[[Any], Any] | None = None) -> None:
         self._client = client

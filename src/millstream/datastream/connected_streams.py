@@ -99,7 +99,13 @@ class ConnectedStreams:
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """Replace each record by any number of results: of `flat_map1` in the first stream, of `flat_map2` in the
-        second."""
+        second.
+
+        Args:
+            func: The function.
+            output_type: The type of the results; None means that they are pickled.
+
+        """
         function: CoFlatMapFunction = as_function(func, CoFlatMapFunction)
         result_type_info = result_type(output_type, function.flat_map1, element=True)
         return self._apply("Co-Flat Map", CoElementwiseSpec(function, self._keys()), result_type_info)
@@ -121,7 +127,15 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """A stream that every subtask receives, with the descriptors of its broadcast state."""
+    """A stream that every subtask receives, with the descriptors of its broadcast state.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rates = env.from_collection([("EUR", 1.1)]).broadcast(MapStateDescriptor("rates", str, float))
+
+    """
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: Sequence[Any]) -> None:
         for descriptor in broadcast_state_descriptors:
@@ -133,7 +147,22 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream:
-    """A stream connected with a broadcast stream."""
+    """A stream connected with a broadcast stream.
+
+    Example:
+        >>> from millstream.datastream import BroadcastProcessFunction, StreamExecutionEnvironment
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> RATES = MapStateDescriptor("rates", str, float)
+        >>> class Convert(BroadcastProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value[1] * (ctx.get_broadcast_state(RATES).get(value[0]) or 1.0)
+        ...     def process_broadcast_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(RATES).put(*value)
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rates = env.from_collection([("EUR", 1.1)]).broadcast(RATES)
+        >>> amounts = env.from_collection([("EUR", 100.0)]).connect(rates).process(Convert())
+
+    """
 
     def __init__(
         self,

@@ -131,7 +131,12 @@ class DataStream(OperatorSettings, Generic[T]):
         return self._change(parallelism=1, max_parallelism=1)
 
     def set_buffer_timeout(self: S, timeout_millis: int) -> S:
-        """Accept the timeout without effect: epochs have no network buffers that could wait."""
+        """Accept the timeout without effect: epochs have no network buffers that could wait.
+
+        Args:
+            timeout_millis: Milliseconds.
+
+        """
         if timeout_millis < -1:
             msg = f"a buffer timeout of {timeout_millis} ms is not possible"
             raise InvalidArgument(msg)
@@ -203,7 +208,12 @@ class DataStream(OperatorSettings, Generic[T]):
         return self._apply("Flat Map", ElementwiseSpec(function, self._key_selection()), result_type, **self._keyed())
 
     def filter(self, func: Callable[[T], bool] | FilterFunction[T]) -> DataStream[T]:
-        """Keep the records for which a function returns True."""
+        """Keep the records for which a function returns True.
+
+        Args:
+            func: A function of the record, or a `FilterFunction`.
+
+        """
         function: FilterFunction = as_function(func, FilterFunction)
         return self._apply("Filter", ElementwiseSpec(function, self._key_selection()), self.get_type(), **self._keyed())
 
@@ -231,11 +241,21 @@ class DataStream(OperatorSettings, Generic[T]):
         return self._apply("PROCESS", ProcessSpec(function), output_type_of(output_type, func, "process_element", True))
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
-        """Assign event-time timestamps to records, and generate watermarks."""
+        """Assign event-time timestamps to records, and generate watermarks.
+
+        Args:
+            watermark_strategy: How timestamps are extracted and watermarks generated.
+
+        """
         return self._apply("Timestamps/Watermarks", TimestampsSpec(watermark_strategy), self.get_type())
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
-        """Return the side output with this tag of the operator that creates the stream."""
+        """Return the side output with this tag of the operator that creates the stream.
+
+        Args:
+            output_tag: The tag of the side output.
+
+        """
         side_type = output_tag.type_info or Types.PICKLED_BYTE_ARRAY()
         self._env._program.declare_side(self._id, output_tag.tag_id, side_type)
         return DataStream(self._env, (Input(self._id, tag=output_tag.tag_id),))
@@ -332,7 +352,12 @@ class DataStream(OperatorSettings, Generic[T]):
     # --------------------------------------------------------------------------------------------- several streams
 
     def union(self, *streams: DataStream[Any]) -> DataStream[T]:
-        """Merge this stream with other streams of the same type."""
+        """Merge this stream with other streams of the same type.
+
+        Args:
+            *streams: The other streams.
+
+        """
         return DataStream(self._env, tuple(edge for stream in (self, *streams) for edge in stream._inputs))
 
     def connect(self, ds: DataStream | BroadcastStream) -> Any:
@@ -350,15 +375,30 @@ class DataStream(OperatorSettings, Generic[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other_stream: DataStream) -> JoinedStreams:
-        """Join two streams in windows: `join(other).where(key).equal_to(key).window(assigner).apply(function)`."""
+        """Join two streams in windows: `join(other).where(key).equal_to(key).window(assigner).apply(function)`.
+
+        Args:
+            other_stream: The other stream.
+
+        """
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
-        """Group two streams in windows: `co_group(other).where(key).equal_to(key).window(assigner).apply(function)`."""
+        """Group two streams in windows: `co_group(other).where(key).equal_to(key).window(assigner).apply(function)`.
+
+        Args:
+            other_stream: The other stream.
+
+        """
         return CoGroupedStreams(self, other_stream)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
-        """Group the whole stream into windows; one subtask processes them all."""
+        """Group the whole stream into windows; one subtask processes them all.
+
+        Args:
+            window_assigner: Assigns records to windows.
+
+        """
         return AllWindowedStream(self, window_assigner)
 
     # ----------------------------------------------------------------------------------------------------- the end
@@ -381,7 +421,12 @@ class DataStream(OperatorSettings, Generic[T]):
         return DataStreamSink(self._env, (Input(transformation),))
 
     def add_sink(self, sink_func: SinkFunction | Sink | Callable[[Any], Any]) -> DataStreamSink:
-        """Call a function for every record, at least once. Use `sink_to` for exactly-once output."""
+        """Call a function for every record, at least once. Use `sink_to` for exactly-once output.
+
+        Args:
+            sink_func: The function, a sink function, or a sink.
+
+        """
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
         if hasattr(sink_func, "to_sink"):  # an older name of a sink, such as FlinkKafkaProducer
@@ -420,7 +465,17 @@ class DataStream(OperatorSettings, Generic[T]):
 
 
 class KeyedStream(WithoutOperator, RunningAggregates, DataStream[T], Generic[K, T]):
-    """A stream that is partitioned by a key of type `K`: functions on it can use keyed state and timers."""
+    """A stream that is partitioned by a key of type `K`: functions on it can use keyed state and timers.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sales = env.from_collection([("ann", 3), ("bob", 5), ("ann", 4)]).key_by(lambda sale: sale[0])
+        >>> totals = sales.reduce(lambda first, second: (first[0], first[1] + second[1]))
+        >>> sorted(totals.execute_and_collect())
+        [('ann', 3), ('ann', 7), ('bob', 5)]
+
+    """
 
     def __init__(
         self, stream: DataStream[T], key: KeySelection, partitioner: partitioners.Partitioner | None = None
@@ -478,11 +533,21 @@ class KeyedStream(WithoutOperator, RunningAggregates, DataStream[T], Generic[K, 
         return self._apply("Reduce", ReduceSpec(function, self._key), self.get_type(), **self._keyed())
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[K, T]:
-        """Group the records of each key into windows."""
+        """Group the records of each key into windows.
+
+        Args:
+            window_assigner: Assigns records to windows.
+
+        """
         return WindowedStream(self, window_assigner)
 
     def interval_join(self, other_stream: KeyedStream[K, Any]) -> IntervalJoin:
-        """Join records whose timestamps differ by a bounded interval: `.between(lower, upper).process(function)`."""
+        """Join records whose timestamps differ by a bounded interval: `.between(lower, upper).process(function)`.
+
+        Args:
+            other_stream: The other stream, with keys of the same type.
+
+        """
         return IntervalJoin(self, other_stream)
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[K, T]:
@@ -563,7 +628,16 @@ class CachedDataStream(WithoutOperator, DataStream[T]):
     """A stream whose records the first job that uses it stores; later jobs of the environment read the stored records.
 
     The records are deleted when the environment is closed. A cached stream is not an operator: set name and parallelism
-    on the stream before `cache()`."""
+    on the stream before `cache()`.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> lengths = env.from_collection(["to be", "or not"]).map(len).cache()
+        >>> sum(lengths.execute_and_collect()), max(lengths.execute_and_collect())
+        (11, 6)
+
+    """
 
     def __init__(self, env: StreamExecutionEnvironment, cache: Cache) -> None:
         self._env = env

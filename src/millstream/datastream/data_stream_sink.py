@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class DataStreamSink(OperatorSettings):
-    """The sink of a stream: set its name, uid and parallelism here."""
+    """The sink of a stream: set its name, uid and parallelism here.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sink = env.from_collection([1, 2]).add_sink(lambda value: None).name("ignore").set_parallelism(1)
+
+    """
 
     def __init__(self, env: StreamExecutionEnvironment, inputs: tuple[Input, ...]) -> None:
         self._env = env

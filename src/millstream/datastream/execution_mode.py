@@ -8,7 +8,14 @@ __all__ = ["RuntimeExecutionMode"]
 
 
 class RuntimeExecutionMode(Enum):
-    """How a program is executed."""
+    """How a program is executed.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> batch = env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+
+    """
 
     STREAMING = 0
     """In epochs, with checkpoints; results are emitted as soon as they are known."""

@@ -9,7 +9,16 @@ __all__ = ["ExternalizedCheckpointRetention"]
 
 class ExternalizedCheckpointRetention(Enum):
     """Whether the last checkpoints of a cancelled job are kept. Those of a failed job are kept in the first two
-    modes."""
+    modes.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> config = StreamExecutionEnvironment.get_execution_environment().get_checkpoint_config()
+        >>> retain = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+        >>> config.set_externalized_checkpoint_retention(retain).get_externalized_checkpoint_retention()
+        <ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION: 1>
+
+    """
 
     DELETE_ON_CANCELLATION = 0
     """Checkpoints are deleted when the job is cancelled."""

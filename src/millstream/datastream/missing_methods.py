@@ -1,6 +1,6 @@
-"""What to tell a program that calls a method which its stream does not have.
+"""Errors for calls of methods that a stream does not have.
 
-Promises: a method of keyed streams is answered with `key_by`, a misspelt one with the nearest name.
+Promises: for a method of keyed streams the hint names `key_by`, for a misspelt one the most similar name.
 Does not know: what methods do."""
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Does not know: the classes of streams in the API."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from millstream.client import unexecuted
@@ -33,6 +33,7 @@ class Program:
         self._parallelism = parallelism
         self.transformations: dict[int, Transformation] = {}
         self._earlier: dict[int, Transformation] = {}
+        self._companions: dict[int, list[int]] = {}
         self._next = 1
         self._number = unexecuted.next_program_number()
 
@@ -59,20 +60,42 @@ class Program:
         transformations = self.transformations if transformation_id in self.transformations else self._earlier
         transformations[transformation_id] = dataclasses.replace(self.get(transformation_id), **fields)
 
+    def latest(self, transformation_id: int) -> Transformation | None:
+        """Return a transformation of this program or an earlier one, None if it was forgotten."""
+        return self.transformations.get(transformation_id) or self._earlier.get(transformation_id)
+
     def get(self, transformation_id: int) -> Transformation:
         """Return a transformation of this program or an earlier one."""
-        transformation = self.transformations.get(transformation_id) or self._earlier.get(transformation_id)
+        transformation = self.latest(transformation_id)
         if transformation is None:
             raise StreamOfClosedEnvironment
         return transformation
 
     def _use(self, transformation_id: int) -> None:
-        """Add a transformation of an earlier program to this one, with its inputs."""
+        """Add a transformation of an earlier program to this one, with those it depends on."""
         if transformation_id not in self.transformations:
-            transformation = self.get(transformation_id)
-            for edge in transformation.inputs:
-                self._use(edge.upstream)
-            self.transformations[transformation_id] = transformation
+            for number, transformation in self.required([transformation_id]).items():
+                self.transformations.setdefault(number, transformation)
+
+    def required(self, transformation_ids: Iterable[int]) -> dict[int, Transformation]:
+        """Return transformations and those they depend on, by id, each after its inputs."""
+        reached: dict[int, Transformation] = {}
+        pending = list(transformation_ids)
+        while pending:
+            number = pending.pop()
+            if number not in reached:
+                reached[number] = self.get(number)
+                pending += [edge.upstream for edge in reached[number].inputs]
+                pending += self._companions.get(number, ())
+        return dict(sorted(reached.items()))
+
+    def keep_together(self, transformation_ids: list[int]) -> None:
+        """Let a later program that uses one of some transformations contain all of them. The list may grow."""
+        self._companions.update(dict.fromkeys(transformation_ids, transformation_ids))
+
+    def all_transformations(self) -> list[Transformation]:
+        """Return the transformations of this program and of earlier ones."""
+        return [*self._earlier.values(), *self.transformations.values()]
 
     def type_of(self, edge: Input) -> TypeInformation:
         """Return the type of the records of an input."""

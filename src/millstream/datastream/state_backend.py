@@ -32,16 +32,39 @@ class InvalidStateBackend(UserError, TypeError):
 
 
 class StateBackend(ABC):
-    """Where keyed state is stored while a job runs."""
+    """Where keyed state is stored while a job runs.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> configuration = Configuration()
+        >>> EmbeddedRocksDBStateBackend().apply_to(configuration)
+        >>> configuration.to_dict()
+        {'state.backend.type': 'rocksdb'}
+
+    """
 
     @abstractmethod
     def apply_to(self, configuration: Configuration) -> None:
-        """Set this backend in a configuration."""
+        """Set this backend in a configuration.
+
+        Args:
+            configuration: The configuration of the environment.
+
+        """
 
 
 @dataclass(frozen=True)
 class HashMapStateBackend(StateBackend):
-    """Keyed state as Python objects in memory."""
+    """Keyed state as Python objects in memory.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> configuration = Configuration()
+        >>> HashMapStateBackend().apply_to(configuration)
+        >>> configuration.to_dict()
+        {'state.backend.type': 'hashmap'}
+
+    """
 
     def apply_to(self, configuration: Configuration) -> None:
         """Set this backend in a configuration."""
@@ -49,7 +72,13 @@ class HashMapStateBackend(StateBackend):
 
 
 class PredefinedOptions(Enum):
-    """RocksDB's profiles for types of disks; accepted without effect."""
+    """RocksDB's profiles for types of disks; accepted without effect.
+
+    Example:
+        >>> PredefinedOptions.FLASH_SSD_OPTIMIZED.name
+        'FLASH_SSD_OPTIMIZED'
+
+    """
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -62,6 +91,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     Args:
         enable_incremental_checkpointing: Accepted without effect: checkpoints are always incremental.
+
+    Example:
+        >>> backend = EmbeddedRocksDBStateBackend()
+        >>> backend.set_db_storage_paths("/disk1/state", "/disk2/state")
 
     """
 
@@ -92,7 +125,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def set_db_storage_paths(self, *paths: str | None) -> None:
         """Set the local directories of state; without arguments, or with None, the default ones.
 
-        Of a URI only the path counts, as in Flink: `file:///disk1/state` is `/disk1/state`."""
+        Of a URI only the path counts, as in Flink: `file:///disk1/state` is `/disk1/state`.
+
+        Args:
+            *paths: The directories.
+
+        """
         self._paths = tuple(_local_path(path) for path in paths if path is not None)
 
     def get_db_storage_paths(self) -> list[str]:
@@ -104,7 +142,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
-        """Set a profile of RocksDB, without effect."""
+        """Set a profile of RocksDB, without effect.
+
+        Args:
+            options: The profile.
+
+        """
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
@@ -112,7 +155,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
-        """Set the Java class that creates RocksDB's options, without effect."""
+        """Set the Java class that creates RocksDB's options, without effect.
+
+        Args:
+            options_factory_class_name: The name of the class.
+
+        """
         self._options_factory = options_factory_class_name
 
     def get_options(self) -> str | None:
@@ -124,7 +172,12 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return 4 if self._transfer_threads is None else self._transfer_threads
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
-        """Set the number of threads for file transfers, without effect."""
+        """Set the number of threads for file transfers, without effect.
+
+        Args:
+            number_of_transfering_threads: The number.
+
+        """
         self._transfer_threads = number_of_transfering_threads
 
     def __eq__(self, other: object) -> bool:

@@ -104,7 +104,12 @@ class StreamExecutionEnvironment:
         return CheckpointConfig(self._configuration)
 
     def configure(self, configuration: Configuration) -> StreamExecutionEnvironment:
-        """Set all options of a configuration in this environment."""
+        """Set all options of a configuration in this environment.
+
+        Args:
+            configuration: The options.
+
+        """
         self._configuration.add_all(configuration)
         return self
 
@@ -155,16 +160,31 @@ class StreamExecutionEnvironment:
         return _default_parallelism[-1] if _default_parallelism else (os.cpu_count() or 1)
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """Set the parallelism of environments of this process that set none."""
+        """Set the parallelism of environments of this process that set none.
+
+        Args:
+            parallelism: The number of subtasks.
+
+        """
         _default_parallelism[:] = [parallelism]
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """Set the execution mode: STREAMING, BATCH or AUTOMATIC."""
+        """Set the execution mode: STREAMING, BATCH or AUTOMATIC.
+
+        Args:
+            execution_mode: The mode.
+
+        """
         self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accept the timeout without effect: epochs have no network buffers that could wait."""
+        """Accept the timeout without effect: epochs have no network buffers that could wait.
+
+        Args:
+            timeout_millis: Milliseconds.
+
+        """
         self._configuration.set(options.BUFFER_TIMEOUT, f"{timeout_millis} ms")
         return self
 
@@ -221,7 +241,12 @@ class StreamExecutionEnvironment:
         return self._configuration.get(options.FORCE_UNALIGNED_CHECKPOINTS)
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Accept the setting without effect: checkpoints always contain only changes of state."""
+        """Accept the setting without effect: checkpoints always contain only changes of state.
+
+        Args:
+            enabled: Ignored.
+
+        """
         self._configuration.set(options.STATE_CHANGELOG, bool(enabled))
         return self
 
@@ -230,7 +255,12 @@ class StreamExecutionEnvironment:
         return self._configuration.get(options.STATE_CHANGELOG)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Set the directory of savepoints that are triggered without one."""
+        """Set the directory of savepoints that are triggered without one.
+
+        Args:
+            directory: The path or URI.
+
+        """
         self._configuration.set(options.SAVEPOINT_DIR, directory)
         return self
 
@@ -239,19 +269,34 @@ class StreamExecutionEnvironment:
         return self._configuration.get(options.SAVEPOINT_DIR)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
-        """Accept the resources of a slot sharing group without effect; Spark schedules tasks."""
+        """Accept the resources of a slot sharing group without effect; Spark schedules tasks.
+
+        Args:
+            slot_sharing_group: The group.
+
+        """
         if slot_sharing_group.get_name() == "":
             msg = "a slot sharing group needs a name"
             raise InvalidArgument(msg)
         return self
 
     def set_python_executable(self, python_exec: str) -> StreamExecutionEnvironment:
-        """Set the path of the Python interpreter for tasks."""
+        """Set the path of the Python interpreter for tasks.
+
+        Args:
+            python_exec: The path on the workers.
+
+        """
         self._configuration.set(options.PYTHON_EXECUTABLE, python_exec)
         return self
 
     def add_python_file(self, file_path: str) -> None:
-        """Make a module, a package, a directory of modules or a zip archive of them importable in all tasks."""
+        """Make a module, a package, a directory of modules or a zip archive of them importable in all tasks.
+
+        Args:
+            file_path: The path on this machine.
+
+        """
         self._append(options.PYTHON_FILES, file_path, ",")
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
@@ -299,12 +344,22 @@ class StreamExecutionEnvironment:
         self._append(options.CACHED_FILES, entry, ";")
 
     def add_jars(self, *jars_path: str) -> None:
-        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts."""
+        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts.
+
+        Args:
+            *jars_path: URLs.
+
+        """
         for path in jars_path:
             self._append(options.JARS, path, ";")
 
     def add_classpaths(self, *classpaths: str) -> None:
-        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts."""
+        """Accept the paths without effect: no Java code is loaded. A warning is logged when the job starts.
+
+        Args:
+            *classpaths: URLs.
+
+        """
         for path in classpaths:
             self._append(options.CLASSPATHS, path, ";")
 
@@ -313,7 +368,12 @@ class StreamExecutionEnvironment:
         self._configuration.set(option, text if current is None else f"{current}{separator}{text}")
 
     def register_type(self, *classes: type) -> StreamExecutionEnvironment:
-        """Allow instances of these classes in untyped records and state."""
+        """Allow instances of these classes in untyped records and state.
+
+        Args:
+            *classes: The classes.
+
+        """
         codec.declare(*classes)
         self._classes.update(dict.fromkeys(classes))
         return self
@@ -334,6 +394,9 @@ class StreamExecutionEnvironment:
 
     def register_job_listener(self, job_listener: Any) -> StreamExecutionEnvironment:
         """Register a `JobListener`, which is notified when a job of this environment is submitted or executed.
+
+        Args:
+            job_listener: The listener.
 
         Raises:
             UserError: The argument is not a `JobListener`.

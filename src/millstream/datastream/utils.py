@@ -13,7 +13,20 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """A connector that knows the type of the records it produces."""
+    """A connector that knows the type of the records it produces.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream import MapFunction
+        >>> class Length(MapFunction, ResultTypeQueryable):
+        ...     def map(self, value):
+        ...         return len(value)
+        ...     def get_produced_type(self):
+        ...         return Types.LONG()
+        >>> Length().get_produced_type()
+        Long
+
+    """
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:

@@ -323,7 +323,18 @@ class _Windowed(Windows[T]):
 
 
 class WindowedStream(_Windowed[T], Generic[K, T]):
-    """The windows of a keyed stream."""
+    """The windows of a keyed stream.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.window import TumblingEventTimeWindows
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> clicks = env.from_collection([("ann", 1), ("bob", 2)]).key_by(lambda click: click[0])
+        >>> windows = clicks.window(TumblingEventTimeWindows.of(Time.minutes(1))).allowed_lateness(5_000)
+        >>> latest = windows.reduce(lambda first, second: second)
+
+    """
 
     _keyed = True
 
@@ -332,7 +343,17 @@ class WindowedStream(_Windowed[T], Generic[K, T]):
 
 
 class AllWindowedStream(_Windowed[T]):
-    """The windows of a stream without keys; one subtask processes them all."""
+    """The windows of a stream without keys; one subtask processes them all.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> from millstream.datastream.window import CountTumblingWindowAssigner
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> windows = env.from_collection([1, 2, 3, 4]).window_all(CountTumblingWindowAssigner.of(2))
+        >>> list(windows.reduce(lambda first, second: first + second).execute_and_collect())
+        [3, 7]
+
+    """
 
     _keyed = False
 

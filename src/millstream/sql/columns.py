@@ -21,7 +21,7 @@ from millstream.sql.types import data_types as t
 from millstream.sql.types.structured_objects import object_constructor
 from millstream.sql.types.variants import Variant
 from millstream.times import EPOCH, Instant, to_utc_datetime
-from millstream.types.arrow_types import TypeMismatch, python_values
+from millstream.types.arrow_types import TypeMismatch, to_python_values
 from millstream.types.bitmap import Bitmap
 from millstream.types.composite_types import KIND_FIELD
 from millstream.types.factory import RowTypeInfo, Types
@@ -107,7 +107,7 @@ def internal_values(array: pa.Array | pa.ChunkedArray, data_type: t.DataType) ->
     """Convert a column to internal Python values."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    values = python_values(array)
+    values = to_python_values(array)
     return list(map(freeze, values)) if is_nested(data_type) else values
 
 
@@ -499,4 +499,4 @@ def array_of(rows: Sequence[tuple[Any, ...]], row_kinds: Sequence[int] | None, r
 
 def scalar_value(scalar: pa.Scalar) -> Any:
     """Return the Python value of an Arrow scalar."""
-    return python_values(pa.nulls(1, scalar.type) if not scalar.is_valid else pa.repeat(scalar, 1))[0]
+    return to_python_values(pa.nulls(1, scalar.type) if not scalar.is_valid else pa.repeat(scalar, 1))[0]

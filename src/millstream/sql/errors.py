@@ -16,9 +16,8 @@ from millstream.errors import UserError
 class SqlError(UserError):
     """A statement that cannot be accepted.
 
-    `at` is the offset in `text` that the error is about. If it is unknown, `about` is a word of the text: a keyword
-    or the
-    name of a table."""
+    `at` is the offset in `text` that the error is about. If it is unknown, `about` is a word of the text: a keyword or
+    the name of a table."""
 
     def __init__(
         self,

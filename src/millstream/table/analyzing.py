@@ -36,19 +36,19 @@ def analyze_table(session: PlanningSession, node: s.Analyze) -> None:
     _check_partition(node, table)
     columns = _choose_columns(node, table)
     partition_columns = table.partitions if node.partition else ()
-    items = [(column, statistic, sql) for column in columns for statistic, sql in _statistics_of(column, table)]
+    items = [(column, statistic, sql) for column in columns for statistic, sql in _compute_statistics(column, table)]
     select = [*(_quote(name) for name in partition_columns), "COUNT(*)", *(sql for _, _, sql in items)]
     query = f"SELECT {', '.join(select)} FROM {'.'.join(map(_quote, full_name))}"
     if partition_columns:
         query = f"{query} GROUP BY {', '.join(map(_quote, partition_columns))}"
     with session._collect(QueryBinder(session._session()).query(parse_query(query))).collect() as results:
         rows = [list(row) for row in results]
-    wanted = {key: str(value.value) for key, value in node.partition if isinstance(value, s.Literal)}
+    partition_values = {key: str(value.value) for key, value in node.partition if isinstance(value, s.Literal)}
     notes, width = session._catalogs.notes(full_name), len(partition_columns)
     is_empty = True
     for row in rows:
         values = dict(zip(partition_columns, map(str, row[:width]), strict=True))
-        if any(values[key] != value for key, value in wanted.items()):
+        if any(values[key] != value for key, value in partition_values.items()):
             continue
         is_empty = False
         spec = frozenset(values.items()) if partition_columns else None
@@ -57,8 +57,10 @@ def analyze_table(session: PlanningSession, node: s.Analyze) -> None:
         notes.statistics[spec] = CatalogTableStatistics(row[width], -1, -1, -1)
         if columns:
             notes.column_statistics[spec] = CatalogColumnStatistics(_group_by_column(items, row[width + 1 :]))
-    if wanted and is_empty:
-        partition = format_partition(table, frozenset({**dict.fromkeys(table.partitions, "*"), **wanted}.items()))
+    if partition_values and is_empty:
+        partition = format_partition(
+            table, frozenset({**dict.fromkeys(table.partitions, "*"), **partition_values}.items())
+        )
         message = f"table '{'.'.join(node.table)}' has no partition {partition}"
         raise CatalogError(message, at=node.table_at, hint="see SHOW PARTITIONS")
 
@@ -92,7 +94,7 @@ def _choose_columns(node: s.Analyze, table: TableDefinition) -> list[str]:
     return list(node.columns)
 
 
-def _statistics_of(column: str, table: TableDefinition) -> Sequence[tuple[str, str]]:
+def _compute_statistics(column: str, table: TableDefinition) -> Sequence[tuple[str, str]]:
     """Return the statistics of a column that its type has, with the SQL that computes them."""
     name = _quote(column)
     data_type = table.physical.types[table.physical.names.index(column)]

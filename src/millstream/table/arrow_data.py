@@ -92,7 +92,7 @@ def read_arrow(data: Any, schema: Any) -> tuple[t.RowType, pa.Table]:
         return sql_type_of_arrow(field.type, field.name, nullable=field.nullable)
 
     row = resolve_row_type(schema, table.schema.names, derive)
-    return row, _engine_table(table.columns, row)
+    return row, _create_engine_table(table.columns, row)
 
 
 def _to_arrow_table(data: Any) -> pa.Table:
@@ -112,7 +112,7 @@ def _to_arrow_table(data: Any) -> pa.Table:
     )
 
 
-def _engine_table(columns: Sequence[pa.ChunkedArray], row: t.RowType) -> pa.Table:
+def _create_engine_table(columns: Sequence[pa.ChunkedArray], row: t.RowType) -> pa.Table:
     """Return the columns in the engine's Arrow types."""
     converted = []
     for column, field in zip(columns, row.fields, strict=True):
@@ -141,12 +141,13 @@ def read_pandas(frame: Any, schema: Any, zone: str) -> tuple[t.RowType, pa.Table
     names = [str(name) for name in frame.columns]
     row = resolve_row_type(schema, names, lambda i: sql_type_of_arrow(fields[i].type, names[i], zones=False))
     columns = [
-        _pandas_column(frame.iloc[:, i], field.data_type, field.name, zone) for i, field in enumerate(row.fields)
+        _convert_pandas_column(frame.iloc[:, i], field.data_type, field.name, zone)
+        for i, field in enumerate(row.fields)
     ]
     return row, pa.Table.from_arrays(columns, names=row.names)
 
 
-def _pandas_column(series: Any, data_type: t.DataType, name: str, zone: str) -> pa.Array:
+def _convert_pandas_column(series: Any, data_type: t.DataType, name: str, zone: str) -> pa.Array:
     from millstream.sql.pandas_columns import from_result  # pandas is loaded if it is needed
 
     try:
@@ -176,10 +177,10 @@ def leave_batch(array: pa.Array, row: t.RowType, row_kind_column: str | None = N
     columns = [export_column(array.field(i), data_type) for i, data_type in enumerate(row.types)]
     if row_kind_column is not None:
         columns.append(_ROW_KINDS.take(array.field(len(row)).fill_null(0)))
-    return pa.RecordBatch.from_arrays(columns, schema=result_schema(row, row_kind_column))
+    return pa.RecordBatch.from_arrays(columns, schema=create_result_schema(row, row_kind_column))
 
 
-def result_schema(row: t.RowType, row_kind_column: str | None = None) -> pa.Schema:
+def create_result_schema(row: t.RowType, row_kind_column: str | None = None) -> pa.Schema:
     """Return the Arrow schema of a result."""
     schema = exchange_schema(row)
     return schema if row_kind_column is None else schema.append(pa.field(row_kind_column, pa.string(), nullable=False))

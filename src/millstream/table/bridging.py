@@ -17,7 +17,7 @@ from millstream.connectors.collection import CollectionSource
 from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
 from millstream.errors import InvalidArgument, InvalidArgumentType
-from millstream.graph.transformations import Input, Transformation
+from millstream.graph.transformations import Input
 from millstream.sql.arrow_exchange import sql_type_of_arrow
 from millstream.sql.catalog.catalog import ColumnDefinition, StreamTable, TableDefinition
 from millstream.sql.columns import SqlTypeInfo, row_type_info
@@ -75,18 +75,19 @@ def infer_type(value: Any) -> t.DataType:
             names = getattr(value, "_fields", None) or [f"f{i}" for i in range(len(value))]
             return t.row_of(names, [infer_type(item) for item in value])
         case list() | np.ndarray():
-            return t.ArrayType(_common_type([infer_type(item) for item in value]))
+            return t.ArrayType(_find_common_type([infer_type(item) for item in value]))
         case tuple():
             return t.row_of([f"_{i + 1}" for i in range(len(value))], [infer_type(item) for item in value])
         case dict():
             return t.MapType(
-                _common_type([infer_type(k) for k in value]), _common_type([infer_type(v) for v in value.values()])
+                _find_common_type([infer_type(k) for k in value]),
+                _find_common_type([infer_type(v) for v in value.values()]),
             )
     msg = f"no SQL type is known for {value!r} ({type(value).__name__})"
     raise InvalidArgumentType(msg, hint="give a schema")
 
 
-def _common_type(data_types: list[t.DataType]) -> t.DataType:
+def _find_common_type(data_types: list[t.DataType]) -> t.DataType:
     common = common_type(data_types) if data_types else t.NULL
     if common is None:
         msg = f"the values of a column have no common type: {', '.join(map(str, data_types))}"
@@ -103,27 +104,27 @@ def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
     if not rows:
         msg = "the types of an empty collection cannot be inferred"
         raise InvalidArgument(msg, hint="give a schema")
-    tuples = [_row_values(row) for row in rows]
+    tuples = [_list_row_values(row) for row in rows]
     width = len(tuples[0])
     for index, values in enumerate(tuples):
         if len(values) != width:
             msg = f"element {index} has {len(values)} columns ({rows[index]!r}), but the first element has {width}"
             raise InvalidArgument(msg, hint="use None for a column without a value")
-    data_types = [_common_type([infer_type(row[i]) for row in tuples]) for i in range(width)]
+    data_types = [_find_common_type([infer_type(row[i]) for row in tuples]) for i in range(width)]
     data_types = [t.STRING if isinstance(data_type, t.NullType) else data_type for data_type in data_types]
-    names = _default_names(rows[0], width)
+    names = _create_default_names(rows[0], width)
     if schema is not None:
         names = [*schema, *(f"_{i + 1}" for i in range(len(schema), width))][:width]
     return t.row_of(names, data_types, null=False)
 
 
-def _row_values(row: Any) -> Sequence[Any]:
+def _list_row_values(row: Any) -> Sequence[Any]:
     if isinstance(row, dict):
         return list(row.values())
     return list(row) if isinstance(row, Row | tuple | list) else [row]
 
 
-def _default_names(row: Any, width: int) -> list[str]:
+def _create_default_names(row: Any, width: int) -> list[str]:
     if isinstance(row, dict):
         return list(row)
     names = getattr(row, "_fields", None)
@@ -166,16 +167,16 @@ def create_table_definition(
 # -------------------------------------------------------------------------------------------------------------- streams
 
 
-def sql_type_of(type_info: TypeInformation) -> t.DataType:
+def find_sql_type(type_info: TypeInformation) -> t.DataType:
     """Return the SQL type for the type information of a stream."""
     if isinstance(type_info, SqlTypeInfo):
         return type_info.kind
     if isinstance(type_info, StructTypeInfo):
-        return t.row_of(type_info.field_names, [sql_type_of(field_type) for field_type in type_info.field_types])
+        return t.row_of(type_info.field_names, [find_sql_type(field_type) for field_type in type_info.field_types])
     if isinstance(type_info, ListTypeInfo):
-        return t.ArrayType(sql_type_of(type_info.elem_type))
+        return t.ArrayType(find_sql_type(type_info.elem_type))
     if isinstance(type_info, MapTypeInfo):
-        return t.MapType(sql_type_of(type_info.key_type), sql_type_of(type_info.value_type))
+        return t.MapType(find_sql_type(type_info.key_type), find_sql_type(type_info.value_type))
     basic_type = _BASIC.get(repr(type_info))
     if basic_type is not None:
         return basic_type
@@ -201,23 +202,11 @@ _BASIC: dict[str, t.DataType] = {
 }
 
 
-def _transformations_of(program: Program, inputs: Sequence[Input]) -> dict[int, Transformation]:
-    """Return the transformations that the inputs depend on, by number."""
-    reached: dict[int, Transformation] = {}
-    pending = [edge.upstream for edge in inputs]
-    while pending:
-        number = pending.pop()
-        if number not in reached:
-            reached[number] = program.transformations[number]
-            pending.extend(edge.upstream for edge in reached[number].inputs)
-    return dict(sorted(reached.items()))
-
-
 def create_stream_plan(
     session: Session, stream: DataStream, fields_or_schema: Sequence[Any], mode: ChangelogMode, name: str
 ) -> l.Plan:
     """Return a plan that scans a stream: its fields are the columns, renamed or computed according to the schema."""
-    stream_type = sql_type_of(stream.get_type())
+    stream_type = find_sql_type(stream.get_type())
     is_wrapped = not isinstance(stream_type, t.RowType)
     row = (
         replace(stream_type, null=False)
@@ -232,11 +221,13 @@ def create_stream_plan(
         else row
     )
     inputs = stream._inputs
-    transformations = _transformations_of(stream._env._program, inputs)
+    stream_program = stream._env._program
+    transformations = stream_program.required(edge.upstream for edge in inputs)
 
     def add_to_program(program: Program) -> tuple[Input, ...]:
         for number, transformation in transformations.items():
-            program.transformations.setdefault(number, transformation)
+            # it may have changed since: another side output is read, it has got a uid
+            program.transformations.setdefault(number, stream_program.latest(number) or transformation)
         spec = EnterSpec(scanned_row, is_wrapped, has_rowtime)
         type_info = row_type_info(scanned_row)
         return (Input(program.add("DataStreamToTable", spec, type_info, inputs, follows_input=True)),)

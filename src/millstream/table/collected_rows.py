@@ -17,10 +17,12 @@ from millstream.sql.types import data_types as t
 from millstream.types.row import Row
 
 
-def collected_rows(rows: Iterable[Row], row_type: t.RowType) -> Iterator[Row]:
+def convert_collected_rows(rows: Iterable[Row], row_type: t.RowType) -> Iterator[Row]:
     """Convert the rows of a job, or of a statement, to the rows that a program reads."""
     converters = [
-        (index, convert) for index, convert in enumerate(map(_value_converter, row_type.types)) if convert is not None
+        (index, convert)
+        for index, convert in enumerate(map(_create_value_converter, row_type.types))
+        if convert is not None
     ]
     for row in rows:
         values = row._values.copy()
@@ -30,28 +32,30 @@ def collected_rows(rows: Iterable[Row], row_type: t.RowType) -> Iterator[Row]:
         yield Row._from(None, values, row._row_kind)
 
 
-def _value_converter(data_type: t.DataType, binary: type = bytearray) -> Callable[[Any], Any] | None:
+def _create_value_converter(data_type: t.DataType, binary: type = bytearray) -> Callable[[Any], Any] | None:
     """Return the conversion of the values of a type that are not NULL; None if they stay as they are."""
     match data_type:
         case t.FloatType():
-            return _shortest_float
+            return _shorten_float
         case t.BinaryType() | t.VarBinaryType():
             return binary
         case t.TimestampType() | t.LocalZonedTimestampType() if data_type.precision > 6:
             return to_datetime
         case t.ArrayType():
-            element = _value_converter(data_type.element, binary)
+            element = _create_value_converter(data_type.element, binary)
             return None if element is None else lambda values: [v if v is None else element(v) for v in values]
         case t.MapType():
-            return _map_converter(_value_converter(data_type.key, bytes), _value_converter(data_type.value, binary))
+            return _map_converter(
+                _create_value_converter(data_type.key, bytes), _create_value_converter(data_type.value, binary)
+            )
         case t.MultisetType():
-            return _map_converter(_value_converter(data_type.element, bytes), None)
+            return _map_converter(_create_value_converter(data_type.element, bytes), None)
         case t.RowType():
-            return _row_converter(data_type, binary)
+            return _create_row_converter(data_type, binary)
     return None
 
 
-def _shortest_float(value: float) -> float:
+def _shorten_float(value: float) -> float:
     """Return the double with the fewest digits that is this number in single precision."""
     return float(str(np.float32(value)))
 
@@ -66,8 +70,8 @@ def _map_converter(
     }
 
 
-def _row_converter(row_type: t.RowType, binary: type) -> Callable[[Any], Any]:
-    converters = [_value_converter(data_type, binary) for data_type in row_type.types]
+def _create_row_converter(row_type: t.RowType, binary: type) -> Callable[[Any], Any]:
+    converters = [_create_value_converter(data_type, binary) for data_type in row_type.types]
 
     def convert(row: Any) -> Any:
         if not isinstance(row, Row):  # an object of a structured type

@@ -33,7 +33,7 @@ def name_items(items: Sequence[Item], is_aggregate: IsAggregate | None = None, f
     aggregates: list[s.Expr] = []
     if is_aggregate is not None:
         for expr, _ in items:
-            for aggregate in _aggregates_of(expr, is_aggregate):
+            for aggregate in _find_aggregates(expr, is_aggregate):
                 if aggregate not in aggregates:
                     aggregates.append(aggregate)
     names = [alias or _name(expr, aggregates, i) for i, (expr, alias) in enumerate(items, first_position)]
@@ -45,14 +45,14 @@ def name_items(items: Sequence[Item], is_aggregate: IsAggregate | None = None, f
 
 
 def _name(expr: s.Expr, aggregates: Sequence[s.Expr], position: int) -> str:
-    name = _derived_name(expr, aggregates)
+    name = _derive_name(expr, aggregates)
     if name is None and isinstance(expr, s.Cast) and not expr.safe:
-        operand_name = _derived_name(expr.operand, aggregates)
+        operand_name = _derive_name(expr.operand, aggregates)
         name = None if operand_name is None else f"{operand_name}-{expr.type}"
     return f"_c{position}" if name is None else name
 
 
-def _derived_name(expr: s.Expr, aggregates: Sequence[s.Expr]) -> str | None:
+def _derive_name(expr: s.Expr, aggregates: Sequence[s.Expr]) -> str | None:
     """Return the name of a column, an aggregate, or a field of a named row; None for other expressions."""
     if expr in aggregates:
         return f"EXPR${aggregates.index(expr)}"
@@ -60,18 +60,18 @@ def _derived_name(expr: s.Expr, aggregates: Sequence[s.Expr]) -> str | None:
         case s.Name(parts=parts):
             return "$".join(parts)
         case s.FieldAccess(operand=operand, name=field):
-            row_name = _derived_name(operand, aggregates)
+            row_name = _derive_name(operand, aggregates)
             return None if row_name is None else f"{row_name}${f'_{field}' if isinstance(field, int) else field}"
     return None
 
 
-def _aggregates_of(value: Any, is_aggregate: IsAggregate) -> Iterator[s.Expr]:
+def _find_aggregates(value: Any, is_aggregate: IsAggregate) -> Iterator[s.Expr]:
     if isinstance(value, tuple):
         for item in value:
-            yield from _aggregates_of(item, is_aggregate)
+            yield from _find_aggregates(item, is_aggregate)
     elif isinstance(value, s.Expr):
         if is_aggregate(value):
             yield value
         else:
             for field in dataclasses.fields(value):
-                yield from _aggregates_of(getattr(value, field.name), is_aggregate)
+                yield from _find_aggregates(getattr(value, field.name), is_aggregate)

@@ -18,7 +18,7 @@ from millstream.sql.logical.bind.expressions import is_aggregate
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.table.column_names import IsAggregate, Item, name_items
-from millstream.table.grouped_tables import PROPERTY_PREFIX, items_of, rewrite
+from millstream.table.grouped_tables import PROPERTY_PREFIX, list_items, rewrite
 
 if TYPE_CHECKING:
     from millstream.table.table import Table
@@ -41,7 +41,7 @@ class ColumnSelection(ABC):
         self, fields: Sequence[Any], is_aggregate: IsAggregate | None = None, first_position: int = 0
     ) -> tuple[Item, ...]:
         """Return the expressions of fields with the names of their columns."""
-        return self._expand_items(items_of(fields), is_aggregate, first_position)
+        return self._expand_items(list_items(fields), is_aggregate, first_position)
 
     def _expand_items(
         self, items: Sequence[Item], is_aggregate: IsAggregate | None = None, first_position: int = 0
@@ -74,7 +74,7 @@ class ColumnSelection(ABC):
                 excluded = self._resolve_column_names(args)
                 return [(s.Name(0, (name,)), None) for name in names if name not in excluded]
             case s.Call(name="$FLATTEN", args=(operand,)):
-                return [(s.FieldAccess(0, operand, name), None) for name in self._field_names_of(operand)]
+                return [(s.FieldAccess(0, operand, name), None) for name in self._list_field_names(operand)]
         return [(expr, alias)]
 
     def _resolve_column_names(self, args: Sequence[s.Expr]) -> list[str]:
@@ -95,7 +95,7 @@ class ColumnSelection(ABC):
                     raise InvalidArgumentType(message)
         return resolved
 
-    def _field_names_of(self, operand: s.Expr) -> list[str]:
+    def _list_field_names(self, operand: s.Expr) -> list[str]:
         projected = self._bind(s.Select(0, ((operand, "f"),), self._source()))
         data_type = projected._plan.schema.types[0]
         if not isinstance(data_type, t.RowType):

@@ -93,7 +93,7 @@ class CompiledPlan:
         writer = Writer(NamedFunctions(session.catalogs).name)
         nodes = write_nodes(operations, writer)
         tables = write_tables(operations, writer, session.options)
-        state = _tables_by_uid(t_env, operations)
+        state = _group_tables_by_uid(t_env, operations)
         for node in nodes:
             node["state"] = [schema.describe() for schema in state.get(node["uid"], {}).values()]
         statements = [mask_statement(text)[0] for text in texts]
@@ -213,7 +213,7 @@ class CompiledPlan:
 
     def _check_state(self) -> None:
         """Raise if the state of an operator of this release cannot hold what the plan's operator has written."""
-        current_state = _tables_by_uid(self._t_env, self._operations)
+        current_state = _group_tables_by_uid(self._t_env, self._operations)
         for node in self._content["nodes"]:
             current_tables = current_state.get(node["uid"], {})
             for table in node["state"]:
@@ -230,7 +230,7 @@ def _write_list(parts: Sequence[Any]) -> str:
     return "[" + ",".join(f"\n  {json.dumps(part)}" for part in parts) + "\n ]"
 
 
-def _tables_by_uid(t_env: TableEnvironment, operations: Sequence[Operation]) -> dict[str, dict[str, TableSchema]]:
+def _group_tables_by_uid(t_env: TableEnvironment, operations: Sequence[Operation]) -> dict[str, dict[str, TableSchema]]:
     graph = t_env._graph_of_operations(operations)
     tables = find_built_tables(execution_plan(job_graph(graph, "plan")))
     return {node.uid: tables[node.operator] for node in graph.nodes if node.uid is not None}

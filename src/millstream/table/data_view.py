@@ -15,7 +15,16 @@ V = TypeVar("V")
 
 
 class DataView(ABC):
-    """A collection in the accumulator of an aggregate function."""
+    """A collection in the accumulator of an aggregate function.
+
+    Example:
+        >>> view = ListView()
+        >>> view.add("a")
+        >>> view.clear()
+        >>> list(view.get())
+        []
+
+    """
 
     @abstractmethod
     def clear(self) -> None:
@@ -41,11 +50,21 @@ class ListView(DataView, Generic[T]):
         return iter(self._list)
 
     def add(self, value: T) -> None:
-        """Append an element."""
+        """Append an element.
+
+        Args:
+            value: The element.
+
+        """
         self._list.append(value)
 
     def add_all(self, values: list[T]) -> None:
-        """Append all elements of a list."""
+        """Append all elements of a list.
+
+        Args:
+            values: The elements.
+
+        """
         self._list.extend(values)
 
     def clear(self) -> None:
@@ -77,23 +96,49 @@ class MapView(DataView, Generic[K, V]):
         self._dict: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key, or None if the map does not contain it."""
+        """Return the value of a key, or None if the map does not contain it.
+
+        Args:
+            key: The key.
+
+        """
         return self._dict.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Set the value of a key."""
+        """Set the value of a key.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         self._dict[key] = value
 
     def put_all(self, dict_value: dict[K, V]) -> None:
-        """Set the values of all keys of a dict."""
+        """Set the values of all keys of a dict.
+
+        Args:
+            dict_value: The values by key.
+
+        """
         self._dict.update(dict_value)
 
     def remove(self, key: K) -> None:
-        """Remove a key, which must be in the map."""
+        """Remove a key, which must be in the map.
+
+        Args:
+            key: The key.
+
+        """
         del self._dict[key]
 
     def contains(self, key: K) -> bool:
-        """Return whether the map contains a key."""
+        """Return whether the map contains a key.
+
+        Args:
+            key: The key.
+
+        """
         return key in self._dict
 
     def items(self) -> Iterable[tuple[K, V]]:

@@ -27,7 +27,12 @@ class EnvironmentSettings:
             self._settings = EnvironmentSettings()
 
         def with_configuration(self, config: Configuration) -> EnvironmentSettings.Builder:
-            """Set all options of a configuration."""
+            """Set all options of a configuration.
+
+            Args:
+                config: The options.
+
+            """
             self._settings._configuration.add_all(config)
             return self
 
@@ -42,12 +47,22 @@ class EnvironmentSettings:
             return self
 
         def with_built_in_catalog_name(self, built_in_catalog_name: str) -> EnvironmentSettings.Builder:
-            """Set the name of the initial catalog; the default is `default_catalog`."""
+            """Set the name of the initial catalog; the default is `default_catalog`.
+
+            Args:
+                built_in_catalog_name: The name of the catalog.
+
+            """
             self._settings._catalog = built_in_catalog_name
             return self
 
         def with_built_in_database_name(self, built_in_database_name: str) -> EnvironmentSettings.Builder:
-            """Set the name of the initial database; the default is `default_database`."""
+            """Set the name of the initial database; the default is `default_database`.
+
+            Args:
+                built_in_database_name: The name of the database.
+
+            """
             self._settings._database = built_in_database_name
             return self
 

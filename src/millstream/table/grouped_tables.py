@@ -29,14 +29,14 @@ PROPERTY_PREFIX = "$w_"
 """The names of columns that hold properties of a window, such as its start, begin with this."""
 
 
-def _key_expression(field: Any) -> s.Expr:
+def _create_key_expression(field: Any) -> s.Expr:
     return to_node(Expression(field) if isinstance(field, str) else field)
 
 
-def items_of(fields: Sequence[Any]) -> list[Item]:
+def list_items(fields: Sequence[Any]) -> list[Item]:
     """Return the expressions of fields with their aliases."""
     return [
-        (_key_expression(field), field._aliases[0] if isinstance(field, Expression) and field._aliases else None)
+        (_create_key_expression(field), field._aliases[0] if isinstance(field, Expression) and field._aliases else None)
         for field in fields
     ]
 
@@ -65,7 +65,16 @@ def _rewrite_value(value: Any, change: Callable[[s.Expr], s.Expr | None]) -> Any
 
 
 class GroupedTable:
-    """A table whose rows are grouped by keys: the result of `Table.group_by`."""
+    """A table whose rows are grouped by keys: the result of `Table.group_by`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.from_elements([("ann", 3), ("ann", 4)], ["name", "amount"])
+        >>> totals = orders.group_by(col("name")).select(col("name"), col("amount").sum.alias("total"))
+
+    """
 
     def __init__(self, table: Table, fields: Sequence[Any]) -> None:
         self._table, self._fields = table, fields
@@ -77,7 +86,7 @@ class GroupedTable:
             for field in self._fields
             if isinstance(field, Expression) and field._aliases
         }
-        group = tuple(s.GroupItem(0, "PLAIN", ((_key_expression(field),),)) for field in self._fields)
+        group = tuple(s.GroupItem(0, "PLAIN", ((_create_key_expression(field),),)) for field in self._fields)
         selected = tuple(
             (keys_by_alias[e.parts[0]], n or e.parts[0])
             if isinstance(e, s.Name) and e.parts[0] in keys_by_alias
@@ -88,7 +97,7 @@ class GroupedTable:
 
     def _keys(self) -> list[Item]:
         """Return the grouping keys, with the names of their columns in the result."""
-        return items_of(self._fields)
+        return list_items(self._fields)
 
     def _replace_window_properties(self, fields: tuple[Item, ...]) -> tuple[list[Item], tuple[Item, ...]]:
         """Replace the window properties in the fields by references to columns; return these columns and the fields."""
@@ -136,7 +145,18 @@ class GroupedTable:
 
 
 class GroupWindowedTable:
-    """A table whose rows are assigned to group windows: the result of `Table.window`."""
+    """A table whose rows are assigned to group windows: the result of `Table.window`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.sql_query("SELECT 1 AS amount, TIMESTAMP '2024-05-01 10:00:00' AS ts")
+        >>> windowed = orders.window(Tumble.over(lit(10).minutes).on(col("ts")).alias("w"))
+        >>> totals = windowed.group_by(col("w")).select(col("w").start, col("amount").sum.alias("total"))
+
+    """
 
     def __init__(self, table: Table, window: GroupWindow) -> None:
         self._table, self._window = table, window
@@ -161,10 +181,20 @@ class WindowGroupedTable(GroupedTable):
     """A table whose rows are grouped by a window and by keys.
 
     In `select`, `col("w").start`, `col("w").end` and `col("w").rowtime` are properties of the window with alias `w`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col, lit
+        >>> from millstream.table.window import Tumble
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.sql_query("SELECT 1 AS amount, TIMESTAMP '2024-05-01 10:00:00' AS ts")
+        >>> windowed = orders.window(Tumble.over(lit(10).minutes).on(col("ts")).alias("w"))
+        >>> totals = windowed.group_by(col("w")).select(col("w").end, col("amount").max.alias("largest"))
+
     """
 
     def __init__(self, table: Table, window: GroupWindow, fields: Sequence[Any]) -> None:
-        keys = [field for field in fields if _key_expression(field) != s.Name(0, (window.name,))]
+        keys = [field for field in fields if _create_key_expression(field) != s.Name(0, (window.name,))]
         if len(keys) == len(fields):
             message = f"group_by must name the window '{window.name}'"
             raise SqlValidationError(message, hint=f"write group_by(col('{window.name}'), ...)")
@@ -175,7 +205,7 @@ class WindowGroupedTable(GroupedTable):
         keys_by_alias = {field._aliases[0]: to_node(field) for field in self._fields if getattr(field, "_aliases", ())}
         group = (
             s.GroupItem(0, "PLAIN", ((self._window.call(),),)),
-            *(s.GroupItem(0, "PLAIN", ((_key_expression(field),),)) for field in self._fields),
+            *(s.GroupItem(0, "PLAIN", ((_create_key_expression(field),),)) for field in self._fields),
         )
 
         def change(expr: s.Expr) -> s.Expr | None:
@@ -217,7 +247,21 @@ class WindowGroupedTable(GroupedTable):
 
 
 class AggregatedTable:
-    """A grouped table with an aggregate function: the result of `aggregate`."""
+    """A grouped table with an aggregate function: the result of `aggregate`.
+
+    Example:
+        >>> from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.udf import udaf
+        >>> @udaf(result_type=DataTypes.BIGINT(), func_type="pandas")
+        ... def total(amounts):
+        ...     return amounts.sum()
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.from_elements([("ann", 3), ("ann", 4)], ["name", "amount"])
+        >>> aggregated = orders.group_by(col("name")).aggregate(total(col("amount")).alias("total"))
+        >>> totals = aggregated.select(col("name"), col("total"))
+
+    """
 
     def __init__(self, groups: GroupedTable, func: Any) -> None:
         self._groups, self._func = groups, func
@@ -257,12 +301,12 @@ class AggregatedTable:
             A table with one row for each group.
 
         """
-        grouped, items, aliases = self._rows(tuple(items_of(fields)))
+        grouped, items, aliases = self._rows(tuple(list_items(fields)))
         *key_names, _ = grouped._plan.schema.names
         result_type = grouped._plan.schema.types[-1]
         result: tuple[Item, ...]
         if isinstance(result_type, t.RowType):
-            names = _result_names(aliases, result_type.names)
+            names = _find_result_names(aliases, result_type.names)
             result = tuple(
                 (s.FieldAccess(0, s.Name(0, (_RESULT,)), n), a) for n, a in zip(result_type.names, names, strict=True)
             )
@@ -273,7 +317,7 @@ class AggregatedTable:
         return flat._bind(s.Select(0, flat._expand_items(items), flat._source()))
 
 
-def _result_names(aliases: tuple[str, ...], names: Sequence[str]) -> Sequence[str]:
+def _find_result_names(aliases: tuple[str, ...], names: Sequence[str]) -> Sequence[str]:
     if aliases and len(aliases) != len(names):
         message = f"the function has {len(names)} results ({', '.join(names)}), but alias() has {len(aliases)} names"
         raise SqlValidationError(message)
@@ -281,7 +325,26 @@ def _result_names(aliases: tuple[str, ...], names: Sequence[str]) -> Sequence[st
 
 
 class FlatAggregateTable(AggregatedTable):
-    """A grouped table with a table aggregate function: the result of `flat_aggregate`."""
+    """A grouped table with a table aggregate function: the result of `flat_aggregate`.
+
+    Example:
+        >>> from millstream.table import DataTypes, EnvironmentSettings, TableAggregateFunction, TableEnvironment
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.udf import udtaf
+        >>> class TopTwo(TableAggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return []
+        ...     def accumulate(self, accumulator, amount):
+        ...         accumulator[:] = sorted([*accumulator, amount], reverse=True)[:2]
+        ...     def emit_value(self, accumulator):
+        ...         yield from accumulator
+        >>> top_two = udtaf(TopTwo(), result_type=DataTypes.ROW([DataTypes.FIELD("amount", DataTypes.BIGINT())]))
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> orders = t_env.from_elements([("ann", 3), ("ann", 4)], ["name", "amount"])
+        >>> largest = orders.group_by(col("name")).flat_aggregate(top_two(col("amount")).alias("largest"))
+        >>> result = largest.select(col("name"), col("largest"))
+
+    """
 
     _function_kind = TABLE_AGGREGATE
 
@@ -296,7 +359,7 @@ class FlatAggregateTable(AggregatedTable):
             A table with one row for each row that the function emits.
 
         """
-        grouped, items, aliases = self._rows(tuple(items_of(fields)))
+        grouped, items, aliases = self._rows(tuple(list_items(fields)))
         key_count = len(grouped._plan.schema) - 1
         call = s.Call(0, "UNNEST", (s.Name(0, (_RESULT,)),))
         joined = s.Join(0, "CROSS", grouped._source(), s.TableFunctionCall(0, call, "$t"))
@@ -304,7 +367,7 @@ class FlatAggregateTable(AggregatedTable):
         result_type = grouped._plan.schema.types[-1]
         assert isinstance(result_type, t.ArrayType)
         assert isinstance(result_type.element, t.RowType)
-        names = _result_names(aliases, result_type.element.names)
+        names = _find_result_names(aliases, result_type.element.names)
         column_indexes = [*range(key_count), *range(key_count + 1, len(unnested.schema))]
         refs = unnested.refs()
         plan = l.project(unnested, [refs[i] for i in column_indexes], [*grouped._plan.schema.names[:-1], *names])
@@ -313,7 +376,18 @@ class FlatAggregateTable(AggregatedTable):
 
 
 class OverWindowedTable:
-    """A table with over windows: the result of `Table.over_window`."""
+    """A table with over windows: the result of `Table.over_window`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> from millstream.table.expressions import col
+        >>> from millstream.table.window import Over
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> orders = t_env.sql_query("SELECT 1 AS amount, TIMESTAMP '2024-05-01 10:00:00' AS ts")
+        >>> windowed = orders.over_window(Over.order_by(col("ts")).alias("w"))
+        >>> totals = windowed.select(col("amount").sum.over(col("w")).alias("total"))
+
+    """
 
     def __init__(self, table: Table, over_windows: Sequence[OverWindow]) -> None:
         self._table, self._windows = table, over_windows

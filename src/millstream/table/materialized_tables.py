@@ -102,7 +102,7 @@ class MaterializedTables:
         return freshness, mode
 
     def _read_duration(self, option: Option[Duration]) -> Duration:
-        text = self._session._option_text(option.key)
+        text = self._session._read_option_text(option.key)
         return option.default if text is None else Duration.of_millis(parse_duration_millis(text))
 
     def _register(

@@ -19,7 +19,19 @@ from millstream.table.table import Table
 
 
 class Model:
-    """A model that was created with CREATE MODEL, or from a descriptor; `TableEnvironment.from_model` returns it."""
+    """A model that was created with CREATE MODEL, or from a descriptor; `TableEnvironment.from_model` returns it.
+
+    Example:
+        >>> from millstream.table import DataTypes, EnvironmentSettings, ModelDescriptor, Schema, TableEnvironment
+        >>> text = Schema.new_builder().column("text", DataTypes.STRING()).build()
+        >>> label = Schema.new_builder().column("label", DataTypes.STRING()).build()
+        >>> descriptor = ModelDescriptor.for_provider("python").input_schema(text).output_schema(label)
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+        >>> t_env.create_temporary_model("classify", descriptor.option("function", "models.classify").build())
+        >>> t_env.from_model("classify").get_resolved_input_schema().get_column_names()
+        ['text']
+
+    """
 
     def __init__(self, path: tuple[str, ...], definition: ModelDefinition, t_env: Any) -> None:
         self._path, self._definition, self._t_env = path, definition, t_env

@@ -41,12 +41,22 @@ class ModelDescriptor:
             self._comment: str | None = None
 
         def input_schema(self, input_schema: Schema) -> ModelDescriptor.Builder:
-            """Set the columns that the model takes."""
+            """Set the columns that the model takes.
+
+            Args:
+                input_schema: The columns.
+
+            """
             self._input_schema = input_schema
             return self
 
         def output_schema(self, output_schema: Schema) -> ModelDescriptor.Builder:
-            """Set the columns that the model predicts."""
+            """Set the columns that the model predicts.
+
+            Args:
+                output_schema: The columns.
+
+            """
             self._output_schema = output_schema
             return self
 
@@ -62,7 +72,12 @@ class ModelDescriptor:
             return self
 
         def comment(self, comment: str) -> ModelDescriptor.Builder:
-            """Set the comment."""
+            """Set the comment.
+
+            Args:
+                comment: The comment.
+
+            """
             self._comment = comment
             return self
 
@@ -82,7 +97,12 @@ class ModelDescriptor:
 
     @staticmethod
     def for_provider(provider: str) -> ModelDescriptor.Builder:
-        """Return a builder for a model of a provider, such as `openai` or `python`."""
+        """Return a builder for a model of a provider, such as `openai` or `python`.
+
+        Args:
+            provider: The name of the provider.
+
+        """
         return ModelDescriptor.Builder(provider)
 
     def get_options(self) -> dict[str, str]:

@@ -15,6 +15,13 @@ class Module:
     Args:
         functions: The functions by name, as `udf`, `udtf`, `udaf` and `udtaf` return them.
 
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import udf
+        >>> double = udf(lambda number: 2 * number, result_type=DataTypes.BIGINT())
+        >>> list(Module({"double": double}).functions())
+        ['double']
+
     """
 
     def __init__(self, functions: Mapping[str, Any] | None = None) -> None:
@@ -26,7 +33,13 @@ class Module:
 
 
 class ModuleEntry:
-    """The name of a loaded module, and whether it is in use."""
+    """The name of a loaded module, and whether it is in use.
+
+    Example:
+        >>> ModuleEntry("core", True).used()
+        True
+
+    """
 
     def __init__(self, name: str, used: bool) -> None:
         self._name, self._used = name, used

@@ -40,18 +40,18 @@ class NamedObjects(NamedModels):
         env._configuration.add_all(settings.get_configuration())
         self._config = TableConfig(env._configuration)
         self._catalogs = Catalogs(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
-        load_stored_catalogs(self._catalogs, self._option_text)
+        load_stored_catalogs(self._catalogs, self._read_option_text)
 
-    def _option_text(self, key: str) -> str | None:
+    def _read_option_text(self, key: str) -> str | None:
         return self._env._configuration.get_string(key, "") or None
 
     def _session(self) -> Session:
-        return Session(self._catalogs, self._config.get_local_timezone(), self._option_text)
+        return Session(self._catalogs, self._config.get_local_timezone(), self._read_option_text)
 
-    def _ddl(self) -> DdlExecutor:
+    def _create_ddl_executor(self) -> DdlExecutor:
         return DdlExecutor(self._session(), to_user_function)
 
-    def _definition_of(self, descriptor: TableDescriptor, inferred: t.RowType | None) -> TableDefinition:
+    def _create_definition(self, descriptor: TableDescriptor, inferred: t.RowType | None) -> TableDefinition:
         schema = descriptor.get_schema()
         if schema is None:
             if inferred is None:
@@ -86,7 +86,7 @@ class NamedObjects(NamedModels):
         """
         return self._catalogs.add_table(
             parse_object_path(path),
-            self._definition_of(descriptor, None),
+            self._create_definition(descriptor, None),
             temporary=False,
             if_not_exists=ignoreIfExists,
         )
@@ -101,7 +101,10 @@ class NamedObjects(NamedModels):
 
         """
         self._catalogs.add_table(
-            parse_object_path(path), self._definition_of(descriptor, None), temporary=True, if_not_exists=ignoreIfExists
+            parse_object_path(path),
+            self._create_definition(descriptor, None),
+            temporary=True,
+            if_not_exists=ignoreIfExists,
         )
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
@@ -231,7 +234,7 @@ class NamedObjects(NamedModels):
 
         """
         parts = parse_object_path(path)
-        self._ddl().register_function(parts, to_user_function(parts[-1], function), temporary=True)
+        self._create_ddl_executor().register_function(parts, to_user_function(parts[-1], function), temporary=True)
 
     def create_temporary_system_function(self, name: str, function: Any) -> None:
         """Register a user-defined function for this session; it hides all other functions of this name.
@@ -241,19 +244,25 @@ class NamedObjects(NamedModels):
             function: The result of `udf`, `udtf`, `udaf` or `udtaf`, or an aggregate function object.
 
         """
-        self._ddl().register_function((name,), to_user_function(name, function), temporary=True, system=True)
+        self._create_ddl_executor().register_function(
+            (name,), to_user_function(name, function), temporary=True, system=True
+        )
 
     def drop_function(self, path: str) -> bool:
         """Drop a function of a catalog; return whether there was one of this path."""
-        return self._ddl().drop_function(parse_object_path(path), temporary=False, system=False, if_exists=True)
+        return self._create_ddl_executor().drop_function(
+            parse_object_path(path), temporary=False, system=False, if_exists=True
+        )
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drop a temporary function; return whether there was one of this path."""
-        return self._ddl().drop_function(parse_object_path(path), temporary=True, system=False, if_exists=True)
+        return self._create_ddl_executor().drop_function(
+            parse_object_path(path), temporary=True, system=False, if_exists=True
+        )
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Drop a temporary system function; return whether there was one of this name."""
-        return self._ddl().drop_function((name,), temporary=True, system=True, if_exists=True)
+        return self._create_ddl_executor().drop_function((name,), temporary=True, system=True, if_exists=True)
 
     def list_user_defined_functions(self) -> list[str]:
         """Return the names of the user-defined functions."""
@@ -279,7 +288,7 @@ class NamedObjects(NamedModels):
             module: The functions.
 
         """
-        self._ddl().load_module(module_name, module.functions())
+        self._create_ddl_executor().load_module(module_name, module.functions())
 
     def unload_module(self, module_name: str) -> None:
         """Unload a module, so that its functions are not found any more."""
@@ -302,7 +311,7 @@ class NamedObjects(NamedModels):
     def get_catalog(self, catalog_name: str) -> Catalog | None:
         """Return a catalog, or None if there is none of this name."""
         catalog = self._catalogs.all.get(catalog_name)
-        return None if catalog is None else Catalog(catalog, self._ddl())
+        return None if catalog is None else Catalog(catalog, self._create_ddl_executor())
 
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
         """Register a catalog under a name."""
@@ -318,15 +327,15 @@ class NamedObjects(NamedModels):
         """
         options = tuple(catalog_descriptor.configuration.to_dict().items())
         node = s.CreateNamespace(0, "CATALOG", (catalog_name,), options, catalog_descriptor.comment)
-        self._ddl().execute(node, "")
+        self._create_ddl_executor().execute(node, "")
 
     def use_catalog(self, catalog_name: str) -> None:
         """Set the current catalog; its default database becomes the current database."""
-        self._ddl().execute(s.Use(0, "CATALOG", (catalog_name,)), "")
+        self._create_ddl_executor().execute(s.Use(0, "CATALOG", (catalog_name,)), "")
 
     def use_database(self, database_name: str) -> None:
         """Set the current database."""
-        self._ddl().execute(s.Use(0, "DATABASE", (database_name,)), "")
+        self._create_ddl_executor().execute(s.Use(0, "DATABASE", (database_name,)), "")
 
     def get_current_catalog(self) -> str:
         """Return the name of the current catalog."""

@@ -27,7 +27,7 @@ _MAX_KEPT = 1000
 _MAX_SHOWN = 100
 
 
-def table_html(table: Table) -> str:
+def format_table_html(table: Table) -> str:
     """Return the columns of a table and the plan of its query as HTML."""
     schema = table._plan.schema
     columns = zip(schema.names, map(str, schema.types), strict=True)
@@ -46,13 +46,13 @@ def show_result(result: TableResult) -> None:
         print(repr(result))
         return
     if result._results is None:
-        LiveDisplay(lambda: _statement_output(result)).show()
+        LiveDisplay(lambda: _format_statement_output(result)).show()
         return
     rows = _ShownRows(result)
     live = LiveDisplay(rows.render)
     live.show()
     try:
-        with result._exact_rows() as arriving:
+        with result._convert_to_exact_rows() as arriving:
             for row in arriving:
                 rows.add(row)
                 live.refresh()
@@ -66,23 +66,23 @@ def show_result(result: TableResult) -> None:
         live.show()
 
 
-def _statement_output(result: TableResult) -> tuple[str, str]:
+def _format_statement_output(result: TableResult) -> tuple[str, str]:
     """Return the output of a statement that has no job, as HTML and as text."""
     if result.get_result_kind() is ResultKind.SUCCESS:
         return html.text("OK"), "OK"
-    format_cells = result._cell_formatter()
+    format_cells = result._create_cell_formatter()
     rows = [format_cells(row) for row in result._rows]
-    return html.table(result._row_type().names, rows), "\n".join(result.lines())
+    return html.table(result._get_row_type().names, rows), "\n".join(result.lines())
 
 
 class _ShownRows:
     """The rows of a query that have arrived so far."""
 
     def __init__(self, result: TableResult) -> None:
-        row_type = result._row_type()
+        row_type = result._get_row_type()
         self.state = "; the job is running"
         self._names: Sequence[str] = row_type.names
-        self._format_cells: Callable[[Row], list[str]] = result._cell_formatter()
+        self._format_cells: Callable[[Row], list[str]] = result._create_cell_formatter()
         self._rows = LiveTable(_MAX_KEPT)
 
     def add(self, row: Row) -> None:

@@ -40,8 +40,8 @@ def check_setting(key: str, value: str) -> None:
         option.parse(value)
     elif key.startswith(_TABLE):
         if key not in WITHOUT_EFFECT and not key.startswith(PLAN_SECRETS_PREFIX):
-            known = [*WITHOUT_EFFECT, *(name for name in OPTIONS if name.startswith(_TABLE))]
-            raise UnknownOption(key, next(iter(difflib.get_close_matches(key, known, n=1)), None))
+            known_options = [*WITHOUT_EFFECT, *(name for name in OPTIONS if name.startswith(_TABLE))]
+            raise UnknownOption(key, next(iter(difflib.get_close_matches(key, known_options, n=1)), None))
     else:
         for unknown, nearest in unknown_keys(Configuration().set_string(key, value)):
             raise UnknownOption(unknown, nearest)

@@ -33,7 +33,13 @@ def local_path(path: str) -> Path:
 
 
 class PlanReference(ABC):
-    """Refer to a compiled plan in a file, in a JSON string, or in bytes."""
+    """Refer to a compiled plan in a file, in a JSON string, or in bytes.
+
+    Example:
+        >>> PlanReference.from_file("/plans/orders.json").get_file()
+        '/plans/orders.json'
+
+    """
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -43,17 +49,32 @@ class PlanReference(ABC):
 
     @staticmethod
     def from_file(path: str | Path) -> FilePlanReference:
-        """Refer to a plan in a local file."""
+        """Refer to a plan in a local file.
+
+        Args:
+            path: The path of the file.
+
+        """
         return FilePlanReference(str(path))
 
     @staticmethod
     def from_json_string(json_string: str) -> JsonContentPlanReference:
-        """Refer to a plan in a JSON string."""
+        """Refer to a plan in a JSON string.
+
+        Args:
+            json_string: The plan.
+
+        """
         return JsonContentPlanReference(json_string)
 
     @staticmethod
     def from_smile_bytes(smile_bytes: bytes) -> BytesContentPlanReference:
-        """Refer to a plan in bytes, as `CompiledPlan.as_smile_bytes` returns them."""
+        """Refer to a plan in bytes, as `CompiledPlan.as_smile_bytes` returns them.
+
+        Args:
+            smile_bytes: The plan.
+
+        """
         return BytesContentPlanReference(smile_bytes)
 
     @abstractmethod

@@ -34,7 +34,7 @@ from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.logical.bind.row_level import bind_delete, bind_truncate, bind_update
 from millstream.sql.physical.explain import explain_plans, warnings
 from millstream.sql.physical.nodes import Operation, Origin
-from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, wants_two_phases
+from millstream.sql.physical.planning.aggregate_phases import choose_distinct_buckets, wants_two_phases
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.query_planner import QueryPlanner
 from millstream.sql.syntax import tree as s
@@ -79,7 +79,7 @@ class PlanningSession(NamedObjects):
             read_async_options(options, parse_duration_millis),
             mini_batch_size if mini_batch_size > 0 else None,
             wants_two_phases(options),
-            distinct_buckets(options),
+            choose_distinct_buckets(options),
             catalyst=config.get(runtime_options.SQL_BATCH_ENGINE) == "catalyst",
             asynchronous_tables=read_async_options(options, parse_duration_millis, ASYNC_TABLE),
         )
@@ -154,7 +154,7 @@ class PlanningSession(NamedObjects):
         query_columns = tuple(
             ColumnDefinition(f.name, t.strip_time_attribute(f.data_type)) for f in query.schema.fields
         )
-        definition = self._ddl().build_table(node, text, query_columns)
+        definition = self._create_ddl_executor().build_table(node, text, query_columns)
         full_name = self._catalogs.full_name(node.name, node.at)
         return definition, bind_insert(full_name, definition, query, query.schema.names)
 
@@ -245,7 +245,9 @@ class PlanningSession(NamedObjects):
             raise SqlValidationError(message, hint="give row_kind_column='op', or use to_arrow for the final rows")
         _, _, results = self._submit_collect(plan, as_batches=True)
         batches = (arrow_data.leave_batch(array, plan.schema, row_kind_column) for array in results if len(array))
-        return arrow_data.ArrowBatches(arrow_data.result_schema(plan.schema, row_kind_column), batches, results.close)
+        return arrow_data.ArrowBatches(
+            arrow_data.create_result_schema(plan.schema, row_kind_column), batches, results.close
+        )
 
     # ---------------------------------------------------------------------------------------------------------- explain
 

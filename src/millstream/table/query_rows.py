@@ -83,7 +83,7 @@ class LiveTable:
         if position is None:
             position, self._next = self._next, self._next + 1
         self._rows[position] = row
-        self._positions.setdefault(_key(row), []).append(position)
+        self._positions.setdefault(_compute_key(row), []).append(position)
         self._count += 1
         while self._count > self._max_rows:
             oldest, removed = self._rows.popitem(last=False)
@@ -93,7 +93,7 @@ class LiveTable:
                 self._remove_position(removed, oldest)
 
     def _remove(self, row: Row, *, leave_gap: bool) -> None:
-        positions = self._positions.get(_key(row))
+        positions = self._positions.get(_compute_key(row))
         if not positions:
             return  # it was removed before, because there were too many rows
         position = positions[-1]
@@ -107,7 +107,7 @@ class LiveTable:
             del self._rows[self._gaps.popleft()]
 
     def _remove_position(self, row: Row, position: int) -> None:
-        key = _key(row)
+        key = _compute_key(row)
         positions = self._positions[key]
         positions.remove(position)
         if not positions:
@@ -123,6 +123,6 @@ class LiveTable:
             return list(islice((row for row in self._rows.values() if row is not None), start, start + count))
 
 
-def _key(row: Row) -> str:
+def _compute_key(row: Row) -> str:
     """Equal for equal rows, also if values are not hashable or NaN."""
     return repr(list(row))

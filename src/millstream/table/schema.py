@@ -44,7 +44,12 @@ class Schema:
             self._schema = Schema()
 
         def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
-            """Add all columns, the watermark and the primary key of another schema."""
+            """Add all columns, the watermark and the primary key of another schema.
+
+            Args:
+                unresolved_schema: The other schema.
+
+            """
             self._schema._columns += unresolved_schema._columns
             self._schema._watermark = unresolved_schema._watermark or self._schema._watermark
             if unresolved_schema._key:
@@ -52,11 +57,21 @@ class Schema:
             return self
 
         def from_resolved_schema(self, resolved_schema: Any) -> Schema.Builder:
-            """Add the columns of a resolved schema as physical columns."""
+            """Add the columns of a resolved schema as physical columns.
+
+            Args:
+                resolved_schema: A `ResolvedSchema`.
+
+            """
             return self.from_fields(resolved_schema.get_column_names(), resolved_schema.get_column_data_types())
 
         def from_row_data_type(self, data_type: t.RowType) -> Schema.Builder:
-            """Add the fields of a row type as physical columns."""
+            """Add the fields of a row type as physical columns.
+
+            Args:
+                data_type: The row type.
+
+            """
             return self.from_fields(data_type.names, data_type.types)
 
         def from_fields(self, field_names: Sequence[str], field_data_types: Sequence[Any]) -> Schema.Builder:

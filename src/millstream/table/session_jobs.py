@@ -43,15 +43,15 @@ class SessionJobs(JobListener):
 
     def show(self) -> StatementResult:
         """Execute SHOW JOBS."""
-        return StatementResult(_COLUMNS, tuple(_row(client) for client in self._clients.values()))
+        return StatementResult(_COLUMNS, tuple(_describe_job(client) for client in self._clients.values()))
 
     def describe(self, job: str, at: int | None) -> StatementResult:
         """Execute DESCRIBE JOB."""
-        return StatementResult(_COLUMNS, (_row(self._client(job, at)),))
+        return StatementResult(_COLUMNS, (_describe_job(self._find_client(job, at)),))
 
     def stop(self, node: s.StopJob, directory: str | None) -> StatementResult:
         """Execute STOP JOB: cancel the job, or stop it with a savepoint in `directory` and return its path."""
-        client = self._client(node.job, node.at)
+        client = self._find_client(node.job, node.at)
         if client._handle.status().is_terminal_state():
             message = f"job '{node.job}' has already ended: its status is {client._handle.status().name}"
             raise SqlValidationError(message, at=node.at)
@@ -60,7 +60,7 @@ class SessionJobs(JobListener):
             return OK
         return make_string_result(["savepoint path"], [(client.stop_with_savepoint(node.drain, directory).result(),)])
 
-    def _client(self, job: str, at: int | None) -> JobClient:
+    def _find_client(self, job: str, at: int | None) -> JobClient:
         client = self._clients.get(job)
         if client is None:
             message = f"there is no job '{job}' in this session"
@@ -68,7 +68,7 @@ class SessionJobs(JobListener):
         return client
 
 
-def _row(client: JobClient) -> tuple[str, str, str, datetime]:
+def _describe_job(client: JobClient) -> tuple[str, str, str, datetime]:
     handle = client._handle
     started = datetime.fromtimestamp(handle.started() / 1000, UTC)
     return handle.id, handle.name, handle.status().name, started

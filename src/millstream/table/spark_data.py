@@ -68,7 +68,7 @@ class NoSparkType(InvalidArgumentType):
 # ---------------------------------------------------------------------------------------------------------------- types
 
 
-def row_type_of_spark(frame: Any) -> t.RowType:
+def read_row_type_of_spark(frame: Any) -> t.RowType:
     """Return the row type of a DataFrame.
 
     Raises:
@@ -82,12 +82,12 @@ def row_type_of_spark(frame: Any) -> t.RowType:
     if frame.isStreaming:
         message = "from_spark needs a bounded DataFrame, but this one is a stream"
         raise InvalidArgumentType(message, hint="read its source with a connector, such as FileSource or KafkaSource")
-    row = _sql_type(json.loads(schema.json()), "")
+    row = _to_sql_type(json.loads(schema.json()), "")
     assert isinstance(row, t.RowType)
     return t.row_of(row.names, row.types, null=False)
 
 
-def _sql_type(spark_type: Any, name: str) -> t.DataType:
+def _to_sql_type(spark_type: Any, name: str) -> t.DataType:
     if isinstance(spark_type, str):
         if spark_type in _SIMPLE:
             return _SIMPLE[spark_type]
@@ -99,20 +99,22 @@ def _sql_type(spark_type: Any, name: str) -> t.DataType:
         raise UnknownSparkType(name, spark_type)
     match spark_type["type"]:
         case "struct":
-            fields = [(f["name"], _sql_type(f["type"], name or f["name"]), f["nullable"]) for f in spark_type["fields"]]
+            fields = [
+                (f["name"], _to_sql_type(f["type"], name or f["name"]), f["nullable"]) for f in spark_type["fields"]
+            ]
             types = [data_type if nullable else data_type.not_null() for _, data_type, nullable in fields]
             return t.row_of([field_name for field_name, _, _ in fields], types)
         case "array":
-            element = _sql_type(spark_type["elementType"], name)
+            element = _to_sql_type(spark_type["elementType"], name)
             return t.ArrayType(element if spark_type["containsNull"] else element.not_null())
         case "map":
-            value = _sql_type(spark_type["valueType"], name)
-            key = _sql_type(spark_type["keyType"], name).not_null()
+            value = _to_sql_type(spark_type["valueType"], name)
+            key = _to_sql_type(spark_type["keyType"], name).not_null()
             return t.MapType(key, value if spark_type["valueContainsNull"] else value.not_null())
     raise UnknownSparkType(name, spark_type["type"])
 
 
-def spark_schema(row: t.RowType) -> str:
+def create_spark_schema(row: t.RowType) -> str:
     """Return the schema of a row type in Spark's DDL.
 
     Raises:
@@ -121,23 +123,23 @@ def spark_schema(row: t.RowType) -> str:
     """
     columns = []
     for field in row.fields:
-        spelled = _spark_type(field.data_type)
+        spelled = _to_spark_type(field.data_type)
         if spelled is None:
             raise NoSparkType(field.name, field.data_type)
         columns.append(f"{_quote(field.name)} {spelled}{'' if field.data_type.null else ' NOT NULL'}")
     return ", ".join(columns)
 
 
-def _spark_type(data_type: t.DataType) -> str | None:
+def _to_spark_type(data_type: t.DataType) -> str | None:
     match data_type:
         case t.ArrayType():
-            element = _spark_type(data_type.element)
+            element = _to_spark_type(data_type.element)
             return None if element is None else f"ARRAY<{element}>"
         case t.MapType():
-            key, value = _spark_type(data_type.key), _spark_type(data_type.value)
+            key, value = _to_spark_type(data_type.key), _to_spark_type(data_type.value)
             return None if key is None or value is None else f"MAP<{key}, {value}>"
         case t.RowType():
-            fields = [(field.name, _spark_type(field.data_type)) for field in data_type.fields]
+            fields = [(field.name, _to_spark_type(field.data_type)) for field in data_type.fields]
             if any(spelled is None for _, spelled in fields):
                 return None
             return f"STRUCT<{', '.join(f'{_quote(name)}: {spelled}' for name, spelled in fields)}>"
@@ -208,7 +210,7 @@ class PartitionWriter:
 
 def read_spark(frame: Any, path: str | None) -> tuple[t.RowType, ArrowFilesSource]:
     """Run a DataFrame, whose tasks write their partitions to files; return its row type and a source of the files."""
-    row = row_type_of_spark(frame)
+    row = read_row_type_of_spark(frame)
     directory = create_directory(path, frame.sparkSession)
     reports = frame.mapInArrow(PartitionWriter(directory, row), _REPORT).collect()
     files = tuple((report["path"], report["row_count"]) for report in reports if report["row_count"])

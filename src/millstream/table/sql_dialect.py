@@ -9,7 +9,14 @@ from enum import Enum
 
 
 class SqlDialect(Enum):
-    """A dialect of SQL. Only `DEFAULT`, Flink's own, is supported."""
+    """A dialect of SQL. Only `DEFAULT`, Flink's own, is supported.
+
+    Example:
+        >>> from millstream.table import TableConfig
+        >>> TableConfig().get_sql_dialect()
+        <SqlDialect.DEFAULT: 0>
+
+    """
 
     DEFAULT = 0
     HIVE = 1

@@ -83,6 +83,9 @@ class StatementSet:
     def add(self, table_pipeline: TablePipeline) -> StatementSet:
         """Add an insert that `Table.insert_into` has returned.
 
+        Args:
+            table_pipeline: The insert.
+
         Returns:
             This statement set.
 

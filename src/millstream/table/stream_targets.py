@@ -15,7 +15,7 @@ from millstream.sql.expressions.nodes import Convert
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.inserts import bind_insert
 from millstream.sql.types import data_types as t
-from millstream.table.bridging import sql_type_of
+from millstream.table.bridging import find_sql_type
 from millstream.table.schema import Schema
 from millstream.types.composite_types import StructTypeInfo
 from millstream.types.factory import TypeInformation
@@ -34,7 +34,7 @@ def project_to_schema(plan: l.Plan, schema: Schema) -> tuple[l.Plan, int | None]
         SqlValidationError: If the columns do not fit, or the primary key names another column or one with NULLs.
 
     """
-    columns = _persisted_columns(schema)
+    columns = _find_persisted_columns(schema)
     if not any(column.is_physical for column in columns):
         metadata = [column.name for column in columns]
         derived = [ColumnDefinition(f.name, f.data_type) for f in plan.schema.fields if f.name not in metadata]
@@ -49,7 +49,7 @@ def project_to_schema(plan: l.Plan, schema: Schema) -> tuple[l.Plan, int | None]
     return _project(plan, columns), rowtime_columns[0] if rowtime_columns else None
 
 
-def _persisted_columns(schema: Schema) -> list[ColumnDefinition]:
+def _find_persisted_columns(schema: Schema) -> list[ColumnDefinition]:
     """Return the columns that are written: physical columns, and the metadata column `rowtime`."""
     columns = []
     for name, data_type, expr, metadata_key, is_virtual in schema._columns:
@@ -77,12 +77,12 @@ def project_to_type(plan: l.Plan, type_info: TypeInformation) -> l.Plan:
     """Project a table to the fields of a type: those of rows and tuples, or one value."""
     field_types: Sequence[t.DataType]
     if isinstance(type_info, StructTypeInfo):
-        names, field_types = list(type_info.field_names), [sql_type_of(field) for field in type_info.field_types]
+        names, field_types = list(type_info.field_names), [find_sql_type(field) for field in type_info.field_types]
     else:
-        names, field_types = ["f0"], [sql_type_of(type_info)]
+        names, field_types = ["f0"], [find_sql_type(type_info)]
     if len(field_types) == len(plan.schema):
         field_types = [
-            _target_type(source, target) for source, target in zip(plan.schema.types, field_types, strict=True)
+            _choose_target_type(source, target) for source, target in zip(plan.schema.types, field_types, strict=True)
         ]
     return _project(plan, [ColumnDefinition(*column) for column in zip(names, field_types, strict=True)])
 
@@ -99,7 +99,7 @@ def project_to_row_type(plan: l.Plan, row_type: t.RowType) -> l.Plan:
     return l.project(plan, values, row_type.names)
 
 
-def _target_type(source: t.DataType, target: t.DataType) -> t.DataType:
+def _choose_target_type(source: t.DataType, target: t.DataType) -> t.DataType:
     """Return the type of a column of the stream. Type information has no precision and no type for any object."""
     has_no_precision = isinstance(target, t.RawType | t.DecimalType | t.TimestampType | t.LocalZonedTimestampType)
     return source if isinstance(target, t.RawType) or (has_no_precision and type(source) is type(target)) else target

@@ -29,7 +29,7 @@ from millstream.table.grouped_tables import (
     OverWindowedTable,
     WindowGroupedTable,
 )
-from millstream.table.notebook_display import table_html
+from millstream.table.notebook_display import format_table_html
 from millstream.table.process_tables import PartitionedTable, call_of
 from millstream.table.table_combinations import TableCombinations
 from millstream.table.table_data import TableData
@@ -96,7 +96,7 @@ class Table(TableCombinations, TableData):
 
     def _repr_html_(self) -> str:
         """Show the columns and the plan in a notebook; the query is not executed."""
-        return table_html(self)
+        return format_table_html(self)
 
     def __getattr__(self, name: str) -> Expression:
         if name.startswith("_"):
@@ -517,7 +517,12 @@ class Table(TableCombinations, TableData):
         return self._bind_query(call_of(function, (self.as_argument(), *arguments)))
 
     def as_argument(self, name: str | None = None) -> Expression:
-        """Pass the table to `TableEnvironment.from_call`, by name or by position."""
+        """Pass the table to `TableEnvironment.from_call`, by name or by position.
+
+        Args:
+            name: The name of the parameter; None passes the table by position.
+
+        """
         return PartitionedTable(self, ()).as_argument(name)
 
     def _apply_changelog_function(self, name: str, arguments: Sequence[Any]) -> Table:

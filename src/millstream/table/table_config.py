@@ -71,7 +71,12 @@ class TableConfig:
         return self._configuration
 
     def add_configuration(self, configuration: Configuration) -> None:
-        """Set all options that another configuration sets."""
+        """Set all options that another configuration sets.
+
+        Args:
+            configuration: The options.
+
+        """
         self._configuration.add_all(configuration)
 
     def get_local_timezone(self) -> str:
@@ -109,7 +114,12 @@ class TableConfig:
         return self._configuration.get_integer(MAX_GENERATED_CODE_LENGTH.key, MAX_GENERATED_CODE_LENGTH.default)
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
-        """Set an option that has no effect: millstream generates no code."""
+        """Set an option that has no effect: millstream generates no code.
+
+        Args:
+            max_generated_code_length: The number of characters.
+
+        """
         self._configuration.set_integer(MAX_GENERATED_CODE_LENGTH.key, max_generated_code_length)
 
     def get_sql_dialect(self) -> SqlDialect:
@@ -117,7 +127,12 @@ class TableConfig:
         return SqlDialect[self._configuration.get_string(SQL_DIALECT.key, SQL_DIALECT.default).upper()]
 
     def set_sql_dialect(self, sql_dialect: SqlDialect) -> None:
-        """Set the SQL dialect; statements are parsed in Flink's own dialect, which is the default."""
+        """Set the SQL dialect; statements are parsed in Flink's own dialect, which is the default.
+
+        Args:
+            sql_dialect: The dialect.
+
+        """
         self._configuration.set_string(SQL_DIALECT.key, sql_dialect.name.lower())
 
     def get_python_executable(self) -> str | None:

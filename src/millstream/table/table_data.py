@@ -104,7 +104,7 @@ class TableData:
 
         """
         row_type = self._plan.schema
-        spark_schema = spark_data.spark_schema(row_type)
+        spark_schema = spark_data.create_spark_schema(row_type)
         directory = spark_data.create_directory(path, session)
         descriptor = TableDescriptor.for_connector("filesystem").option("path", directory).format("parquet").build()
         self._t_env._create_pipeline(self._plan, descriptor, False).execute().wait()

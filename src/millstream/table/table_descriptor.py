@@ -61,7 +61,12 @@ class FormatDescriptor:
 
     @staticmethod
     def for_format(format: str) -> FormatDescriptor.Builder:
-        """Return a builder for a format, such as `json`."""
+        """Return a builder for a format, such as `json`.
+
+        Args:
+            format: The name of the format.
+
+        """
         return FormatDescriptor.Builder(format)
 
     def get_format(self) -> str:
@@ -109,7 +114,12 @@ class TableDescriptor:
             self._comment: str | None = None
 
         def schema(self, schema: Schema) -> TableDescriptor.Builder:
-            """Set the schema."""
+            """Set the schema.
+
+            Args:
+                schema: The columns, the watermark and the primary key.
+
+            """
             self._schema = schema
             return self
 
@@ -153,7 +163,12 @@ class TableDescriptor:
             return self
 
         def comment(self, comment: str) -> TableDescriptor.Builder:
-            """Set the comment."""
+            """Set the comment.
+
+            Args:
+                comment: The comment.
+
+            """
             self._comment = comment
             return self
 
@@ -168,7 +183,12 @@ class TableDescriptor:
 
     @staticmethod
     def for_connector(connector: str) -> TableDescriptor.Builder:
-        """Return a builder for a connector, such as `kafka`."""
+        """Return a builder for a connector, such as `kafka`.
+
+        Args:
+            connector: The name of the connector.
+
+        """
         return TableDescriptor.Builder(connector)
 
     def get_schema(self) -> Schema | None:

@@ -19,7 +19,7 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.inserts import bind_insert
 from millstream.sql.logical.bind.queries import QueryBinder
-from millstream.sql.logical.bind.tables import table_plan
+from millstream.sql.logical.bind.tables import plan_table
 from millstream.sql.physical.changelog import convert_to_upserts
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
@@ -152,7 +152,7 @@ class TableEnvironment(TablesOfData):
                     self._reset_option(key)
                 return TableResult(None)
             case s.CallProcedure():
-                return self._to_table_result(self._ddl().call(node, ProcedureContext(self._env, self)))
+                return self._to_table_result(self._create_ddl_executor().call(node, ProcedureContext(self._env, self)))
             case s.Show(subject="JOBS"):
                 return self._to_table_result(self._jobs.show())
             case s.Describe(object_type="JOB"):
@@ -162,7 +162,7 @@ class TableEnvironment(TablesOfData):
                 return self._to_table_result(self._jobs.stop(node, savepoints))
             case s.PlanFile():
                 return self._execute_plan_file(node, text)
-        result = self._ddl().execute(node, text)
+        result = self._create_ddl_executor().execute(node, text)
         if result is None:
             message = f"{type(node).__name__} is not supported"
             raise SqlNotSupported(message, at=node.at)
@@ -263,7 +263,7 @@ class TableEnvironment(TablesOfData):
             SqlError: If there is no such table.
 
         """
-        return Table(table_plan(QueryBinder(self._session()), parse_object_path(path), (), None), self)
+        return Table(plan_table(QueryBinder(self._session()), parse_object_path(path), (), None), self)
 
     def from_call(self, function: Any, *arguments: Any) -> Table:
         """Call a process table function.
@@ -292,19 +292,19 @@ class TableEnvironment(TablesOfData):
             SqlValidationError: If the descriptor has no schema.
 
         """
-        definition = self._definition_of(descriptor, None)
+        definition = self._create_definition(descriptor, None)
         name = f"*anonymous_{next(unique_numbers)}*"
         full_name = self._catalogs.full_name((name,))
         self._catalogs.temporary[full_name] = definition
         try:
-            return Table(table_plan(QueryBinder(self._session()), full_name, (), None), self)
+            return Table(plan_table(QueryBinder(self._session()), full_name, (), None), self)
         finally:
             del self._catalogs.temporary[full_name]
 
     def _create_pipeline(self, plan: l.Plan, target: str | TableDescriptor, overwrite: bool) -> TablePipeline:
         if isinstance(target, TableDescriptor):
             full_name: tuple[str, ...] = ("*anonymous*",)
-            definition = self._definition_of(target, plan.schema)
+            definition = self._create_definition(target, plan.schema)
         else:
             full_name, catalog_object = self._catalogs.table(parse_object_path(target))
             if not isinstance(catalog_object, TableDefinition):

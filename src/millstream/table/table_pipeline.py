@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 
 class TablePipeline:
-    """A query and the table that it is inserted into: the result of `Table.insert_into`."""
+    """A query and the table that it is inserted into: the result of `Table.insert_into`.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> result = t_env.execute_sql("CREATE TABLE ignored (n BIGINT) WITH ('connector' = 'blackhole')")
+        >>> pipeline = t_env.from_elements([(1,)], ["n"]).insert_into("ignored")
+        >>> "ignored" in pipeline.explain()
+        True
+
+    """
 
     def __init__(self, plan: l.Plan, identifier: tuple[str, ...], t_env: TableEnvironment) -> None:
         self._plan, self._identifier, self._t_env = plan, identifier, t_env

@@ -17,7 +17,7 @@ from millstream.sql.columns import converter
 from millstream.sql.functions.text import to_text
 from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
-from millstream.table.collected_rows import collected_rows
+from millstream.table.collected_rows import convert_collected_rows
 from millstream.table.notebook_display import show_result
 from millstream.table.result_kind import ResultKind
 from millstream.table.table_schema import TableSchema
@@ -58,7 +58,16 @@ class CloseableIterator:
 
 
 class TableResult:
-    """The result of one statement: the rows of a query, the job of an insert, or the answer to another statement."""
+    """The result of one statement: the rows of a query, the job of an insert, or the answer to another statement.
+
+    Example:
+        >>> from millstream.table import EnvironmentSettings, TableEnvironment
+        >>> t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        >>> with t_env.execute_sql("SELECT 1 AS n").collect() as rows:
+        ...     list(rows)
+        [<Row(1)>]
+
+    """
 
     def __init__(
         self,
@@ -78,7 +87,7 @@ class TableResult:
 
     def __repr__(self) -> str:
         job = f", {self._client}" if self._client is not None else ""
-        return f"TableResult({self._row_type()}{job})"
+        return f"TableResult({self._get_row_type()}{job})"
 
     def _ipython_display_(self) -> None:
         """Show the result in a notebook: the rows of a query while they arrive, or the job of an insert."""
@@ -113,17 +122,17 @@ class TableResult:
 
     def get_resolved_schema(self) -> ResolvedSchema:
         """Return the columns of the result with their data types."""
-        return ResolvedSchema._of(self._row_type())
+        return ResolvedSchema._of(self._get_row_type())
 
     def get_table_schema(self) -> TableSchema:
         """Return the columns as a `TableSchema`, PyFlink's deprecated form of a schema."""
-        return TableSchema(self._row_type().names, self._row_type().types)
+        return TableSchema(self._get_row_type().names, self._get_row_type().types)
 
     def get_result_kind(self) -> ResultKind:
         """Return whether the result has rows, or only says that the statement succeeded."""
         return ResultKind.SUCCESS if self._schema is None else ResultKind.SUCCESS_WITH_CONTENT
 
-    def _row_type(self) -> t.RowType:
+    def _get_row_type(self) -> t.RowType:
         return self._schema if self._schema is not None else t.row_of(["result"], [t.STRING], null=False)
 
     def collect(self) -> CloseableIterator:
@@ -138,12 +147,12 @@ class TableResult:
 
         """
         if self._results is not None:
-            return CloseableIterator(collected_rows(self._results, self._row_type()), self._results.close)
+            return CloseableIterator(convert_collected_rows(self._results, self._get_row_type()), self._results.close)
         if self._schema is None:
             return CloseableIterator(iter([Row("OK")]))
-        return CloseableIterator(collected_rows(self._rows, self._schema))
+        return CloseableIterator(convert_collected_rows(self._rows, self._schema))
 
-    def _exact_rows(self) -> CloseableIterator:
+    def _convert_to_exact_rows(self) -> CloseableIterator:
         """Return an iterator over the rows, whose timestamps have all their digits."""
         return self.collect() if self._results is None else CloseableIterator(iter(self._results), self._results.close)
 
@@ -159,9 +168,9 @@ class TableResult:
             yield "OK"
             return
         names, data_types = self._schema.names, self._schema.types
-        format_cells = self._cell_formatter()
+        format_cells = self._create_cell_formatter()
         if self._streaming:
-            with self._exact_rows() as rows:
+            with self._convert_to_exact_rows() as rows:
                 changes = ((row.get_row_kind().value, format_cells(row)) for row in rows)
                 yield from tableau.format_stream(names, data_types, changes)
             return
@@ -169,14 +178,14 @@ class TableResult:
         if self._raw:
             yield from str(self._rows[0][0]).split("\n")
             return
-        with self._exact_rows() as rows:
+        with self._convert_to_exact_rows() as rows:
             formatted_rows = [format_cells(row) for row in rows]
         if not is_query:
             formatted_rows = [["" if cell == tableau.NULL else cell for cell in row] for row in formatted_rows]
         yield from tableau.format_table(names, formatted_rows, tableau.MAX_WIDTH if is_query else None)
 
-    def _cell_formatter(self) -> Any:
-        data_types = self._row_type().types
+    def _create_cell_formatter(self) -> Any:
+        data_types = self._get_row_type().types
         converters = [converter(data_type) for data_type in data_types]
         zone = self._zone
 

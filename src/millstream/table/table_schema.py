@@ -12,7 +12,15 @@ from millstream.sql.types import data_types as t
 
 
 class TableSchema:
-    """The names and data types of columns; `ResolvedSchema` is its successor."""
+    """The names and data types of columns; `ResolvedSchema` is its successor.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> schema = TableSchema.builder().field("name", DataTypes.STRING()).field("amount", DataTypes.INT()).build()
+        >>> schema.get_field_names()
+        ['name', 'amount']
+
+    """
 
     class Builder:
         """Build a schema field by field."""
@@ -52,7 +60,12 @@ class TableSchema:
         return list(self._types)
 
     def get_field_data_type(self, field: int | str) -> t.DataType | None:
-        """Return the data type of a field by name or index, or None if there is no such field."""
+        """Return the data type of a field by name or index, or None if there is no such field.
+
+        Args:
+            field: The index, counted from 0, or the name.
+
+        """
         if isinstance(field, str):
             return self._types[self._names.index(field)] if field in self._names else None
         return self._types[field] if 0 <= field < len(self._types) else None
@@ -66,7 +79,12 @@ class TableSchema:
         return list(self._names)
 
     def get_field_name(self, field_index: int) -> str | None:
-        """Return the name of a field by index, or None if there is no such field."""
+        """Return the name of a field by index, or None if there is no such field.
+
+        Args:
+            field_index: The index, counted from 0.
+
+        """
         return self._names[field_index] if 0 <= field_index < len(self._names) else None
 
     def to_row_data_type(self) -> t.RowType:

@@ -84,7 +84,13 @@ __all__ = [
 
 
 class DayTimeIntervalType(_DayTime):
-    """The type of intervals of days, hours, minutes and seconds."""
+    """The type of intervals of days, hours, minutes and seconds.
+
+    Example:
+        >>> str(DataTypes.INTERVAL(DataTypes.DAY(), DataTypes.SECOND()))
+        'INTERVAL DAY(2) TO SECOND(6)'
+
+    """
 
     class DayTimeResolution(Enum):
         """The fields of a day-time interval."""
@@ -102,7 +108,13 @@ class DayTimeIntervalType(_DayTime):
 
 
 class YearMonthIntervalType(_YearMonth):
-    """The type of intervals of years and months."""
+    """The type of intervals of years and months.
+
+    Example:
+        >>> str(DataTypes.INTERVAL(DataTypes.YEAR(), DataTypes.MONTH()))
+        'INTERVAL YEAR(2) TO MONTH'
+
+    """
 
     class YearMonthResolution(Enum):
         """The fields of a year-month interval."""
@@ -113,7 +125,13 @@ class YearMonthIntervalType(_YearMonth):
 
 
 class Resolution:
-    """A unit of an interval type and its precision."""
+    """A unit of an interval type and its precision.
+
+    Example:
+        >>> DataTypes.SECOND(3).precision
+        3
+
+    """
 
     class IntervalUnit(Enum):
         """The units of interval types."""
@@ -147,7 +165,12 @@ accept_pyflink_parameters(YearMonthIntervalType)
 
 
 class ListViewType(DataType):
-    """The type of a ListView in an accumulator."""
+    """The type of a ListView in an accumulator.
+
+    Example:
+        >>> accumulator_type = DataTypes.ROW([DataTypes.FIELD("names", DataTypes.LIST_VIEW(DataTypes.STRING()))])
+
+    """
 
     def __init__(self, element_type: DataType) -> None:
         object.__setattr__(self, "null", False)
@@ -155,7 +178,12 @@ class ListViewType(DataType):
 
 
 class MapViewType(DataType):
-    """The type of a MapView in an accumulator."""
+    """The type of a MapView in an accumulator.
+
+    Example:
+        >>> counts = DataTypes.FIELD("counts", DataTypes.MAP_VIEW(DataTypes.STRING(), DataTypes.BIGINT()))
+
+    """
 
     def __init__(self, key_type: DataType, value_type: DataType) -> None:
         object.__setattr__(self, "null", False)
@@ -204,12 +232,22 @@ class DataTypes:
 
     @staticmethod
     def STRING(nullable: bool = True) -> VarCharType:
-        """Create the type STRING of strings of any length."""
+        """Create the type STRING of strings of any length.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return VarCharType(t.MAX_LENGTH, null=nullable)
 
     @staticmethod
     def BOOLEAN(nullable: bool = True) -> BooleanType:
-        """Create the type BOOLEAN."""
+        """Create the type BOOLEAN.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return BooleanType(null=nullable)
 
     @staticmethod
@@ -236,7 +274,12 @@ class DataTypes:
 
     @staticmethod
     def BYTES(nullable: bool = True) -> VarBinaryType:
-        """Create the type BYTES of byte strings of any length."""
+        """Create the type BYTES of byte strings of any length.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return VarBinaryType(t.MAX_LENGTH, null=nullable)
 
     @staticmethod
@@ -253,37 +296,72 @@ class DataTypes:
 
     @staticmethod
     def TINYINT(nullable: bool = True) -> TinyIntType:
-        """Create the type TINYINT of signed integers of 8 bits."""
+        """Create the type TINYINT of signed integers of 8 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return TinyIntType(null=nullable)
 
     @staticmethod
     def SMALLINT(nullable: bool = True) -> SmallIntType:
-        """Create the type SMALLINT of signed integers of 16 bits."""
+        """Create the type SMALLINT of signed integers of 16 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return SmallIntType(null=nullable)
 
     @staticmethod
     def INT(nullable: bool = True) -> IntType:
-        """Create the type INT of signed integers of 32 bits."""
+        """Create the type INT of signed integers of 32 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return IntType(null=nullable)
 
     @staticmethod
     def BIGINT(nullable: bool = True) -> BigIntType:
-        """Create the type BIGINT of signed integers of 64 bits."""
+        """Create the type BIGINT of signed integers of 64 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return BigIntType(null=nullable)
 
     @staticmethod
     def FLOAT(nullable: bool = True) -> FloatType:
-        """Create the type FLOAT of floating-point numbers of 32 bits."""
+        """Create the type FLOAT of floating-point numbers of 32 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return FloatType(null=nullable)
 
     @staticmethod
     def DOUBLE(nullable: bool = True) -> DoubleType:
-        """Create the type DOUBLE of floating-point numbers of 64 bits."""
+        """Create the type DOUBLE of floating-point numbers of 64 bits.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return DoubleType(null=nullable)
 
     @staticmethod
     def DATE(nullable: bool = True) -> DateType:
-        """Create the type DATE."""
+        """Create the type DATE.
+
+        Args:
+            nullable: Whether values may be NULL.
+
+        """
         return DateType(null=nullable)
 
     @staticmethod
@@ -332,27 +410,57 @@ class DataTypes:
 
     @staticmethod
     def ARRAY(element_type: DataType, nullable: bool = True) -> ArrayType:
-        """Create the type ARRAY of elements of one type."""
+        """Create the type ARRAY of elements of one type.
+
+        Args:
+            element_type: The type of the elements.
+            nullable: Whether values may be NULL.
+
+        """
         return ArrayType(element_type, null=nullable)
 
     @staticmethod
     def LIST_VIEW(element_type: DataType) -> ListViewType:
-        """Create the type of a `ListView` in an accumulator."""
+        """Create the type of a `ListView` in an accumulator.
+
+        Args:
+            element_type: The type of the elements.
+
+        """
         return ListViewType(element_type)
 
     @staticmethod
     def MAP(key_type: DataType, value_type: DataType, nullable: bool = True) -> MapType:
-        """Create the type MAP from keys to values."""
+        """Create the type MAP from keys to values.
+
+        Args:
+            key_type: The type of the keys.
+            value_type: The type of the values.
+            nullable: Whether values may be NULL.
+
+        """
         return MapType(key_type, value_type, null=nullable)
 
     @staticmethod
     def MAP_VIEW(key_type: DataType, value_type: DataType) -> MapViewType:
-        """Create the type of a `MapView` in an accumulator."""
+        """Create the type of a `MapView` in an accumulator.
+
+        Args:
+            key_type: The type of the keys.
+            value_type: The type of the values.
+
+        """
         return MapViewType(key_type, value_type)
 
     @staticmethod
     def MULTISET(element_type: DataType, nullable: bool = True) -> MultisetType:
-        """Create the type MULTISET of elements of one type, each with a multiplicity."""
+        """Create the type MULTISET of elements of one type, each with a multiplicity.
+
+        Args:
+            element_type: The type of the elements.
+            nullable: Whether values may be NULL.
+
+        """
         return MultisetType(element_type, null=nullable)
 
     @staticmethod

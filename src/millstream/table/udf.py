@@ -87,34 +87,83 @@ class ScalarFunction(UserDefinedFunction):
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Return the value for the arguments of one row."""
+        """Return the value for the arguments of one row.
+
+        Args:
+            *args: The arguments; an implementation declares its own parameters.
+
+        """
 
 
 class AsyncScalarFunction(UserDefinedFunction):
-    """A scalar function with an asynchronous `eval`, which is called for many rows concurrently."""
+    """A scalar function with an asynchronous `eval`, which is called for many rows concurrently.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import udf
+        >>> class LookUp(AsyncScalarFunction):
+        ...     async def eval(self, name):
+        ...         return f"address of {name}"
+        >>> look_up = udf(LookUp(), result_type=DataTypes.STRING())
+
+    """
 
     @abc.abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """Return the value for the arguments of one row."""
+        """Return the value for the arguments of one row.
+
+        Args:
+            *args: The arguments; an implementation declares its own parameters.
+
+        """
 
 
 class TableFunction(UserDefinedFunction):
-    """A function that maps the arguments of a row to any number of rows."""
+    """A function that maps the arguments of a row to any number of rows.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import udtf
+        >>> class Words(TableFunction):
+        ...     def eval(self, text):
+        ...         yield from text.split()
+        >>> words = udtf(Words(), result_types=[DataTypes.STRING()])
+
+    """
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Return or yield the rows: a `Row`, a tuple, or a value if there is one result column."""
+        """Return or yield the rows: a `Row`, a tuple, or a value if there is one result column.
+
+        Args:
+            *args: The arguments; an implementation declares its own parameters.
+
+        """
 
 
 class AsyncTableFunction(UserDefinedFunction):
     """A table function with an asynchronous `eval`, which is called for many rows concurrently.
 
     PyFlink does not have this class; Flink has it in Java.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import udtf
+        >>> class Orders(AsyncTableFunction):
+        ...     async def eval(self, customer):
+        ...         return [f"order of {customer}"]
+        >>> orders = udtf(Orders(), result_types=[DataTypes.STRING()])
+
     """
 
     @abc.abstractmethod
     async def eval(self, *args: Any) -> Any:
-        """Return the rows in a list, or yield them from an asynchronous generator."""
+        """Return the rows in a list, or yield them from an asynchronous generator.
+
+        Args:
+            *args: The arguments; an implementation declares its own parameters.
+
+        """
 
 
 class MethodMissing(UserError, RuntimeError):
@@ -122,7 +171,20 @@ class MethodMissing(UserError, RuntimeError):
 
 
 class ImperativeAggregateFunction(UserDefinedFunction):
-    """The base class of functions that aggregate rows in an accumulator."""
+    """The base class of functions that aggregate rows in an accumulator.
+
+    Example:
+        >>> class Total(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return [0]
+        ...     def accumulate(self, accumulator, value):
+        ...         accumulator[0] += value
+        ...     def retract(self, accumulator, value):
+        ...         accumulator[0] -= value
+        ...     def get_value(self, accumulator):
+        ...         return accumulator[0]
+
+    """
 
     @abc.abstractmethod
     def create_accumulator(self) -> Any:
@@ -130,10 +192,20 @@ class ImperativeAggregateFunction(UserDefinedFunction):
 
     @abc.abstractmethod
     def accumulate(self, accumulator: Any, *args: Any) -> None:
-        """Add the arguments of a row to the accumulator, which is changed in place."""
+        """Add the arguments of a row to the accumulator, which is changed in place.
+
+        Args:
+            accumulator: The accumulator.
+            *args: The arguments.
+
+        """
 
     def retract(self, accumulator: Any, *args: Any) -> None:
         """Remove the arguments of a row that was accumulated before; needed if the input has updates.
+
+        Args:
+            accumulator: The accumulator, which is changed in place.
+            *args: The arguments.
 
         Raises:
             UserError: Unless it is overridden.
@@ -144,6 +216,10 @@ class ImperativeAggregateFunction(UserDefinedFunction):
 
     def merge(self, accumulator: Any, accumulators: Any) -> None:
         """Add other accumulators to an accumulator; needed for session windows and two-phase aggregation.
+
+        Args:
+            accumulator: The accumulator that is changed.
+            accumulators: The other accumulators.
 
         Raises:
             UserError: Unless it is overridden.
@@ -186,15 +262,39 @@ class AggregateFunction(ImperativeAggregateFunction):
 
     @abc.abstractmethod
     def get_value(self, accumulator: Any) -> Any:
-        """Return the result for an accumulator."""
+        """Return the result for an accumulator.
+
+        Args:
+            accumulator: The accumulator.
+
+        """
 
 
 class TableAggregateFunction(ImperativeAggregateFunction):
-    """A function that aggregates rows to any number of rows."""
+    """A function that aggregates rows to any number of rows.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.udf import udtaf
+        >>> class TopTwo(TableAggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return []
+        ...     def accumulate(self, accumulator, amount):
+        ...         accumulator[:] = sorted([*accumulator, amount], reverse=True)[:2]
+        ...     def emit_value(self, accumulator):
+        ...         yield from accumulator
+        >>> top_two = udtaf(TopTwo(), result_type=DataTypes.ROW([DataTypes.FIELD("amount", DataTypes.BIGINT())]))
+
+    """
 
     @abc.abstractmethod
     def emit_value(self, accumulator: Any) -> Any:
-        """Yield the result rows for an accumulator."""
+        """Yield the result rows for an accumulator.
+
+        Args:
+            accumulator: The accumulator.
+
+        """
 
 
 class ProcessTableFunction(UserDefinedFunction):
@@ -227,7 +327,13 @@ class ProcessTableFunction(UserDefinedFunction):
 
     @abc.abstractmethod
     def eval(self, *args: Any) -> Any:
-        """Return or yield the rows for one row of a table: a `Row`, a tuple, or a value if there is one column."""
+        """Return or yield the rows for one row of a table: a `Row`, a tuple, or a value if there is one column.
+
+        Args:
+            *args: The context, if the function asks for it, then state, tables and scalars; an implementation declares
+                its own parameters.
+
+        """
 
     def emits_updates(self) -> bool:
         """Return whether results are changes: `Row.of_kind` with all four row kinds. By default, all are inserts."""

@@ -42,6 +42,11 @@ class GroupWindow:
         time: The time attribute.
         name: The alias of the window.
 
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> isinstance(Tumble.over(lit(10).minutes).on(col("ts")).alias("w"), GroupWindow)
+        True
+
     """
 
     function_name: str
@@ -60,7 +65,14 @@ def _name(alias: Any) -> str:
 
 
 class TumbleWithSizeOnTime(GroupWindow):
-    """A tumbling window with size and time attribute; the alias is missing."""
+    """A tumbling window with size and time attribute; the alias is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Tumble.over(lit(10).minutes).on(col("ts")).alias("w").name
+        'w'
+
+    """
 
     def alias(self, alias: Any) -> GroupWindow:
         """Set the alias by which `group_by` and `select` refer to the window.
@@ -76,7 +88,13 @@ class TumbleWithSizeOnTime(GroupWindow):
 
 
 class TumbleWithSize(GroupWindow):
-    """A tumbling window with size; the time attribute is missing."""
+    """A tumbling window with size; the time attribute is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> window = Tumble.over(lit(10).minutes).on(col("ts")).alias("w")
+
+    """
 
     def on(self, time_field: Any) -> TumbleWithSizeOnTime:
         """Set the time attribute by which rows are assigned to windows.
@@ -116,11 +134,24 @@ class Tumble:
 
 
 class SlideWithSizeAndSlideOnTime(TumbleWithSizeOnTime):
-    """A sliding window with size, slide and time attribute; the alias is missing."""
+    """A sliding window with size, slide and time attribute; the alias is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w").name
+        'w'
+
+    """
 
 
 class SlideWithSizeAndSlide(GroupWindow):
-    """A sliding window with size and slide; the time attribute is missing."""
+    """A sliding window with size and slide; the time attribute is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> window = Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")
+
+    """
 
     def on(self, time_field: Any) -> SlideWithSizeAndSlideOnTime:
         """Set the time attribute by which rows are assigned to windows.
@@ -136,7 +167,13 @@ class SlideWithSizeAndSlide(GroupWindow):
 
 
 class SlideWithSize(GroupWindow):
-    """A sliding window with size; the slide is missing."""
+    """A sliding window with size; the slide is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> window = Slide.over(lit(10).minutes).every(lit(5).minutes).on(col("ts")).alias("w")
+
+    """
 
     def every(self, slide: Expression) -> SlideWithSizeAndSlide:
         """Set the slide, which is the interval between the starts of two windows.
@@ -176,11 +213,24 @@ class Slide:
 
 
 class SessionWithGapOnTime(TumbleWithSizeOnTime):
-    """A session window with gap and time attribute; the alias is missing."""
+    """A session window with gap and time attribute; the alias is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> Session.with_gap(lit(30).seconds).on(col("ts")).alias("w").name
+        'w'
+
+    """
 
 
 class SessionWithGap(GroupWindow):
-    """A session window with gap; the time attribute is missing."""
+    """A session window with gap; the time attribute is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> window = Session.with_gap(lit(30).seconds).on(col("ts")).alias("w")
+
+    """
 
     def on(self, time_field: Any) -> SessionWithGapOnTime:
         """Set the time attribute by which rows are assigned to sessions.
@@ -231,6 +281,11 @@ class OverWindow:
         upper: Where the frame ends.
         name: The alias of the window.
 
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> isinstance(Over.order_by(col("ts")).alias("w"), OverWindow)
+        True
+
     """
 
     partition: tuple[s.Expr, ...] = ()
@@ -246,7 +301,7 @@ class OverWindow:
         return s.WindowSpec(0, None, self.partition, order, self.rows, self.lower, self.upper)
 
 
-def _frame_bound(bound: Any, side: int) -> tuple[s.FrameBound, bool]:
+def _create_frame_bound(bound: Any, side: int) -> tuple[s.FrameBound, bool]:
     """Return a bound of a frame, and whether it counts rows."""
     expr = to_node(bound)
     match expr:
@@ -259,7 +314,13 @@ def _frame_bound(bound: Any, side: int) -> tuple[s.FrameBound, bool]:
 
 
 class OverWindowPartitionedOrderedPreceding(OverWindow):
-    """An over window with the lower bound of its frame; the alias is missing."""
+    """An over window with the lower bound of its frame; the alias is missing.
+
+    Example:
+        >>> from millstream.table.expressions import CURRENT_ROW, col, row_interval
+        >>> window = Over.order_by(col("ts")).preceding(row_interval(5)).following(CURRENT_ROW).alias("w")
+
+    """
 
     def alias(self, alias: Any) -> OverWindow:
         """Set the alias by which `Expression.over` refers to the window.
@@ -283,12 +344,18 @@ class OverWindowPartitionedOrderedPreceding(OverWindow):
             The window, which needs an alias next.
 
         """
-        bound, _ = _frame_bound(following, 1)
+        bound, _ = _create_frame_bound(following, 1)
         return replace(self, upper=bound)
 
 
 class OverWindowPartitionedOrdered(OverWindow):
-    """An over window with a time attribute; the frame and the alias are missing."""
+    """An over window with a time attribute; the frame and the alias are missing.
+
+    Example:
+        >>> from millstream.table.expressions import UNBOUNDED_RANGE, col
+        >>> window = Over.order_by(col("ts")).preceding(UNBOUNDED_RANGE).alias("w")
+
+    """
 
     def alias(self, alias: Any) -> OverWindow:
         """Set the alias by which `Expression.over` refers to the window.
@@ -313,12 +380,18 @@ class OverWindowPartitionedOrdered(OverWindow):
             The window, which needs an alias next.
 
         """
-        bound, rows = _frame_bound(preceding, -1)
+        bound, rows = _create_frame_bound(preceding, -1)
         return OverWindowPartitionedOrderedPreceding(self.partition, self.order, rows, bound, self.upper, self.name)
 
 
 class OverWindowPartitioned(OverWindow):
-    """An over window with partition keys; the time attribute is missing."""
+    """An over window with partition keys; the time attribute is missing.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> window = Over.partition_by(col("user")).order_by(col("ts")).alias("w")
+
+    """
 
     def order_by(self, order_by: Any) -> OverWindowPartitionedOrdered:
         """Set the time attribute by which the rows of a partition are ordered.

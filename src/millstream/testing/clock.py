@@ -63,11 +63,21 @@ class ManualClock:
         self._millis = now
 
     def advance(self, millis: float) -> None:
-        """Move forward by a number of milliseconds."""
+        """Move forward by a number of milliseconds.
+
+        Args:
+            millis: The number of milliseconds, at least 0.
+
+        """
         self.set(self._millis + millis)
 
     def sleep(self, seconds: float) -> None:
-        """Move forward by a number of seconds; stands in for `time.sleep`."""
+        """Move forward by a number of seconds; stands in for `time.sleep`.
+
+        Args:
+            seconds: The number of seconds, at least 0.
+
+        """
         self.advance(seconds * 1000)
 
     def __repr__(self) -> str:

@@ -27,10 +27,10 @@ class Rows:
     timestamps: tuple[int | None, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rows, (cloudpickle.dumps((self.values, self.timestamps)),)
+        return _load_rows, (cloudpickle.dumps((self.values, self.timestamps)),)
 
 
-def _rows(data: bytes) -> Rows:
+def _load_rows(data: bytes) -> Rows:
     return Rows(*pickle.loads(data))
 
 

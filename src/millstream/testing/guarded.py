@@ -28,6 +28,6 @@ exit $status
 """
 
 
-def guarded(command: Sequence[str], pid_file: str = "/dev/null", signal: str = "KILL") -> list[str]:
+def build_guarded_command(command: Sequence[str], pid_file: str = "/dev/null", signal: str = "KILL") -> list[str]:
     """Return the command of a guard that starts `command`, and stops it with the signal of this name."""
     return ["/bin/sh", "-c", _GUARD, "sh", pid_file, signal, *command]

@@ -55,14 +55,35 @@ class HarnessMisused(UserError):
 
 
 class Record(NamedTuple):
-    """A record that the pipeline emitted, with its timestamp (None if it has none)."""
+    """A record that the pipeline emitted, with its timestamp (None if it has none).
+
+    Example:
+        >>> with OperatorHarness(lambda stream: stream.map(str)) as harness:
+        ...     harness.process(1, timestamp=1_000)
+        ...     harness.output
+        [Record(value='1', timestamp=1000)]
+
+    """
 
     value: Any
     timestamp: int | None
 
 
 class Timer(NamedTuple):
-    """A registered timer; `namespace` is its window, or None outside of windows."""
+    """A registered timer; `namespace` is its window, or None outside of windows.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.testing import harness_for
+        >>> class Reminder(KeyedProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         ctx.timer_service().register_event_time_timer(60_000)
+        >>> with harness_for(Reminder(), key=lambda name: name) as harness:
+        ...     harness.process("ann", timestamp=1_000)
+        ...     [(timer.key, timer.time) for timer in harness.timers()]
+        [('ann', 60000)]
+
+    """
 
     domain: TimeDomain
     time: int
@@ -72,7 +93,17 @@ class Timer(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot of a pipeline: the metadata of a checkpoint and the state files that it names."""
+    """A snapshot of a pipeline: the metadata of a checkpoint and the state files that it names.
+
+    Example:
+        >>> with OperatorHarness(lambda stream: stream.map(str)) as harness:
+        ...     snapshot = harness.snapshot()
+        ...     harness.restore(snapshot, parallelism=2)
+        ...     harness.process(1)
+        ...     harness.values()
+        ['1']
+
+    """
 
     metadata: bytes
     files: Mapping[str, bytes] = field(repr=False)
@@ -162,7 +193,7 @@ class OperatorHarness:
         self._metrics: dict[str, int] = {}
         self._ended = [False] * len(self._input_types)
         self._deploy(parallelism)
-        shapes = self._shapes()
+        shapes = self._describe_shapes()
         self._state = Restored(
             {shape.operator: (Lineage(),) * shape.parallelism for shape in shapes},
             {shape.operator: (SubtaskMemory(),) * shape.parallelism for shape in shapes},
@@ -204,11 +235,23 @@ class OperatorHarness:
     # ---------------------------------------------------------------------------------------------------- steps
 
     def process(self, value: Any, timestamp: int | None = None, side: int = 0) -> None:
-        """Process one record of the input `side`, in an epoch of its own."""
+        """Process one record of the input `side`, in an epoch of its own.
+
+        Args:
+            value: The record.
+            timestamp: Its event-time timestamp; None for a record without one.
+            side: The index of the input.
+
+        """
         self.process_all([value], [timestamp], side)
 
     def process_all(self, values: Iterable[Any], timestamps: Iterable[int | None] | None = None, side: int = 0) -> None:
         """Process several records of the input `side` in one epoch.
+
+        Args:
+            values: The records.
+            timestamps: One timestamp for each record; None for records without timestamps.
+            side: The index of the input.
 
         Raises:
             HarnessMisused: The numbers of values and timestamps differ.
@@ -222,30 +265,57 @@ class OperatorHarness:
         self.step({side: [Rows(rows, times)]})
 
     def watermark(self, watermark: int, side: int | None = None) -> None:
-        """Send a watermark on the input `side`, or on all inputs."""
-        self.step({index: [Watermark(watermark)] for index in self._sides(side)})
+        """Send a watermark on the input `side`, or on all inputs.
+
+        Args:
+            watermark: The timestamp of the watermark.
+            side: The index of the input; None for all.
+
+        """
+        self.step({index: [Watermark(watermark)] for index in self._list_sides(side)})
 
     def idle(self, side: int | None = None) -> None:
-        """Mark the input `side`, or all inputs, as idle."""
-        self.step({index: [Watermark(None)] for index in self._sides(side)})
+        """Mark the input `side`, or all inputs, as idle.
+
+        Args:
+            side: The index of the input; None for all.
+
+        """
+        self.step({index: [Watermark(None)] for index in self._list_sides(side)})
 
     def processing_time(self, now: int) -> None:
-        """Move processing time to `now`, in milliseconds; timers that are due fire."""
+        """Move processing time to `now`, in milliseconds; timers that are due fire.
+
+        Args:
+            now: The new time; it must not go back.
+
+        """
         self.clock.set(now)
         self.step({})
 
     def end_of_input(self, side: int | None = None) -> None:
-        """End the input `side`, or all inputs: send the last watermark. Functions are closed when all inputs ended."""
-        sides = self._sides(side)
+        """End the input `side`, or all inputs: send the last watermark. Functions are closed when all inputs ended.
+
+        Args:
+            side: The index of the input; None for all.
+
+        """
+        sides = self._list_sides(side)
         for index in sides:
             self._ended[index] = True
         self.step({index: [Watermark(MAX_WATERMARK)] for index in sides}, last=all(self._ended))
 
-    def _sides(self, side: int | None) -> list[int]:
+    def _list_sides(self, side: int | None) -> list[int]:
         return list(range(len(self._input_types))) if side is None else [side]
 
     def step(self, work: Mapping[int, Sequence[Rows | Watermark]], *, last: bool = False) -> None:
-        """Run one epoch over the given records and watermarks of each input. A failed epoch changes nothing."""
+        """Run one epoch over the given records and watermarks of each input. A failed epoch changes nothing.
+
+        Args:
+            work: Records and watermarks by the index of the input, each in order.
+            last: Whether the input ends after them.
+
+        """
         request = EpochRequest(
             epoch=self._epoch + 1,
             now=self.clock.now(),
@@ -254,22 +324,22 @@ class OperatorHarness:
             lineages=self._state.lineages,
             memory=self._state.memory,
             work={self._feeds[side]: (tuple(pieces),) for side, pieces in work.items()},
-            compact=self._compactions(),
+            compact=self._choose_compactions(),
             last=last,
         )
         result = self._engine.run_epoch(request)
         if result.failures:
-            raise _failure(result.failures[0])
+            raise _create_failure(result.failures[0])
         self._accept(result)
 
-    def _compactions(self) -> dict[str, dict[int, Compaction]]:
-        wanted: dict[str, dict[int, Compaction]] = {}
+    def _choose_compactions(self) -> dict[str, dict[int, Compaction]]:
+        compactions: dict[str, dict[int, Compaction]] = {}
         for operator, lineages in self._state.lineages.items():
             for subtask, lineage in enumerate(lineages):
                 since = 0 if lineage.restored else self._compact(lineage)
                 if since is not None:
-                    wanted.setdefault(operator, {})[subtask] = since
-        return wanted
+                    compactions.setdefault(operator, {})[subtask] = since
+        return compactions
 
     def _accept(self, result: EpochResult) -> None:
         lineages = {name: list(parts) for name, parts in self._state.lineages.items()}
@@ -316,6 +386,9 @@ class OperatorHarness:
     def side_output(self, tag: OutputTag | str) -> list[Record]:
         """Return and forget the records of a side output.
 
+        Args:
+            tag: The tag of the side output, or its id.
+
         Raises:
             HarnessMisused: The harness was created without this side output.
 
@@ -332,6 +405,10 @@ class OperatorHarness:
         """Return a counter, summed over all operators and subtasks.
 
         The name of a counter of your own begins with `user.` and its groups.
+
+        Args:
+            name: The name of the counter.
+
         """
         return self._metrics.get(name, 0)
 
@@ -379,25 +456,34 @@ class OperatorHarness:
         metadata = CheckpointMetadata.from_bytes(snapshot.metadata)
         _files[self._job].update(snapshot.files)
         self._deploy(parallelism or self._parallelism)
-        self._state = assign(metadata, self._shapes(), foreign=metadata.job_id != self._job)
+        self._state = assign(metadata, self._describe_shapes(), foreign=metadata.job_id != self._job)
         self._epoch = metadata.epoch
         self.clock.set(max(self.clock.now(), metadata.now))
         self._restored_from = snapshot
         self._ended = [False] * len(self._input_types)
 
     def rescale(self, parallelism: int) -> None:
-        """Change the number of subtasks, by a snapshot and a restore."""
+        """Change the number of subtasks, by a snapshot and a restore.
+
+        Args:
+            parallelism: The new number of subtasks.
+
+        """
         self.restore(self.snapshot(), parallelism)
 
     def state(self, name: str) -> dict[Any, Any]:
         """Return the values of a state by key, over all subtasks; state of windows by (key, window).
 
         A list or a map is one value. With a time to live, each value comes with the time of its last write.
+
+        Args:
+            name: The name in the state descriptor.
+
         """
         values: dict[Any, Any] = {}
         prefixes = ("user", "user/window", "user/global", "user/trigger", "broadcast", "operator")
         names = {name, *(f"{prefix}/{name}" for prefix in prefixes)}
-        for table, namespace, key, value in self._entries():
+        for table, namespace, key, value in self._read_entries():
             if table in names:
                 values[key if namespace is None else (key, namespace)] = value
         return values
@@ -407,16 +493,16 @@ class OperatorHarness:
         domains = {"timers/event": TimeDomain.EVENT_TIME, "timers/processing": TimeDomain.PROCESSING_TIME}
         registered = [
             Timer(domains[table], time, key, namespace)
-            for table, namespace, key, times in self._entries()
+            for table, namespace, key, times in self._read_entries()
             if table in domains
             for time in times
         ]
         return sorted(registered, key=lambda timer: (timer.time, str(timer.key), str(timer.namespace)))
 
-    def _entries(self) -> Iterable[tuple[str, Any, Any, Any]]:
+    def _read_entries(self) -> Iterable[tuple[str, Any, Any, Any]]:
         """Yield every entry of every state table, read from the state files as a new worker reads them."""
         files = MemoryFiles(self._job)
-        for shape in self._shapes():
+        for shape in self._describe_shapes():
             for subtask, lineage in enumerate(self._state.lineages[shape.operator]):
                 state = OperatorState(
                     range_of(subtask, shape.parallelism, shape.max_parallelism),
@@ -471,7 +557,7 @@ class OperatorHarness:
         program.add("Output", CollectSpec(), result.get_type(), inputs, uid="output", **alone)
         return execution_plan(job_graph(env._graph(), "harness"))
 
-    def _shapes(self) -> list[OperatorShape]:
+    def _describe_shapes(self) -> list[OperatorShape]:
         return [
             OperatorShape(node.id, node.name, planned.task.parallelism, planned.task.max_parallelism)
             for planned in self._plan.vertices
@@ -495,7 +581,7 @@ def _release(job: str, local: str) -> None:
         shutil.rmtree(Path(local), ignore_errors=True)
 
 
-def _failure(failure: TaskFailure) -> MillstreamError:
+def _create_failure(failure: TaskFailure) -> MillstreamError:
     if failure.domain == "user":
         return UserFunctionFailed.from_failure(failure)
     text = f"{failure.problem} (in {failure.vertex})"

@@ -47,7 +47,7 @@ class InlineEngine:
         deployment = self._deployment
         assert deployment is not None, "deploy first"
         if deployment.plan.batch:
-            return _result(self._run_batch(deployment, request))
+            return _create_result(self._run_batch(deployment, request))
         slots = deployment.plan.slots
         inboxes: list[list[bytes]] = [[] for _ in range(slots)]
         for level, asked in enumerate(epoch_level.level_requests(deployment, request)):
@@ -56,27 +56,27 @@ class InlineEngine:
                 for target, data in self._attempt(deployment, level, index, inboxes[index], asked):
                     outboxes[target].append(data)
             inboxes = outboxes
-        return _result(data for inbox in inboxes for data in inbox)
+        return _create_result(data for inbox in inboxes for data in inbox)
 
     def _run_batch(self, deployment: Deployment, request: EpochRequest) -> Iterator[bytes]:
         """Run every level over what the one before it sent, sorted in memory by sort_key."""
         slots = deployment.plan.slots
         inboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
-        for asked in epoch_level.level_requests(deployment, request):
+        for level_request in epoch_level.level_requests(deployment, request):
             outboxes: list[list[tuple[bytes, bytes]]] = [[] for _ in range(slots)]
             for index in range(slots):
                 inboxes[index].sort(key=lambda block: block[0])
-                for target, sort_key, data in self._attempt_batch(deployment, index, inboxes[index], asked):
+                for target, sort_key, data in self._attempt_batch(deployment, index, inboxes[index], level_request):
                     outboxes[target].append((sort_key, data))
             inboxes = outboxes
         return (data for inbox in inboxes for _, data in inbox)
 
     def _attempt(
-        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], asked: epoch_level.LevelRequest
+        self, deployment: Deployment, level: int, index: int, inbox: list[bytes], request: epoch_level.LevelRequest
     ) -> Iterable[tuple[int, bytes]]:
         """Run one attempt of one slot, with its own copy of the request, as in a worker."""
-        own = pickle.loads(pickle.dumps(asked, 5))
-        return epoch_level.run_level(deployment, level, index, inbox, own, f"i{next(self._attempts)}")
+        request_copy = pickle.loads(pickle.dumps(request, 5))
+        return epoch_level.run_level(deployment, level, index, inbox, request_copy, f"i{next(self._attempts)}")
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
         """Run tasks one after the other, each pickled and unpickled as for a worker."""
@@ -85,11 +85,11 @@ class InlineEngine:
         return collect_results([run_task(index, task) for index, task in enumerate(copies)], len(tasks))
 
     def _attempt_batch(
-        self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], asked: epoch_level.LevelRequest
+        self, deployment: Deployment, index: int, inbox: list[tuple[bytes, bytes]], request: epoch_level.LevelRequest
     ) -> Iterable[SortableBlock]:
         """Run one attempt of one slot of a batch job."""
-        own = pickle.loads(pickle.dumps(asked, 5))
-        return run_batch_level(deployment, index, inbox, own, f"i{next(self._attempts)}")
+        request_copy = pickle.loads(pickle.dumps(request, 5))
+        return run_batch_level(deployment, index, inbox, request_copy, f"i{next(self._attempts)}")
 
     def slots(self) -> int | None:
         """Return None: there are as many slots as a job needs."""
@@ -111,7 +111,7 @@ class InlineEngine:
         """Do nothing: there is no other host."""
 
 
-def _result(messages: Iterable[bytes]) -> EpochResult:
+def _create_result(messages: Iterable[bytes]) -> EpochResult:
     blocks_by_kind = [(blocks.header(data).kind, data) for data in messages]
     return EpochResult(
         tuple(unpack_report(data) for kind, data in blocks_by_kind if kind is BlockKind.REPORT),

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.connectors.kafka.client import admin_library, library
 from millstream.errors import ExternalError
-from millstream.testing.guarded import guarded
+from millstream.testing.guarded import build_guarded_command
 from millstream.testing.host import LOCALHOST, Host
 from millstream.testing.kafka_jars import VERSION, jars
 from millstream.testing.kafka_security import PROTOCOLS, SecureListeners
@@ -63,7 +63,7 @@ broker.heartbeat.interval.ms=500
 
 
 class BrokerFailed(ExternalError):
-    """The broker did not start, or did not do what it was asked."""
+    """The broker did not start, or a request to it failed."""
 
     def __init__(self, why: str, log: Path) -> None:
         lines = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else []
@@ -149,7 +149,9 @@ class KafkaBroker:
             self._format()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                guarded(self._command("kafka.Kafka", str(self.directory / "server.properties")), "broker.pid"),
+                build_guarded_command(
+                    self._build_command("kafka.Kafka", str(self.directory / "server.properties")), "broker.pid"
+                ),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -193,7 +195,7 @@ class KafkaBroker:
         """The process id of the broker; None if it is stopped."""
         return None if self._process is None else int((self.directory / "broker.pid").read_text())
 
-    def _command(self, main: str, *arguments: str) -> list[str]:
+    def _build_command(self, main: str, *arguments: str) -> list[str]:
         flags = [f"-Xmx{self._heap}", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true"]
         flags += ["-XX:TieredStopAtLevel=1"] if self._quick else []
         return self._host.command(java(), *flags, "-cp", f"{jars(self._version)}/*", main, *arguments)
@@ -201,10 +203,10 @@ class KafkaBroker:
     def _format(self) -> None:
         settings = str(self.directory / "server.properties")
         credentials = self._secure.format_arguments() if self._secure is not None else []
-        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings, *credentials)
-        done = subprocess.run(command, capture_output=True, timeout=_UP_SECONDS, check=False, cwd=self.directory)
-        if done.returncode != 0:
-            self.log.write_bytes(done.stdout + done.stderr)
+        command = self._build_command("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", settings, *credentials)
+        process = subprocess.run(command, capture_output=True, timeout=_UP_SECONDS, check=False, cwd=self.directory)
+        if process.returncode != 0:
+            self.log.write_bytes(process.stdout + process.stderr)
             raise BrokerFailed(why="could not format its storage", log=self.log)
 
     def await_up(self) -> None:
@@ -214,7 +216,7 @@ class KafkaBroker:
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise BrokerFailed(why=f"ended with status {process.returncode}", log=self.log)
-            if _listens(self._host.address, self.port) and self._answers():
+            if _is_listening(self._host.address, self.port) and self._answers():
                 return
             time.sleep(0.05)
         self.kill()
@@ -246,10 +248,10 @@ class KafkaBroker:
     def admin(self) -> Any:
         """Return a `confluent_kafka.admin.AdminClient` of this broker."""
         if self._admin is None:
-            self._admin = admin_library().AdminClient(self._client())
+            self._admin = admin_library().AdminClient(self._create_client())
         return self._admin
 
-    def _client(self, **more: Any) -> dict[str, Any]:
+    def _create_client(self, **more: Any) -> dict[str, Any]:
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0, **more}
 
     def connection(self, protocol: str, mechanism: str = "SCRAM-SHA-512", user: str | None = None) -> dict[str, str]:
@@ -324,7 +326,7 @@ class KafkaBroker:
             commit: Whether the transaction is committed; otherwise it is aborted.
 
         """
-        producer = library().Producer(self._client(**({"transactional.id": transaction} if transaction else {})))
+        producer = library().Producer(self._create_client(**({"transactional.id": transaction} if transaction else {})))
         if transaction:
             producer.init_transactions(30)
             producer.begin_transaction()
@@ -346,7 +348,7 @@ class KafkaBroker:
         settings = {"group.id": "reading", "enable.partition.eof": True, "isolation.level": isolation}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
         settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}  # the reader waits for the end
-        consumer = kafka.Consumer(self._client(**settings))
+        consumer = kafka.Consumer(self._create_client(**settings))
         messages: list[Message] = []
         try:
             partitions = sorted(consumer.list_topics(topic, timeout=timeout).topics[topic].partitions)
@@ -383,7 +385,7 @@ def free_ports(count: int) -> list[int]:
             bound.close()
 
 
-def _listens(address: str, port: int) -> bool:
+def _is_listening(address: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((address, port)) == 0

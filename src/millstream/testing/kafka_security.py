@@ -41,11 +41,11 @@ class SecureListeners:
 
         `server.pem` and `client.pem` hold both; files `.key` and `.crt` hold one of them."""
         for name in ("server", "client"):
-            key, certificate = self._file(f"{name}.key"), self._file(f"{name}.crt")
+            key, certificate = self._get_path(f"{name}.key"), self._get_path(f"{name}.crt")
             names = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
             key_options = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "36500"]
-            _openssl("req", "-x509", *key_options, *names, "-keyout", str(key), "-out", str(certificate))
-            self._file(f"{name}.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
+            _run_openssl("req", "-x509", *key_options, *names, "-keyout", str(key), "-out", str(certificate))
+            self._get_path(f"{name}.pem").write_bytes(key.read_bytes() + certificate.read_bytes())
 
     def server_properties(self) -> str:
         """Return the lines of server.properties beside the list of listeners."""
@@ -54,10 +54,10 @@ class SecureListeners:
         for listener in ("listener.name.sasl_plaintext", "listener.name.sasl_ssl"):
             lines.append(f"{listener}.sasl.enabled.mechanisms={','.join(_MECHANISMS)}")
             for mechanism in _MECHANISMS:
-                login = f"{_module(mechanism)} required {plain if mechanism == 'PLAIN' else ''};"
+                login = f"{_choose_login_module(mechanism)} required {plain if mechanism == 'PLAIN' else ''};"
                 lines.append(f"{listener}.{mechanism.lower()}.sasl.jaas.config={login}")
-        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={self._file('server.pem')}"]
-        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self._file('client.crt')}"]
+        lines += ["ssl.keystore.type=PEM", f"ssl.keystore.location={self._get_path('server.pem')}"]
+        lines += ["ssl.truststore.type=PEM", f"ssl.truststore.location={self._get_path('client.crt')}"]
         lines.append("listener.name.ssl.ssl.client.auth=required")
         return "\n".join(lines) + "\n"
 
@@ -77,25 +77,25 @@ class SecureListeners:
         """Return the properties of a client; of the first user by default."""
         properties = {"bootstrap.servers": f"127.0.0.1:{self._ports[protocol]}", "security.protocol": protocol}
         if protocol.endswith("SSL"):
-            properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._file("server.crt"))}
+            properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self._get_path("server.crt"))}
         if protocol == "SSL":
-            return properties | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._file("client.pem"))}
+            return properties | {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._get_path("client.pem"))}
         name = user or next(iter(self._users))
-        login = f'{_module(mechanism)} required username="{name}" password="{self._users[name]}";'
+        login = f'{_choose_login_module(mechanism)} required username="{name}" password="{self._users[name]}";'
         return properties | {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
 
-    def _file(self, name: str) -> Path:
+    def _get_path(self, name: str) -> Path:
         return self._directory / name
 
 
-def _module(mechanism: str) -> str:
+def _choose_login_module(mechanism: str) -> str:
     return f"{_MODULES}.plain.PlainLoginModule" if mechanism == "PLAIN" else f"{_MODULES}.scram.ScramLoginModule"
 
 
-def _openssl(*arguments: str) -> None:
+def _run_openssl(*arguments: str) -> None:
     program = shutil.which("openssl")
     if program is None:
         raise NoCertificates(why="openssl is not on PATH")
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode != 0:
-        raise NoCertificates(why=" / ".join(done.stderr.splitlines()[-3:]))
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    if process.returncode != 0:
+        raise NoCertificates(why=" / ".join(process.stderr.splitlines()[-3:]))

@@ -80,19 +80,19 @@ def retrieve(module: Module, into: Path, *, alone: bool = False) -> None:
     """Download the jar of a module to a folder, with its dependencies unless `alone`."""
     organisation, name, version = module
     with tempfile.TemporaryDirectory(prefix="millstream-ivy-") as cache:
-        command = [java(), *_trust(), *_QUICKLY, "-jar", str(_ivy()), "-cache", cache]
+        command = [java(), *_trust(), *_QUICKLY, "-jar", str(_find_ivy()), "-cache", cache]
         command += ["-dependency", organisation, name, version, "-confs", "default", "-types", "jar", "bundle"]
         command += ["-notransitive"] if alone else []
         command += ["-retrieve", str(into / "[artifact]-[revision](-[classifier]).[ext]")]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False, cwd=cache
             )
         except subprocess.TimeoutExpired:
             raise NotFetched(what=f"{name} {version}", reason=f"no answer within {_FETCH_SECONDS} s") from None
-    if done.returncode != 0 or not (into / f"{name}-{version}.jar").exists():
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise NotFetched(what=f"{name} {version}", reason=" / ".join(lines[-5:]) or f"exit code {done.returncode}")
+    if process.returncode != 0 or not (into / f"{name}-{version}.jar").exists():
+        lines = [line.strip() for line in (process.stdout + process.stderr).splitlines() if line.strip()]
+        raise NotFetched(what=f"{name} {version}", reason=" / ".join(lines[-5:]) or f"exit code {process.returncode}")
 
 
 def _trust() -> list[str]:
@@ -100,7 +100,7 @@ def _trust() -> list[str]:
     return [f"-Djavax.net.ssl.trustStore={_TRUST}"] if _TRUST.exists() else []
 
 
-def _ivy() -> Path:
+def _find_ivy() -> Path:
     spec = importlib.util.find_spec("pyspark")
     folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin is not None else Path()
     jar_files = sorted(folder.glob("ivy-*.jar"))

@@ -26,7 +26,7 @@ from typing import Any
 
 from millstream.connectors.jdbc.driver import psycopg
 from millstream.errors import ExternalError, UserError
-from millstream.testing.guarded import guarded
+from millstream.testing.guarded import build_guarded_command
 
 _SETTINGS = {
     "wal_level": "logical",
@@ -67,36 +67,36 @@ class PostgresDidNotStart(ExternalError):
 def find_programs() -> str:
     """Return the directory of `initdb` and `postgres`.
 
-    A server on PATH comes first: somebody put it there to test with that version. Debian's directory, which is not on
+    A server on PATH comes first: it was put there to test with that version. Debian's directory, which is not on
     PATH, comes next, and the package last, because its server has no ICU collations."""
     on_path = shutil.which("initdb")
     candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # PATH may have only links
-    candidates += _newest_first("/usr/lib/postgresql/*/bin")
-    candidates += packaged_programs()
+    candidates += _sort_newest_first("/usr/lib/postgresql/*/bin")
+    candidates += find_packaged_programs()
     for directory in candidates:
         if all(os.access(os.path.join(directory, program), os.X_OK) for program in _PROGRAMS):
             return directory
     raise NoPostgres
 
 
-def packaged_programs() -> list[str]:
+def find_packaged_programs() -> list[str]:
     """Return the directories of programs that the package has, the newest version first."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or spec.origin is None:
         return []
-    return _newest_first(os.path.join(os.path.dirname(spec.origin), "pginstall*", "bin"))
+    return _sort_newest_first(os.path.join(os.path.dirname(spec.origin), "pginstall*", "bin"))
 
 
-def _newest_first(pattern: str) -> list[str]:
-    return sorted(glob.glob(pattern), key=_version, reverse=True)
+def _sort_newest_first(pattern: str) -> list[str]:
+    return sorted(glob.glob(pattern), key=_read_version, reverse=True)
 
 
-def _version(path: str) -> float:
+def _read_version(path: str) -> float:
     digits = os.path.basename(os.path.dirname(path)).removeprefix("pginstall")
     return float(digits) if digits.replace(".", "", 1).isdigit() else 0.0
 
 
-def _programs_for_others(directory: str) -> str:
+def _find_programs_for_others(directory: str) -> str:
     """Return programs that other users can run: the installed ones, or a copy of them in `directory`.
 
     The user who runs the server cannot read root's home directory, where a virtual environment may be."""
@@ -157,13 +157,13 @@ class PostgresServer:
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(
                 # SIGQUIT is PostgreSQL's immediate shutdown. SIGKILL would leave its shared memory behind.
-                guarded(arguments, _PID_FILE, signal="QUIT"),
+                build_guarded_command(arguments, _PID_FILE, signal="QUIT"),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.PIPE,
                 cwd=self._directory,
                 start_new_session=True,  # Ctrl-C interrupts the tests only, which then stop the server
-                **_unprivileged_user(),
+                **_find_unprivileged_user(),
             )
         deadline = time.monotonic() + timeout
         while True:
@@ -214,7 +214,7 @@ class PostgresServer:
 
         It stands for a replica that received nothing after this call. Stop this server before you start the copy."""
         directory = tempfile.mkdtemp(prefix="millstream-postgres-replica-")
-        owner = _unprivileged_user()
+        owner = _find_unprivileged_user()
         if owner:
             os.chown(directory, owner["user"], owner["group"])
         copied = subprocess.run(
@@ -253,8 +253,8 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
     directory = tempfile.mkdtemp(prefix="millstream-postgres-")
     server: PostgresServer | None = None
     try:
-        programs = _programs_for_others(directory)
-        owner = _unprivileged_user()
+        programs = _find_programs_for_others(directory)
+        owner = _find_unprivileged_user()
         if owner:
             os.chown(directory, owner["user"], owner["group"])
         initialized = subprocess.run(
@@ -279,7 +279,7 @@ def postgres_server(**settings: str) -> Iterator[PostgresServer]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _unprivileged_user() -> dict[str, Any]:
+def _find_unprivileged_user() -> dict[str, Any]:
     """Return the arguments that start a child process as another user than root, because PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return {}

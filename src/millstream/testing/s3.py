@@ -1,7 +1,7 @@
 """An S3 server on loopback for tests.
 
     with s3_server() as url:
-        subprocess.run(command, env=client_variables(url))
+        subprocess.run(command, env=list_client_variables(url))
 
 Promises: the server is moto's, which honours conditional writes, in a process of its own, which ends with the `with`
 block.
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
 from millstream.errors import ExternalError, UserError
-from millstream.testing.guarded import guarded
+from millstream.testing.guarded import build_guarded_command
 
 _START_SECONDS = 60
 
@@ -57,7 +57,7 @@ def s3_server() -> Iterator[str]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with subprocess.Popen(  # the end of the block closes standard input, which stops the server
-        guarded(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        build_guarded_command(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         _wait_for(port, process)
         yield f"http://127.0.0.1:{port}"
@@ -73,7 +73,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
     raise ServerNotStarted(_START_SECONDS)
 
 
-def client_variables(url: str) -> dict[str, str]:
+def list_client_variables(url: str) -> dict[str, str]:
     """Return the environment variables with which S3 clients use a server.
 
     Clients repeat a request once, not four times as by default, so that some errors reach the job."""

@@ -95,7 +95,7 @@ class SparkCluster:
         configuration: Mapping[str, str] | None = None,
     ) -> None:
         self._count, self._cores, self._memory = workers, cores, memory
-        self._python_path = [*python_path, *_own_path()]
+        self._python_path = [*python_path, *_find_own_path()]
         self._environment = dict(environment or {})
         self._configuration = dict(configuration or {})
         self._hosts = tuple(hosts)
@@ -113,7 +113,7 @@ class SparkCluster:
                 with open(self.conf_dir / "spark-defaults.conf", "w", opener=opener) as file:
                     file.write(lines)
                 self._environment["SPARK_CONF_DIR"] = str(self.conf_dir)
-            self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"])
+            self._master = self._start("master", self._choose_host(0), ["org.apache.spark.deploy.master.Master"])
             self.url = self._wait_for_log("master", self._master, r"Starting Spark master at (spark://\S+)")
             for number in range(self._count):
                 self._launch_worker(number)
@@ -151,7 +151,7 @@ class SparkCluster:
     def start_master(self) -> None:
         """Start a master at the address of the one that was killed."""
         more = ["--port", self.url.rpartition(":")[2]]  # overrides the option before it
-        self._master = self._start("master", self._host(0), ["org.apache.spark.deploy.master.Master"], more)
+        self._master = self._start("master", self._choose_host(0), ["org.apache.spark.deploy.master.Master"], more)
         self._wait_for_log("master", self._master, r"Starting Spark master at (spark://\S+)")
 
     def start_worker(self, number: int) -> None:
@@ -159,14 +159,14 @@ class SparkCluster:
         self._launch_worker(number)
         self._await_worker(number)
 
-    def _host(self, index: int) -> Host:
+    def _choose_host(self, index: int) -> Host:
         """Return the host of the master (0) or of a worker. On Linux each worker has a loopback address of its own."""
         if self._hosts:
             return self._hosts[index]
         return Host(f"127.0.0.{index}") if index > 0 and sys.platform == "linux" else LOCALHOST
 
     def _launch_worker(self, number: int) -> None:
-        host = self._host(number + 1)
+        host = self._choose_host(number + 1)
         name = f"worker-{number}"
         command = ["org.apache.spark.deploy.worker.Worker"]
         memory = (self._memory + _OVERHEAD) * self._cores
@@ -207,14 +207,14 @@ class SparkCluster:
     def kill_worker(self, number: int) -> None:
         """Kill a worker with its executors and their Python workers, as if the machine had failed."""
         worker = self._workers[number]
-        for pid in [worker.pid, *descendants(worker.pid)]:
+        for pid in [worker.pid, *find_descendants(worker.pid)]:
             kill(pid)
         worker.wait()
 
     def stop(self) -> None:
         """Stop all processes; a second call does nothing."""
         started = [*self._workers.values(), *([self._master] if self._master is not None else [])]
-        children = [pid for process in started for pid in descendants(process.pid)]
+        children = [pid for process in started for pid in find_descendants(process.pid)]
         for process in started:
             process.terminate()
         for process in started:
@@ -238,7 +238,7 @@ class SparkCluster:
             **os.environ,
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(home),
-            "SPARK_SCALA_VERSION": _scala_version(home),
+            "SPARK_SCALA_VERSION": _read_scala_version(home),
             "SPARK_LOCAL_IP": host.address,
             "PYTHONPATH": os.pathsep.join(self._python_path),
             "PYSPARK_PYTHON": sys.executable,
@@ -276,13 +276,13 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _scala_version(home: Path) -> str:
+def _read_scala_version(home: Path) -> str:
     """Return the Scala version of Spark, which a worker needs to start an executor."""
     core = next((home / "jars").glob("spark-core_*.jar")).name
     return core.removeprefix("spark-core_").partition("-")[0]
 
 
-def _own_path() -> list[str]:
+def _find_own_path() -> list[str]:
     """Return the folder from which this process imported millstream, for the executors."""
     return [str(Path(__file__).resolve().parent.parent.parent)]
 
@@ -298,7 +298,7 @@ def processes() -> Iterator[Process]:
         yield Process(int(pid), int(parent), command[0] if command else "")
 
 
-def descendants(pid: int, *, where: Callable[[Process], bool] = lambda _: True) -> list[int]:
+def find_descendants(pid: int, *, where: Callable[[Process], bool] = lambda _: True) -> list[int]:
     """Return the process ids of all descendants of a process that `where` accepts, children first."""
     all_processes = list(processes())
     descending: list[Process] = []
@@ -312,7 +312,7 @@ def descendants(pid: int, *, where: Callable[[Process], bool] = lambda _: True) 
 
 def python_workers(pid: int) -> list[int]:
     """Return the process ids of the Python workers of a JVM or driver: the daemon forks them from itself."""
-    daemons = set(descendants(pid, where=lambda process: "-m millstream.engine.spark.daemon" in process.command))
+    daemons = set(find_descendants(pid, where=lambda process: "-m millstream.engine.spark.daemon" in process.command))
     return [process.pid for process in processes() if process.pid in daemons and process.parent in daemons]
 
 

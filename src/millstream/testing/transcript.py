@@ -62,7 +62,7 @@ class Way:
     compact: Callable[[Lineage], Compaction | None] = lambda _: None
 
 
-def _often(lineage: Lineage) -> Compaction | None:
+def _compact_often(lineage: Lineage) -> Compaction | None:
     """Compact often: deltas into one file, a small part of the base, or everything."""
     count = len(lineage.own)
     if count < 2:
@@ -77,9 +77,9 @@ WAYS: Mapping[str, Way] = {
     "rescaled": Way(rescale=True),
     "on disk": Way(backend="rocksdb"),
     "on disk, restored": Way(backend="rocksdb", restore=True, by_row=True, cache_limit=0),
-    "on disk, rescaled": Way(backend="rocksdb", rescale=True, compact=_often),
+    "on disk, rescaled": Way(backend="rocksdb", rescale=True, compact=_compact_often),
     "blocks of one": Way(block_records=1),
-    "compacted": Way(compact=_often, restore=True),
+    "compacted": Way(compact=_compact_often, restore=True),
 }
 
 
@@ -90,10 +90,10 @@ def load(path: Path) -> list[Transcript]:
         MalformedTranscript: A document is not a transcript.
 
     """
-    return [_transcript(path.stem, document) for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    return [_parse_transcript(path.stem, document) for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
 
 
-def _transcript(stem: str, data: Any) -> Transcript:
+def _parse_transcript(stem: str, data: Any) -> Transcript:
     if not isinstance(data, dict) or "steps" not in data:
         msg = f"a transcript in '{stem}' has no steps"
         raise MalformedTranscript(msg)
@@ -162,7 +162,7 @@ def _replay(transcript: Transcript, text: str, name: str, way: Way) -> None:
         for index, step in enumerate(transcript.steps):
             if way.rescale and index in (max(1, count // 3), max(2, 2 * count // 3)):
                 harness.rescale(3 if index == max(1, count // 3) else 2)
-            for part in _parts(step, tested, by_row=way.by_row):
+            for part in _create_epochs(step, tested, by_row=way.by_row):
                 if way.restore:
                     harness.restore(harness.snapshot())
                 part(harness)
@@ -174,7 +174,9 @@ def _replay(transcript: Transcript, text: str, name: str, way: Way) -> None:
                 raise Disagreement(msg) from None
 
 
-def _parts(step: Mapping[str, Any], tested: UnderTest, *, by_row: bool) -> Iterator[Callable[[OperatorHarness], None]]:
+def _create_epochs(
+    step: Mapping[str, Any], tested: UnderTest, *, by_row: bool
+) -> Iterator[Callable[[OperatorHarness], None]]:
     """Yield the epochs of a step, as functions of the harness."""
     side = step.get("side", 0)
     rows = [(_record(row, tested), row[1]) for row in step.get("rows", ())]
@@ -209,7 +211,7 @@ def _check(step: Mapping[str, Any], tested: UnderTest, harness: OperatorHarness)
     results = [tested.result(value, time) for value, time in harness.take_output()]
     _compare("emits", step.get("emits", []), results)
     if tested.side_outputs:
-        late = [[*_pair(record), record.timestamp] for record in harness.side_output(LATE)]
+        late = [[*_get_key_and_value(record), record.timestamp] for record in harness.side_output(LATE)]
         _compare("late", step.get("late", []), [[key, time, value] for key, value, time in late])
     if "dropped" in step and harness.counter(LATE_COUNT) != step["dropped"]:
         msg = f"dropped so far: {harness.counter(LATE_COUNT)}, not {step['dropped']}"
@@ -221,17 +223,17 @@ def _check(step: Mapping[str, Any], tested: UnderTest, harness: OperatorHarness)
             raise Disagreement(msg)
 
 
-def _pair(record: Record) -> tuple[Any, Any]:
+def _get_key_and_value(record: Record) -> tuple[Any, Any]:
     return record.value[0], record.value[1]
 
 
 def _compare(what: str, expected: Sequence[Any], actual: Sequence[Any]) -> None:
-    if _by_key(expected) != _by_key(actual):
+    if _group_by_key(expected) != _group_by_key(actual):
         msg = f"{what} {actual}\n not {list(expected)}"
         raise Disagreement(msg)
 
 
-def _by_key(rows: Sequence[Any]) -> dict[str, list[Any]]:
+def _group_by_key(rows: Sequence[Any]) -> dict[str, list[Any]]:
     """Return the rows by key, in order; the order between keys is not defined."""
     grouped: dict[str, list[Any]] = {}
     for key, *rest in rows:

@@ -66,7 +66,14 @@ class UnknownWord(UserError):
 
 @dataclass(frozen=True)
 class Word:
-    """A call in a transcript: name, arguments, named arguments."""
+    """A call in a transcript: name, arguments, named arguments.
+
+    Example:
+        >>> from millstream.testing.transcript import parse
+        >>> parse("window(tumbling=10)")
+        Word(name='window', arguments=(), named=(('tumbling', 10),))
+
+    """
 
     name: str
     arguments: tuple[Any, ...] = ()
@@ -75,7 +82,13 @@ class Word:
 
 @dataclass(frozen=True)
 class UnderTest:
-    """A pipeline under test, and how its results are written in a transcript."""
+    """A pipeline under test, and how its results are written in a transcript.
+
+    Example:
+        >>> operator(Word("window", named=(("tumbling", 10), ("reduce", "sum")))).inputs
+        1
+
+    """
 
     define: Callable[..., DataStream]
     inputs: int = 1
@@ -92,6 +105,9 @@ class UnderTest:
 def operator(word: Word) -> UnderTest:
     """Return the operator that a call names.
 
+    Args:
+        word: The call, as `parse` of `millstream.testing.transcript` returns it.
+
     Raises:
         UnknownWord: There is no such operator.
 
@@ -102,11 +118,11 @@ def operator(word: Word) -> UnderTest:
     return create(*word.arguments, **dict(word.named))
 
 
-def _key(record: Any) -> Any:
+def _get_key(record: Any) -> Any:
     return record[0]
 
 
-def _one_of(words: dict[str, Any], word: Any) -> Any:
+def _choose_one(words: dict[str, Any], word: Any) -> Any:
     if word not in words:
         raise UnknownWord(word, words)
     return words[word]
@@ -130,8 +146,8 @@ def elementwise(*steps: Word, keyed: bool = False) -> UnderTest:
     def define(stream: Any) -> DataStream:
         for step in steps:
             words = {"map": _MAPS, "filter": _FILTERS, "flat_map": _FLAT_MAPS}
-            stream = stream.key_by(_key) if keyed else stream
-            stream = getattr(stream, step.name)(_one_of(words[step.name], *step.arguments))
+            stream = stream.key_by(_get_key) if keyed else stream
+            stream = getattr(stream, step.name)(_choose_one(words[step.name], *step.arguments))
         return stream  # type: ignore[no-any-return]
 
     return UnderTest(define)
@@ -139,7 +155,7 @@ def elementwise(*steps: Word, keyed: bool = False) -> UnderTest:
 
 def reduce(function: str) -> UnderTest:
     """A running reduce by key."""
-    return UnderTest(lambda stream: stream.key_by(_key).reduce(_one_of(_REDUCES, function)))
+    return UnderTest(lambda stream: stream.key_by(_get_key).reduce(_choose_one(_REDUCES, function)))
 
 
 def timestamps(bound: int, idle: int | None = None) -> UnderTest:
@@ -171,17 +187,17 @@ def window(
     They use event or processing time, with a reduce, an aggregate or a process function."""
 
     def define(stream: Any) -> DataStream:
-        windowed = stream.key_by(_key).window(_assigner(time, offset, **assigner))
+        windowed = stream.key_by(_get_key).window(_create_assigner(time, offset, **assigner))
         if trigger is not None:
             windowed = windowed.trigger(_trigger(trigger))
         if evictor is not None:
-            windowed = windowed.evictor(_one_of(EVICTORS, evictor.name)(*evictor.arguments))
+            windowed = windowed.evictor(_choose_one(EVICTORS, evictor.name)(*evictor.arguments))
         windowed = windowed.allowed_lateness(allowed_lateness).side_output_late_data(LATE)
         if reduce is not None:
-            return windowed.reduce(_one_of(_REDUCES, reduce), Single())  # type: ignore[no-any-return]
+            return windowed.reduce(_choose_one(_REDUCES, reduce), Single())  # type: ignore[no-any-return]
         if aggregate is not None:
-            return windowed.aggregate(_one_of({"average": Average}, aggregate)(), Single())  # type: ignore[no-any-return]
-        return windowed.process(_one_of({"values": Values, "visits": Visits}, process)())  # type: ignore[no-any-return]
+            return windowed.aggregate(_choose_one({"average": Average}, aggregate)(), Single())  # type: ignore[no-any-return]
+        return windowed.process(_choose_one({"values": Values, "visits": Visits}, process)())  # type: ignore[no-any-return]
 
     return UnderTest(define, side_outputs=(LATE,), result=lambda value, _: list(value))
 
@@ -197,11 +213,11 @@ def aggregates(*, columns: bool, by: str = "value", offset: int = 0, **words: An
         "rows": lambda _: Count(),
     }
     shapes = {name: words.pop(name) for name in ("tumbling", "sliding") if name in words}
-    chosen: dict[str, Aggregate] = {name: _one_of(functions, word)(by) for name, word in words.items()}
+    chosen: dict[str, Aggregate] = {name: _choose_one(functions, word)(by) for name, word in words.items()}
 
     def define(stream: Any) -> DataStream:
         keyed = stream.key_by("key") if columns else stream.key_by(lambda row: row["key"], Types.STRING())
-        windowed = keyed.window(_assigner("event", offset, **shapes)).side_output_late_data(LATE)
+        windowed = keyed.window(_create_assigner("event", offset, **shapes)).side_output_late_data(LATE)
         return windowed.aggregate(Aggregations(**chosen))  # type: ignore[no-any-return]
 
     def result(row: Any, _: int | None) -> list[Any]:
@@ -211,9 +227,9 @@ def aggregates(*, columns: bool, by: str = "value", offset: int = 0, **words: An
     return UnderTest(define, input_type=NAMED_PAIR, side_outputs=(LATE,), result=result)
 
 
-def _assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
+def _create_assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
     ((name, size),) = shape.items()
-    event = _one_of({"event": True, "processing": False}, time)
+    event = _choose_one({"event": True, "processing": False}, time)
     shift = Time.milliseconds(offset)
     if name == "tumbling":
         assigner: Any = TumblingEventTimeWindows if event else TumblingProcessingTimeWindows
@@ -232,12 +248,12 @@ def _assigner(time: str, offset: int, **shape: Any) -> WindowAssigner[Any, Any]:
         "never": GlobalWindows.create,
         "end_of_stream": GlobalWindows.create_with_end_of_stream_trigger,
     }
-    return _one_of({"everything": lambda: _one_of(everything, size)()}, name)()  # type: ignore[no-any-return]
+    return _choose_one({"everything": lambda: _choose_one(everything, size)()}, name)()  # type: ignore[no-any-return]
 
 
 def _trigger(word: Any) -> Trigger[Any, Any]:
     named = word if isinstance(word, Word) else Word(word)
-    return _one_of(TRIGGERS, named.name)(*named.arguments)  # type: ignore[no-any-return]
+    return _choose_one(TRIGGERS, named.name)(*named.arguments)  # type: ignore[no-any-return]
 
 
 TRIGGERS: dict[str, Callable[..., Trigger[Any, Any]]] = {
@@ -292,7 +308,7 @@ class Threshold(Trigger[Any, Any]):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-def _window_text(window: Any) -> str:
+def _format_window(window: Any) -> str:
     if isinstance(window, TimeWindow):
         return f"{window.start}..{window.end}"
     return f"#{window.id}" if isinstance(window, CountWindow) else "all"
@@ -302,7 +318,7 @@ class Values(ProcessWindowFunction[Any, Any, Any, Any]):
     """All values of the window."""
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
-        yield key, _window_text(context.window()), [value for _, value in elements]
+        yield key, _format_window(context.window()), [value for _, value in elements]
 
 
 class Single(ProcessWindowFunction[Any, Any, Any, Any]):
@@ -310,7 +326,7 @@ class Single(ProcessWindowFunction[Any, Any, Any, Any]):
 
     def process(self, key: Any, context: Any, elements: Iterable[Any]) -> Iterable[Any]:
         for value in elements:
-            yield key, _window_text(context.window()), value[1] if isinstance(value, tuple) else value
+            yield key, _format_window(context.window()), value[1] if isinstance(value, tuple) else value
 
 
 class Visits(ProcessWindowFunction[Any, Any, Any, Any]):
@@ -324,7 +340,7 @@ class Visits(ProcessWindowFunction[Any, Any, Any, Any]):
             firings = store.get_state(self._firings)
             firings.update((firings.value() or 0) + 1)
             counts.append(firings.value())
-        yield key, _window_text(context.window()), counts
+        yield key, _format_window(context.window()), counts
 
     def clear(self, context: Any) -> None:
         context.window_state().get_state(self._firings).clear()
@@ -472,17 +488,17 @@ def state(
     state_type: str = "value", *, ttl: int | None = None, update: str = "write", show: str = "living"
 ) -> UnderTest:
     """A keyed process function that executes the commands in records, with timers and one state with or without TTL."""
-    descriptor: Any = _one_of(_STATES, state_type)()
+    descriptor: Any = _choose_one(_STATES, state_type)()
     if ttl is not None:
         config = StateTtlConfig.new_builder(Time.milliseconds(ttl))
         update_types, visible = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
         config.set_update_type(
-            _one_of({"write": update_types.OnCreateAndWrite, "read": update_types.OnReadAndWrite}, update)
+            _choose_one({"write": update_types.OnCreateAndWrite, "read": update_types.OnReadAndWrite}, update)
         )
         shown = {"living": visible.NeverReturnExpired, "expired": visible.ReturnExpiredIfNotCleanedUp}
-        config.set_state_visibility(_one_of(shown, show))
+        config.set_state_visibility(_choose_one(shown, show))
         descriptor.enable_time_to_live(config.build())
-    return UnderTest(lambda stream: stream.key_by(_key).process(KeyedCommands(descriptor)))
+    return UnderTest(lambda stream: stream.key_by(_get_key).process(KeyedCommands(descriptor)))
 
 
 _STATES: dict[str, Callable[[], StateDescriptor]] = {
@@ -506,7 +522,7 @@ def connected() -> UnderTest:
     """Two keyed streams with one function."""
 
     def define(first: Any, second: Any) -> DataStream:
-        return first.connect(second).key_by(_key, _key).process(ConnectedCommands())  # type: ignore[no-any-return]
+        return first.connect(second).key_by(_get_key, _get_key).process(ConnectedCommands())  # type: ignore[no-any-return]
 
     return UnderTest(define, inputs=2)
 
@@ -515,7 +531,7 @@ def broadcast() -> UnderTest:
     """A keyed stream and a broadcast stream."""
 
     def define(first: Any, second: Any) -> DataStream:
-        return first.key_by(_key).connect(second.broadcast(RULES)).process(BroadcastCommands())  # type: ignore[no-any-return]
+        return first.key_by(_get_key).connect(second.broadcast(RULES)).process(BroadcastCommands())  # type: ignore[no-any-return]
 
     return UnderTest(define, inputs=2)
 
@@ -534,7 +550,7 @@ def interval_join(*, between: list[int]) -> UnderTest:
     """An interval join of two keyed streams."""
 
     def define(first: Any, second: Any) -> DataStream:
-        join = first.key_by(_key).interval_join(second.key_by(_key)).between(*between)
+        join = first.key_by(_get_key).interval_join(second.key_by(_get_key)).between(*between)
         join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
         return join.process(JoinedValues())  # type: ignore[no-any-return]
 
@@ -553,7 +569,9 @@ def co_group(*, time: str = "event", allowed_lateness: int = 0, **assigner: Any)
     """A co-group of two keyed streams in windows."""
 
     def define(first: Any, second: Any) -> DataStream:
-        grouped = first.co_group(second).where(_key).equal_to(_key).window(_assigner(time, 0, **assigner))
+        grouped = (
+            first.co_group(second).where(_get_key).equal_to(_get_key).window(_create_assigner(time, 0, **assigner))
+        )
         return grouped.allowed_lateness(allowed_lateness).apply(GroupedValues())  # type: ignore[no-any-return]
 
     return UnderTest(define, inputs=2)

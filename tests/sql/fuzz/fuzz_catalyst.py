@@ -28,8 +28,8 @@ _SETTINGS = {
 class _OneStage(QuerySession):
     """Tables of a few rows in one partition, which need no exchange."""
 
-    def _frame(self, step: Step, now: int) -> Any:
-        frame = super()._frame(step, now)
+    def _create_frame(self, step: Step, now: int) -> Any:
+        frame = super()._create_frame(step, now)
         return frame.coalesce(1) if isinstance(step, LocalTable) else frame
 
 

@@ -19,7 +19,7 @@ from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 CASES = pathlib.Path(__file__).parent / "cases"
-ANSWERS = pathlib.Path(__file__).parent / "answers.json"
+ANSWERS = pathlib.Path(__file__).parents[2] / "golden" / "random_queries" / "answers.json"
 Answer = Counter[tuple[str, ...]]
 
 

@@ -20,7 +20,7 @@ from fuzz_queries import Case, case
 from fuzz_runs import Answer, by_duckdb, by_millstream, digest, keep, kept, recorded, settled, smaller
 
 FIRST = int(os.environ.get("MILLSTREAM_SEED", "0"))
-COUNT = int(os.environ.get("MILLSTREAM_FUZZ_QUERIES", "250"))
+COUNT = int(os.environ.get("MILLSTREAM_FUZZ_QUERIES", "150"))
 BLOCKS, WHOLE_JOBS = 8, 20
 RECORDED = recorded()
 
@@ -78,7 +78,7 @@ def test_catalyst_computes_the_answer(block: int, catalyst: Any) -> None:
 
 @pytest.mark.spark
 def test_catalyst_computes_the_answer_without_groups(catalyst: Any) -> None:
-    for seed in range(FIRST, FIRST + COUNT // 20):
+    for seed in range(FIRST, FIRST + COUNT // 12):
         check(seed, "batch", catalyst.answer)
 
 

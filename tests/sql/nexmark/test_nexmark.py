@@ -69,7 +69,7 @@ def test_a_query_leaves_what_flink_leaves(query: str, folder: Path, inline_engin
     env.get_config().set("parallelism.default", "1")
     result = env.execute_sql(furnished(env, query, folder))
     with result.collect() as rows:
-        found = list(map(as_text(result._row_type()), rows))
+        found = list(map(as_text(result._get_row_type()), rows))
     assert text_of(query, found) == recorded(query)
 
 

@@ -12,7 +12,7 @@ import duckdb
 HERE = Path(__file__).parent
 sys.path.append(str(HERE))
 
-from tpch_cases import QUERIES, SCALE, make_tables  # noqa: E402
+from tpch_cases import GOLDEN, QUERIES, SCALE, make_tables  # noqa: E402
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
             rows = [[None if cell is None else str(cell) for cell in row] for row in relation.fetchall()]
             answers[name] = {"types": [str(kind) for kind in relation.types], "rows": rows}
     lines = [f"{json.dumps(name)}: {json.dumps(answer)}" for name, answer in answers.items()]
-    (HERE / f"golden-{scale}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    (GOLDEN / f"answers-{scale}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

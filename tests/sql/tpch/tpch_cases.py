@@ -15,6 +15,7 @@ from typing import Any
 from millstream.table import TableEnvironment
 
 HERE = Path(__file__).parent
+GOLDEN = HERE.parents[1] / "golden" / "tpch"
 SCALE = "0.05"
 QUERIES = {path.stem: path.read_text() for path in sorted((HERE / "queries").glob("q*.sql"))}
 _TABLES = {
@@ -59,7 +60,7 @@ def create_tables(env: TableEnvironment, folder: Path) -> None:
 
 
 def golden(scale: str = SCALE) -> dict[str, Any]:
-    return json.loads((HERE / f"golden-{scale}.json").read_text())
+    return json.loads((GOLDEN / f"answers-{scale}.json").read_text())
 
 
 def same(found: Sequence[Sequence[Any]], wanted: Sequence[Sequence[Any]], kinds: Sequence[str]) -> bool:

@@ -32,7 +32,23 @@ class InvalidField(UserError, ValueError):
 
 
 class Field(ABC):
-    """A column of generated values."""
+    """A column of generated values.
+
+    Example:
+        >>> import numpy as np
+        >>> import pyarrow as pa
+        >>> from millstream.common import Types
+        >>> class Squares(Field):
+        ...     @property
+        ...     def value_type(self):
+        ...         return Types.LONG()
+        ...
+        ...     def column(self, key, indexes, before):
+        ...         return pa.array(indexes.view(np.int64) ** 2)
+        >>> Squares().column(0, np.arange(4, dtype=np.uint64), {}).to_pylist()
+        [0, 1, 4, 9]
+
+    """
 
     @property
     @abstractmethod
@@ -41,16 +57,35 @@ class Field(ABC):
 
     @abstractmethod
     def column(self, key: int, indexes: Hashes, before: Mapping[str, pa.Array]) -> pa.Array:
-        """Return the values at `indexes`. `key` is derived from seed and name; `before` holds the earlier columns."""
+        """Return the values at `indexes`. `key` is derived from seed and name; `before` holds the earlier columns.
+
+        Args:
+            key: The seed of the column, derived from the seed of the source and the name of the field.
+            indexes: The indexes of the records.
+            before: The columns of the fields before this one, by name.
+
+        """
 
     def at_time(self, now: int) -> Field:
-        """Return the field for a processing time in milliseconds; only fields of current times depend on it."""
+        """Return the field for a processing time in milliseconds; only fields of current times depend on it.
+
+        Args:
+            now: Milliseconds since 1970-01-01 UTC.
+
+        """
         return self
 
 
 @dataclass(frozen=True)
 class Sequence(Field):
-    """start, start + step, start + 2 * step, ..."""
+    """start, start + step, start + 2 * step, ...
+
+    Example:
+        >>> import numpy as np
+        >>> Sequence(start=100, step=10).column(0, np.arange(3, dtype=np.uint64), {}).to_pylist()
+        [100, 110, 120]
+
+    """
 
     start: int = 0
     step: int = 1
@@ -68,7 +103,12 @@ class Sequence(Field):
 @dataclass(frozen=True)
 class RandomInt(Field):
     """Whole numbers from `low` to `high`, both included. With `skew`, low numbers are more frequent, by Zipf's law
-    with that exponent: a column of keys with a few hot keys."""
+    with that exponent: a column of keys with a few hot keys.
+
+    Example:
+        >>> customer = RandomInt(1, 1_000, skew=1.0)
+
+    """
 
     low: int
     high: int
@@ -97,7 +137,12 @@ class RandomInt(Field):
 
 @dataclass(frozen=True)
 class RandomFloat(Field):
-    """Numbers from `low` to below `high`."""
+    """Numbers from `low` to below `high`.
+
+    Example:
+        >>> price = RandomFloat(0.5, 99.5)
+
+    """
 
     low: float = 0.0
     high: float = 1.0
@@ -122,7 +167,12 @@ class RandomFloat(Field):
 
 @dataclass(frozen=True)
 class RandomBoolean(Field):
-    """True with the given probability."""
+    """True with the given probability.
+
+    Example:
+        >>> is_returned = RandomBoolean(probability=0.02)
+
+    """
 
     probability: float = 0.5
 
@@ -146,7 +196,13 @@ class RandomString(Field):
     """Strings that begin with `prefix`, of at most `cardinality` different ones (None for no limit).
 
     With `length`, as many random letters follow the prefix; without, a number below the cardinality. `skew` is that of
-    RandomInt."""
+    RandomInt.
+
+    Example:
+        >>> customer = RandomString("customer-", cardinality=1_000)
+        >>> token = RandomString(length=16)
+
+    """
 
     prefix: str = ""
     cardinality: int | None = None
@@ -191,7 +247,12 @@ class RandomString(Field):
 
 @dataclass(frozen=True)
 class Choice(Field):
-    """One of the values, each as often as its weight says; all equally often without weights."""
+    """One of the values, each as often as its weight says; all equally often without weights.
+
+    Example:
+        >>> country = Choice(["de", "fr", "it"], weights=[5, 3, 2])
+
+    """
 
     values: Many[Any]
     weights: Many[float] | None = None
@@ -250,7 +311,13 @@ def _check_time_type(time_type: TypeInformation) -> None:
 
 @dataclass(frozen=True)
 class RandomTimestamp(Field):
-    """Times from `low` to `high`, both included, in milliseconds since 1970; as numbers or as SQL timestamps."""
+    """Times from `low` to `high`, both included, in milliseconds since 1970; as numbers or as SQL timestamps.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> ordered_at = RandomTimestamp(1_700_000_000_000, 1_700_086_400_000, Types.SQL_TIMESTAMP())
+
+    """
 
     low: int
     high: int
@@ -275,7 +342,14 @@ class EventTime(Field):
     """Times that grow by `step_ms` from record to record, each set back by a random time of at most `disorder_ms`.
 
     A watermark that allows `disorder_ms` of disorder makes none of them late. Milliseconds since 1970, as numbers or as
-    SQL timestamps."""
+    SQL timestamps.
+
+    Example:
+        >>> import numpy as np
+        >>> EventTime(start=1_000, step_ms=250).column(0, np.arange(3, dtype=np.uint64), {}).to_pylist()
+        [1000, 1250, 1500]
+
+    """
 
     start: int = 0
     step_ms: float = 1
@@ -294,7 +368,13 @@ class EventTime(Field):
         return self.type_info
 
     def times(self, key: int, indexes: Hashes) -> Integers:
-        """Return the times as integers."""
+        """Return the times as integers.
+
+        Args:
+            key: The seed of the column, derived from the seed of the source and the name of the field.
+            indexes: The indexes of the records.
+
+        """
         if isinstance(self.step_ms, int):
             times = indexes.view(np.int64) * np.int64(self.step_ms)
         else:
@@ -313,7 +393,14 @@ class EventTime(Field):
 
 @dataclass(frozen=True)
 class Computed(Field):
-    """The result of a function of the columns before it, given as Arrow arrays by name; rows must be independent."""
+    """The result of a function of the columns before it, given as Arrow arrays by name; rows must be independent.
+
+    Example:
+        >>> import pyarrow.compute as pc
+        >>> from millstream.common import Types
+        >>> total = Computed(lambda columns: pc.multiply(columns["price"], columns["quantity"]), Types.DOUBLE())
+
+    """
 
     function: Callable[[Mapping[str, pa.Array]], Any]
     type_info: TypeInformation

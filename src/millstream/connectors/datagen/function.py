@@ -17,13 +17,24 @@ from millstream.types.factory import TypeInformation, Types
 
 @dataclass(frozen=True)
 class RateLimiterStrategy:
-    """How fast records are generated: `records_per_second` over all readers, None for as fast as they are read."""
+    """How fast records are generated: `records_per_second` over all readers, None for as fast as they are read.
+
+    Example:
+        >>> RateLimiterStrategy.per_second(500).records_per_second
+        500
+
+    """
 
     records_per_second: float | None = None
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """Limit the records per second, by the processing time; records that were not read in time are read later."""
+        """Limit the records per second, by the processing time; records that were not read in time are read later.
+
+        Args:
+            records_per_second: The number of records, over all readers.
+
+        """
         check_generator(None, records_per_second, None)
         return RateLimiterStrategy(records_per_second)
 
@@ -34,7 +45,13 @@ class RateLimiterStrategy:
 
 
 class DataGeneratorSource(Source):
-    """`count` records, the i-th of them `generator_function(i)`. An object with a method `map` counts as a function."""
+    """`count` records, the i-th of them `generator_function(i)`. An object with a method `map` counts as a function.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> source = DataGeneratorSource(lambda index: f"order {index}", 100, type_info=Types.STRING())
+
+    """
 
     def __init__(
         self,

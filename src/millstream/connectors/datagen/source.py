@@ -35,7 +35,14 @@ class DataGenSource(Source):
 
     They are rows with named fields, or instances of `record_type`, a dataclass or NamedTuple class with those fields. A
     record's timestamp is the field `event_time`; without it, the only EventTime field, if there is one. With
-    `new_seed_per_job`, other jobs generate other records; a job that restarts from a checkpoint generates the same."""
+    `new_seed_per_job`, other jobs generate other records; a job that restarts from a checkpoint generates the same.
+
+    Example:
+        >>> from millstream.datastream.connectors.datagen import EventTime, RandomFloat, Sequence
+        >>> fields = {"id": Sequence(1), "price": RandomFloat(1, 100), "at": EventTime(step_ms=10)}
+        >>> source = DataGenSource(fields, count=1_000)
+
+    """
 
     fields: Mapping[str, Field]
     count: int | None = None

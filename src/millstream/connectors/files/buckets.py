@@ -53,7 +53,14 @@ class BadTimePattern(UserError):
 
 @dataclass(frozen=True, slots=True)
 class BucketContext:
-    """What a bucket may depend on, besides the record: its timestamp, and the processing time of the epoch."""
+    """What a bucket may depend on, besides the record: its timestamp, and the processing time of the epoch.
+
+    Example:
+        >>> context = BucketContext(timestamp=None, epoch_time=1_700_000_000_000)
+        >>> BucketAssigner.date_time_bucket_assigner("yyyy-MM-dd", "UTC").get_bucket_id("an order", context)
+        '2023-11-14'
+
+    """
 
     timestamp: int | None
     epoch_time: int | None
@@ -68,21 +75,47 @@ class BucketContext:
 
 
 class BucketAssigner(ABC):
-    """Returns the bucket of a record. Subclasses are picklable and depend on their arguments alone."""
+    """Returns the bucket of a record. Subclasses are picklable and depend on their arguments alone.
+
+    Example:
+        >>> class ByCountry(BucketAssigner):
+        ...     def get_bucket_id(self, element, context):
+        ...         return f"country={element['country']}"
+        >>> ByCountry().get_bucket_id({"country": "de"}, BucketContext(timestamp=None, epoch_time=None))
+        'country=de'
+
+    """
 
     #: True if `buckets_of` can assign typed records in an Arrow array.
     columnar: bool = False
 
     @abstractmethod
     def get_bucket_id(self, element: Any, context: BucketContext) -> str:
-        """Return the bucket of a record, as a path relative to the base path; empty for the base path itself."""
+        """Return the bucket of a record, as a path relative to the base path; empty for the base path itself.
+
+        Args:
+            element: The record.
+            context: The timestamp of the record, and the processing time.
+
+        """
 
     def bucket_of_all(self, context: BucketContext) -> str | None:
-        """Return the bucket of all records of an epoch; None if it depends on the record."""
+        """Return the bucket of all records of an epoch; None if it depends on the record.
+
+        Args:
+            context: The processing time.
+
+        """
         return None
 
     def buckets_of(self, records: pa.Array, context: BucketContext) -> Sequence[tuple[str, pa.Array]]:
-        """Return the records of each bucket, in their order; buckets are in the order of their first records."""
+        """Return the records of each bucket, in their order; buckets are in the order of their first records.
+
+        Args:
+            records: The records.
+            context: The processing time.
+
+        """
         bucket = self.bucket_of_all(context)
         if bucket is None:
             message = f"{type(self).__name__} assigns buckets record by record"

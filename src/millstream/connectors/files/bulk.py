@@ -31,7 +31,15 @@ class DamagedFile(UserError):
 
 
 class BulkFormat(FileFormat):
-    """Reads many records of a file at once. Files are not decompressed: these formats have their own compression."""
+    """Reads many records of a file at once. Files are not decompressed: these formats have their own compression.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+        >>> source = FileSource.for_bulk_file_format(ParquetFiles(row_type), "/data/orders").build()
+
+    """
 
     unpacks = False
 
@@ -74,7 +82,14 @@ _DAMAGE = (ValueError, EOFError, LookupError, TypeError, ArithmeticError, Recurs
 
 
 class ParquetFiles(BulkFormat):
-    """Parquet files, by row groups; only the columns of the type are read."""
+    """Parquet files, by row groups; only the columns of the type are read.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+        >>> orders = ParquetFiles(row_type, on_error="skip", case_sensitive=False)
+
+    """
 
     def __init__(
         self,
@@ -120,14 +135,26 @@ class ParquetRecords(ParquetFiles, StreamFormat):
 
 
 class OrcFiles(BulkFormat):
-    """ORC files; only the columns of the type are read."""
+    """ORC files; only the columns of the type are read.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> orders = OrcFiles(Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()]))
+
+    """
 
     def _decode(self, part: OpenRange, block: int) -> Iterator[Decoded]:
         return orc.read(part.stream, self.data_type, max(_BATCH, block), True)
 
 
 class AvroFiles(BulkFormat):
-    """Avro container files, split by blocks. Fields are matched by name; a field that a file lacks is null."""
+    """Avro container files, split by blocks. Fields are matched by name; a field that a file lacks is null.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> orders = AvroFiles(Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()]))
+
+    """
 
     least_range = 1 << 16
 

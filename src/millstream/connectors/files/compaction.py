@@ -44,7 +44,12 @@ _NOTES = f"{STAGING}/compacted"
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """When files are compacted: once they have `size_threshold` bytes together, or after so many checkpoints."""
+    """When files are compacted: once they have `size_threshold` bytes together, or after so many checkpoints.
+
+    Example:
+        >>> strategy = FileCompactStrategy.builder().set_size_threshold(128 << 20).build()
+
+    """
 
     size_threshold: int = -1
     num_checkpoints_before_compaction: int = -1
@@ -64,7 +69,12 @@ class FileCompactStrategy:
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
         ) -> FileCompactStrategy.Builder:
-            """Compact after so many checkpoints, however small the files are."""
+            """Compact after so many checkpoints, however small the files are.
+
+            Args:
+                num_checkpoints_before_compaction: The number of checkpoints.
+
+            """
             if num_checkpoints_before_compaction <= 0:
                 message = f"compaction after {num_checkpoints_before_compaction} checkpoints"
                 raise BadOutputFile(message, hint="use a number above 0")
@@ -72,12 +82,22 @@ class FileCompactStrategy:
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Compact once the files of a bucket have that many bytes together."""
+            """Compact once the files of a bucket have that many bytes together.
+
+            Args:
+                size_threshold: The number of bytes.
+
+            """
             self._size = size_threshold
             return self
 
         def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategy.Builder:
-            """Accepted for compatibility with Flink: files are compacted one after the other."""
+            """Accept the setting without effect: files are compacted one after the other.
+
+            Args:
+                num_compact_threads: A number above 0; one above 1 has no effect but a warning.
+
+            """
             if num_compact_threads <= 0:
                 message = f"compaction with {num_compact_threads} threads"
                 raise BadOutputFile(message, hint="use a number above 0")
@@ -96,14 +116,28 @@ class FileCompactStrategy:
 
 @dataclass(frozen=True)
 class FileCompactor:
-    """Merges several files into one."""
+    """Merges several files into one.
+
+    Example:
+        >>> from millstream.common import Encoder
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(5).build()
+        >>> builder = FileSink.for_row_format("/data/totals", Encoder.simple_string_encoder())
+        >>> sink = builder.enable_compact(strategy, FileCompactor.concat_file_compactor()).build()
+
+    """
 
     method: str
     delimiter: bytes = b""
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
-        """Concatenate files, with the delimiter between them: for files of lines."""
+        """Concatenate files, with the delimiter between them: for files of lines.
+
+        Args:
+            file_delimiter: The bytes between two files; none by default.
+
+        """
         return FileCompactor("concat", file_delimiter or b"")
 
     @staticmethod
@@ -117,7 +151,12 @@ class FileCompactor:
         return FileCompactor("record-wise")
 
     def merge(self, of_format: Merge | None) -> Merge:
-        """Return the function that merges files of the sink's format."""
+        """Return the function that merges files of the sink's format.
+
+        Args:
+            of_format: Merges files record by record; None if the format of the sink cannot.
+
+        """
         if self.method == "record-wise":
             if of_format is None:
                 message = "files of this format cannot be compacted record by record"

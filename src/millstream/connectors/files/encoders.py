@@ -22,7 +22,16 @@ from millstream.types.row import Row, RowKind
 class JsonLinesEncoder(Encoder):
     """Writes one record per line, as JSON: rows, dataclasses and named tuples as objects, other tuples as arrays.
 
-    Times are in ISO 8601, decimals are strings, bytes are Base64."""
+    Times are in ISO 8601, decimals are strings, bytes are Base64.
+
+    Example:
+        >>> import io
+        >>> stream = io.BytesIO()
+        >>> JsonLinesEncoder().encode({"id": 1, "total": 12.5}, stream)
+        >>> stream.getvalue().decode().strip()
+        '{"id": 1, "total": 12.5}'
+
+    """
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         """Write the record and a line feed."""
@@ -39,7 +48,14 @@ def json_lines() -> Encoder:
 
 
 class FormatEncoder(Encoder):
-    """Writes one record per line, in a message format such as `format_named("csv", ...)`."""
+    """Writes one record per line, in a message format such as `format_named("csv", ...)`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.formats import format_named
+        >>> encoder = FormatEncoder(format_named("csv", Types.ROW_NAMED(["id"], [Types.LONG()])))
+
+    """
 
     #: True if `encode_many` also accepts typed records as one Arrow array.
     columnar: bool = False
@@ -52,7 +68,13 @@ class FormatEncoder(Encoder):
         self.encode_many([element], stream)
 
     def encode_many(self, elements: Sequence[Any], stream: BinaryIO) -> None:
-        """Write records, each with the end of its line."""
+        """Write records, each with the end of its line.
+
+        Args:
+            elements: The records.
+            stream: The file.
+
+        """
         if len(elements):
             stream.write(self._end.join([*self._format.encode(elements), b""]))
 

@@ -155,11 +155,11 @@ class FileEnumerator(SplitEnumerator):
         """Yield all splits with unread bytes, including those of unread files."""
         while self._waiting and len({region.file.number for region in self._regions.values()}) < self._parallelism:
             self._open(self._waiting.popleft())
-        yield from self._interleaved()
+        yield from self._interleave_files()
         while self._waiting:
             yield from self._open(self._waiting.popleft())
 
-    def _interleaved(self) -> list[Region]:
+    def _interleave_files(self) -> list[Region]:
         """Return the splits of open files: the first unread one of each file, then the second ones, and so on."""
         turns: dict[int, int] = {}
         ordered: list[tuple[int, Region]] = []
@@ -263,7 +263,7 @@ class FileEnumerator(SplitEnumerator):
         Of the splits that are not started, only as many as there are readers are returned: each of them holds back the
         watermark of its reader, which is enough."""
         begun = [region.name for region in self._regions.values() if region.begun]
-        unread = [region.name for region in self._interleaved() if not region.begun]
+        unread = [region.name for region in self._interleave_files() if not region.begun]
         coming = (f"{self._next + index:08d}.00000" for index in range(len(self._waiting)))
         unread = [
             *unread[: self._parallelism],

@@ -31,12 +31,24 @@ class BadFormatOption(UserError):
 
 
 class StreamFormat(FileFormat):
-    """Reads the records of a file one after another."""
+    """Reads the records of a file one after another.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> lines = StreamFormat.json_lines(on_error="skip")
+        >>> source = FileSource.for_record_stream_format(lines, "/data/orders").build()
+
+    """
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
         """Create a format that reads each line as a string; invalid bytes become the replacement character, as in
-        Java."""
+        Java.
+
+        Args:
+            charset_name: The name of the character set.
+
+        """
         return TextLines(charset_name)
 
     @staticmethod
@@ -53,7 +65,12 @@ class StreamFormat(FileFormat):
     @staticmethod
     def lines_of(line_format: Format) -> StreamFormat:
         """Create a format that reads each line that is not empty with a message format, such as `format_named("json",
-        ...)`."""
+        ...)`.
+
+        Args:
+            line_format: The format of a line.
+
+        """
         return FormatLines(line_format)
 
 

@@ -49,7 +49,13 @@ class PartitionCommit:
     """When a bucket is complete.
 
     By `process-time`, `delay` milliseconds after its first record: at once, by default. By `partition-time`, when the
-    watermark of the sink has passed the time of the bucket, which `time` returns, and the delay."""
+    watermark of the sink has passed the time of the bucket, which `time` returns, and the delay.
+
+    Example:
+        >>> PartitionCommit.of_options({"sink.partition-commit.policy.kind": "success-file"}).success_file
+        '_SUCCESS'
+
+    """
 
     delay: int = 0
     success_file: str = SUCCESS_FILE
@@ -68,7 +74,12 @@ class PartitionCommit:
 
     @staticmethod
     def of_options(options: Mapping[str, str]) -> PartitionCommit | None:
-        """Read the options of Flink's filesystem table; None without `sink.partition-commit.policy.kind`."""
+        """Read the options of Flink's filesystem table; None without `sink.partition-commit.policy.kind`.
+
+        Args:
+            options: The options of the table, by their names.
+
+        """
         policy = options.get(f"{_COMMIT}policy.kind")
         if policy is None:
             return None

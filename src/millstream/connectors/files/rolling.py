@@ -22,7 +22,12 @@ class BadOutputFile(UserError, ValueError):
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """When a part file is closed and the next one started. Every checkpoint closes all part files."""
+    """When a part file is closed and the next one started. Every checkpoint closes all part files.
+
+    Example:
+        >>> policy = RollingPolicy.default_rolling_policy(part_size=64 << 20)
+
+    """
 
     part_size: int = _NO_LIMIT
 
@@ -37,7 +42,14 @@ class RollingPolicy:
     ) -> DefaultRollingPolicy:
         """Create a policy that closes a part file when it has `part_size` bytes, and with every checkpoint.
 
-        Because every checkpoint closes all part files, the intervals (in milliseconds) have no effect."""
+        Because every checkpoint closes all part files, the intervals (in milliseconds) have no effect.
+
+        Args:
+            part_size: The size of a part file in bytes at which it is closed.
+            rollover_interval: A time in milliseconds; it has no effect.
+            inactivity_interval: A time in milliseconds; it has no effect.
+
+        """
         if (rollover_interval, inactivity_interval) != (_MINUTE, _MINUTE):
             _log.warning(
                 "rollover_interval and inactivity_interval have no effect: every checkpoint finishes all parts"
@@ -52,19 +64,36 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """Closes part files by size and with every checkpoint."""
+    """Closes part files by size and with every checkpoint.
+
+    Example:
+        >>> RollingPolicy.default_rolling_policy(part_size=64 << 20)
+        DefaultRollingPolicy(part_size=67108864)
+
+    """
 
     part_size: int = 1024 * 1024 * 128
 
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """Closes part files only with checkpoints."""
+    """Closes part files only with checkpoints.
+
+    Example:
+        >>> policy = RollingPolicy.on_checkpoint_rolling_policy()
+
+    """
 
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """The prefix and suffix of part files."""
+    """The prefix and suffix of part files.
+
+    Example:
+        >>> OutputFileConfig.builder().with_part_prefix("orders").build()
+        OutputFileConfig(part_prefix='orders', part_suffix='')
+
+    """
 
     part_prefix: str = "part"
     part_suffix: str = ""
@@ -99,12 +128,22 @@ class OutputFileConfig:
             self.part_suffix = ""
 
         def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the prefix."""
+            """Set the prefix.
+
+            Args:
+                prefix: The beginning of the names of part files.
+
+            """
             self.part_prefix = prefix
             return self
 
         def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
-            """Set the suffix."""
+            """Set the suffix.
+
+            Args:
+                suffix: The end of the names of part files, such as `.txt`.
+
+            """
             self.part_suffix = suffix
             return self
 

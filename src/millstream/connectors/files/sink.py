@@ -40,7 +40,16 @@ _log = logging.getLogger("millstream.files")
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Writes records to part files below `base_path`, which has the same name on the driver and all executors."""
+    """Writes records to part files below `base_path`, which has the same name on the driver and all executors.
+
+    Example:
+        >>> from millstream.common import Encoder
+        >>> from millstream.datastream.connectors.file_system import OutputFileConfig
+        >>> builder = FileSink.for_row_format("/data/totals", Encoder.simple_string_encoder())
+        >>> names = OutputFileConfig.builder().with_part_prefix("totals").with_part_suffix(".txt").build()
+        >>> sink = builder.with_output_file_config(names).build()
+
+    """
 
     base_path: str
     content: Encoder | BulkWriterFactory
@@ -52,13 +61,25 @@ class FileSink(Sink):
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
-        """Return a builder of a sink that writes record by record; by default, into one bucket for each hour."""
+        """Return a builder of a sink that writes record by record; by default, into one bucket for each hour.
+
+        Args:
+            base_path: The directory or URI of the output.
+            encoder: Writes a record to a file.
+
+        """
         policy: RollingPolicy = RollingPolicy.default_rolling_policy()
         return FileSink.RowFormatBuilder(FileSink(*default_settings(base_path, encoder, policy)))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
-        """Return a builder of a sink of bulk-encoded files; by default, in one bucket for each hour."""
+        """Return a builder of a sink of bulk-encoded files; by default, in one bucket for each hour.
+
+        Args:
+            base_path: The directory or URI of the output.
+            writer_factory: Creates a writer for each file, such as `ParquetBulkWriters.for_row_type(...)`.
+
+        """
         settings = default_settings(base_path, writer_factory, OnCheckpointRollingPolicy())
         return FileSink.BulkFormatBuilder(FileSink(*settings))
 
@@ -121,27 +142,53 @@ class FileSink(Sink):
             self._sink = sink
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Accept the interval without effect: buckets are checked with every epoch."""
+            """Accept the interval without effect: buckets are checked with every epoch.
+
+            Args:
+                interval: The interval in milliseconds; it has no effect but a warning.
+
+            """
             _log.warning("with_bucket_check_interval has no effect: every checkpoint finishes all parts")
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Set the bucket assigner."""
+            """Set the bucket assigner.
+
+            Args:
+                bucket_assigner: Returns the bucket of a record.
+
+            """
             self._sink = replace(self._sink, bucket_assigner=bucket_assigner)
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """Set the prefix and suffix of part files."""
+            """Set the prefix and suffix of part files.
+
+            Args:
+                output_file_config: The prefix and the suffix.
+
+            """
             self._sink = replace(self._sink, output_file_config=output_file_config)
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Set the rolling policy."""
+            """Set the rolling policy.
+
+            Args:
+                rolling_policy: When part files are closed.
+
+            """
             self._sink = replace(self._sink, rolling_policy=rolling_policy)
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
-            """Compact small files into larger ones before they become visible."""
+            """Compact small files into larger ones before they become visible.
+
+            Args:
+                strategy: When files are compacted.
+                compactor: How files are merged.
+
+            """
             self._sink = replace(self._sink, compaction=(strategy, compactor))
             compactor.merge(self._sink._merge())
             return self
@@ -163,7 +210,15 @@ class FileSink(Sink):
             With the trigger `process-time` that is `delay` of processing time after the bucket's first record; without
             a delay, with every checkpoint that added to it. With `partition-time` it is when the watermark has passed
             the time of the bucket and the delay; `partition_time` reads that time from the bucket's name, and is not
-            needed for buckets by date and time."""
+            needed for buckets by date and time.
+
+            Args:
+                delay: The time to wait; a number is in milliseconds.
+                success_file: The name of the file, which begins with `_` or `.`.
+                trigger: `process-time` or `partition-time`.
+                partition_time: Returns the time of a bucket.
+
+            """
             policy = PartitionCommit(millis(delay), success_file, trigger, partition_time)
             self._sink = replace(self._sink, partition_commit=policy)
             return self

@@ -51,7 +51,14 @@ _REFUSED = {".deflate", ".zip", ".zst", ".lz4", ".snappy"}
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """Whether files may be divided into several splits. Hidden files are skipped, directories are searched."""
+    """Whether files may be divided into several splits. Hidden files are skipped, directories are searched.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import StreamFormat
+        >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/orders")
+        >>> builder = builder.set_file_enumerator(FileEnumeratorProvider.default_non_splittable_file_enumerator())
+
+    """
 
     splits_files: bool
 
@@ -67,7 +74,12 @@ class FileEnumeratorProvider:
 
 
 class FileSplitAssignerProvider:
-    """Which reader gets which split; it has no effect, because Spark places tasks."""
+    """Which reader gets which split; it has no effect, because Spark places tasks.
+
+    Example:
+        >>> assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+
+    """
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
@@ -77,7 +89,13 @@ class FileSplitAssignerProvider:
 
 @dataclass(frozen=True)
 class FileSource(Source):
-    """Reads files below `roots`; without an `interval`, those that exist when the job starts."""
+    """Reads files below `roots`; without an `interval`, those that exist when the job starts.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import StreamFormat
+        >>> source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/orders").build()
+
+    """
 
     format: FileFormat
     roots: tuple[str, ...]
@@ -88,12 +106,24 @@ class FileSource(Source):
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
         """Return a builder of a source that reads files, and all files of directories, with a format.
 
-        Files that end in .gz, .gzip, .bz2 or .xz are decompressed."""
+        Files that end in .gz, .gzip, .bz2 or .xz are decompressed.
+
+        Args:
+            stream_format: The format of the files.
+            *paths: Files and directories.
+
+        """
         return FileSourceBuilder(FileSource(stream_format, _roots(paths)))
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
-        """Return a builder of a source that reads Parquet, ORC or Avro files."""
+        """Return a builder of a source that reads Parquet, ORC or Avro files.
+
+        Args:
+            bulk_format: The format of the files.
+            *paths: Files and directories.
+
+        """
         return FileSourceBuilder(FileSource(bulk_format, _roots(paths)))
 
     def type_info(self) -> TypeInformation:
@@ -101,7 +131,12 @@ class FileSource(Source):
         return self.format.type_info()
 
     def only(self, selection: FieldSelection) -> FileSource | None:
-        """Return the source with only some of the fields; None if it must read all of them."""
+        """Return the source with only some of the fields; None if it must read all of them.
+
+        Args:
+            selection: The fields that are read.
+
+        """
         narrower = self.format.only(selection)
         return None if narrower is None else replace(self, format=narrower)
 
@@ -128,13 +163,26 @@ class FileSource(Source):
 
 
 class FileSourceBuilder:
-    """Builds a FileSource."""
+    """Builds a FileSource.
+
+    Example:
+        >>> from millstream.common import Duration
+        >>> from millstream.datastream.connectors.file_system import StreamFormat
+        >>> builder = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/orders")
+        >>> source = builder.monitor_continuously(Duration.of_seconds(10)).build()
+
+    """
 
     def __init__(self, source: FileSource) -> None:
         self._source = source
 
     def monitor_continuously(self, discovery_interval: Duration | Time | timedelta | int) -> FileSourceBuilder:
-        """Discover new files at an interval, which makes the source unbounded. A file is read once."""
+        """Discover new files at an interval, which makes the source unbounded. A file is read once.
+
+        Args:
+            discovery_interval: The time between two discoveries.
+
+        """
         interval = millis(discovery_interval)
         if interval <= 0:
             raise paths.UnusablePath(", ".join(self._source.roots), f"cannot be watched every {interval} ms")
@@ -147,12 +195,22 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Set whether files may be divided into several splits."""
+        """Set whether files may be divided into several splits.
+
+        Args:
+            file_enumerator: Whether files are divided.
+
+        """
         self._source = replace(self._source, splits_files=file_enumerator.splits_files)
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
-        """Accept the assigner without effect: Spark decides where a split is read."""
+        """Accept the assigner without effect: Spark decides where a split is read.
+
+        Args:
+            split_assigner: Any assigner; it has no effect but a warning.
+
+        """
         _log.warning("set_split_assigner has no effect: Spark decides where a split is read")
         return self
 

@@ -15,20 +15,52 @@ from millstream.functions import SinkFunction
 
 class StreamingFileSink(FileSink, SinkFunction):
     """Writes records to part files, as `FileSink` does. Pass it to `add_sink` or `sink_to`; new programs use
-    `FileSink`."""
+    `FileSink`.
+
+    Example:
+        >>> from millstream.common import Encoder
+        >>> sink = StreamingFileSink.for_row_format("/data/totals", Encoder.simple_string_encoder()).build()
+
+    """
 
     class BaseBuilder(FileSink.BaseBuilder):
-        """Builds a StreamingFileSink."""
+        """Builds a StreamingFileSink.
+
+        Example:
+            >>> from millstream.common import Encoder
+            >>> from millstream.datastream.connectors.file_system import RollingPolicy
+            >>> builder = StreamingFileSink.for_row_format("/data/totals", Encoder.simple_string_encoder())
+            >>> sink = builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=64 << 20)).build()
+
+        """
 
         def with_rolling_policy(self, policy: RollingPolicy) -> Self:
             """Set the rolling policy."""
             return super().with_rolling_policy(policy)
 
     class DefaultRowFormatBuilder(BaseBuilder):
-        """Builds a StreamingFileSink that writes record by record."""
+        """Builds a StreamingFileSink that writes record by record.
+
+        Example:
+            >>> from millstream.common import Encoder
+            >>> from millstream.datastream.connectors.file_system import OutputFileConfig
+            >>> names = OutputFileConfig.builder().with_part_suffix(".txt").build()
+            >>> builder = StreamingFileSink.for_row_format("/data/totals", Encoder.simple_string_encoder())
+            >>> sink = builder.with_output_file_config(names).build()
+
+        """
 
     class DefaultBulkFormatBuilder(BaseBuilder):
-        """Builds a StreamingFileSink of bulk-encoded files."""
+        """Builds a StreamingFileSink of bulk-encoded files.
+
+        Example:
+            >>> from millstream.common import Types
+            >>> from millstream.datastream.formats.parquet import ParquetBulkWriters
+            >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+            >>> writers = ParquetBulkWriters.for_row_type(row_type)
+            >>> sink = StreamingFileSink.for_bulk_format("/data/totals", writers).build()
+
+        """
 
         def with_rolling_policy(self, policy: RollingPolicy) -> Self:
             """Set the rolling policy: bulk-encoded files are finished with every checkpoint."""

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from millstream.connectors.jdbc.driver import psycopg
 from millstream.connectors.jdbc.types import PgType, UnreadableValue
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import RowTypeInfo
 
 _BLOCK = 1 << 20
@@ -114,7 +114,7 @@ def _rows(batch: pa.RecordBatch, columns: Sequence[PgType], row_type: RowTypeInf
 
 def _column(array: pa.Array, column: PgType, field: Any) -> pa.Array:
     if column.csv is None:
-        return field.to_arrow([column.value(text) for text in python_values(array)])
+        return field.to_arrow([column.value(text) for text in to_python_values(array)])
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         return _instants(array, field.arrow_type)
     return array

@@ -29,7 +29,14 @@ class JdbcLookupFunction:
     types that `JdbcSource` uses.
 
     `columns` are the columns of the rows; all columns by default. The cache has Flink's options:
-    `lookup.partial-cache.max-rows` (of keys, as in Flink), `.expire-after-write`, `.cache-missing-key`."""
+    `lookup.partial-cache.max-rows` (of keys, as in Flink), `.expire-after-write`, `.cache-missing-key`.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcConnectionOptions
+        >>> options = JdbcConnectionOptions.builder().with_url("jdbc:postgresql://localhost/shop").build()
+        >>> customers = JdbcLookupFunction(options, "customers", ["id"], ["name", "city"], cache_max_rows=10_000)
+
+    """
 
     def __init__(
         self,
@@ -46,6 +53,7 @@ class JdbcLookupFunction:
         if not key_fields:
             message = f"a lookup in {table} needs at least one key field"
             raise InvalidJdbcOption(message)
+        connection_options.conninfo()  # refuses another database than PostgreSQL
         self._options = connection_options
         column_list = quote_names(columns) if columns else "*"
         condition = " AND ".join(f"{quote_name(key)} = %s" for key in key_fields)
@@ -59,12 +67,22 @@ class JdbcLookupFunction:
         self._free: list[Session] = []
 
     def open(self, runtime_context: RuntimeContext | None = None) -> None:
-        """Create an empty cache."""
+        """Create an empty cache.
+
+        Args:
+            runtime_context: The context of the function that uses the lookup; it is not needed.
+
+        """
         self.cache = LookupCache(self._policy)
         self._free = []
 
     def lookup(self, *key: Any) -> list[Row]:
-        """Return the rows with this key."""
+        """Return the rows with this key.
+
+        Args:
+            *key: The values of the key fields, in their order.
+
+        """
         if len(key) != self._width:
             message = f"the key {key!r} has {len(key)} parts, the lookup has {self._width} key fields"
             raise InvalidJdbcOption(message)
@@ -77,7 +95,12 @@ class JdbcLookupFunction:
         return rows
 
     def get_cached(self, key: tuple[Any, ...]) -> list[Row] | None:
-        """Return the rows of a key if they are in the cache."""
+        """Return the rows of a key if they are in the cache.
+
+        Args:
+            key: The values of the key fields, in their order.
+
+        """
         return None if self.cache is None else self.cache.get(key, self._now())
 
     @staticmethod
@@ -117,7 +140,17 @@ class JdbcLookupFunction:
 class JdbcAsyncLookupFunction(AsyncFunction[Any, Any]):
     """Looks up the key of every record, for `AsyncDataStream`. `join` returns the results of a record and its rows.
 
-    The capacity of the asynchronous operator limits the number of concurrent queries."""
+    The capacity of the asynchronous operator limits the number of concurrent queries.
+
+    Example:
+        >>> from millstream.datastream.connectors.jdbc import JdbcConnectionOptions
+        >>> options = JdbcConnectionOptions.builder().with_url("jdbc:postgresql://localhost/shop").build()
+        >>> customers = JdbcLookupFunction(options, "customers", ["id"], ["name"])
+        >>> add_name = JdbcAsyncLookupFunction(
+        ...     customers, lambda order: order[0], lambda order, rows: [(*order, row.name) for row in rows]
+        ... )
+
+    """
 
     def __init__(
         self,

@@ -15,6 +15,10 @@ from millstream.errors import UserError
 _log = logging.getLogger("millstream.jdbc")
 
 _DRIVERS = (None, "", "org.postgresql.Driver")
+_OTHER_DRIVERS = {
+    "mysql": (None, "", "com.mysql.cj.jdbc.Driver", "com.mysql.jdbc.Driver", "org.mariadb.jdbc.Driver"),
+    "sqlite": (None, "", "org.sqlite.JDBC"),
+}
 # parameters of the JDBC driver, and their names in libpq
 _RENAMED = {
     "ApplicationName": "application_name",
@@ -37,7 +41,13 @@ class InvalidJdbcOption(UserError, ValueError):
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """The database, the user and the password."""
+    """The database, the user and the password.
+
+    Example:
+        >>> builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url("jdbc:postgresql://localhost/shop")
+        >>> options = builder.with_user_name("reader").with_password("secret").build()
+
+    """
 
     url: str
     driver_name: str | None = None
@@ -45,7 +55,10 @@ class JdbcConnectionOptions:
     password: str | None = None
 
     def __post_init__(self) -> None:
-        self.conninfo()
+        if self.database() == "postgresql":
+            self.conninfo()
+        else:
+            self.database_url()
 
     def __repr__(self) -> str:
         return f"JdbcConnectionOptions({_without_password(self.url)})"
@@ -66,18 +79,47 @@ class JdbcConnectionOptions:
         """Return the password."""
         return self.password
 
+    def database(self) -> str:
+        """Return the kind of the database: `mysql`, `sqlite`, or `postgresql` for any other."""
+        scheme = self.url.removeprefix("jdbc:").partition(":")[0]
+        return {"mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"}.get(scheme, "postgresql")
+
+    def database_url(self) -> str:
+        """Return the address of a MySQL or SQLite database: `mysql://...`, or the path of a file."""
+        text = self.url.removeprefix("jdbc:")
+        if self.driver_name not in _OTHER_DRIVERS[self.database()]:
+            message = f"the JDBC driver {self.driver_name} is not one for {_without_password(self.url)}"
+            raise InvalidJdbcOption(message, hint="omit it: no jar is needed")
+        if self.database() == "sqlite":
+            path = text.removeprefix("sqlite:").removeprefix("//")
+            if not path or path.startswith((":", "?")):
+                message = f"{self.url} is not the URL of a file"
+                raise InvalidJdbcOption(message, hint="write jdbc:sqlite:/path/of/the/file.db; all workers must see it")
+            return path
+        parts = urlsplit(text)
+        settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+        user = self.user_name or settings.get("user") or unquote(parts.username or "")
+        secret = self.password or settings.get("password") or unquote(parts.password or "")
+        login = quote(user, safe="") + (f":{quote(secret, safe='')}" if secret else "")
+        encrypted = settings.get("useSSL") == "true" or settings.get("sslMode", "").upper() in ("REQUIRED", "TRUST")
+        host = parts.netloc.rpartition("@")[2]
+        return f"mysql://{login}{'@' if login else ''}{host}{parts.path}{'?ssl=true' if encrypted else ''}"
+
     def conninfo(self) -> str:
-        """Return the connection string for libpq."""
+        """Return the connection string for libpq; refuse another database than PostgreSQL."""
         if self.driver_name not in _DRIVERS:
             message = f"the JDBC driver {self.driver_name} is not supported"
             raise InvalidJdbcOption(
-                message, hint="omit it: PostgreSQL is the only supported database, and needs no jar"
+                message, hint="omit it: PostgreSQL, MySQL, MariaDB and SQLite are supported, and need no jar"
             )
         text = self.url.removeprefix("jdbc:")
         parts = urlsplit(text)
         if parts.scheme not in ("postgresql", "postgres"):
             message = f"{_without_password(self.url)} is not the URL of a PostgreSQL database"
-            hint = "write jdbc:postgresql://host:5432/database or postgresql://host:5432/database"
+            hint = (
+                "write jdbc:postgresql://host:5432/database or postgresql://host:5432/database; MySQL and SQLite are "
+            )
+            hint += "read by the table connector 'jdbc', and written to by JdbcSink too"
             raise InvalidJdbcOption(message, hint=hint)
         if text == self.url and self.user_name is None and self.password is None:
             return text
@@ -109,26 +151,51 @@ class JdbcConnectionOptions:
             self._password: str | None = None
 
         def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the URL of the database."""
+            """Set the URL of the database.
+
+            Args:
+                url: The URL, such as `jdbc:postgresql://localhost:5432/shop`.
+
+            """
             self._url = url
             return self
 
         def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the JDBC driver; the name of PostgreSQL's is accepted and not needed."""
+            """Set the JDBC driver; the name of PostgreSQL's is accepted and not needed.
+
+            Args:
+                driver_name: The name of the driver's class.
+
+            """
             self._driver = driver_name
             return self
 
         def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the user name."""
+            """Set the user name.
+
+            Args:
+                user_name: The user name.
+
+            """
             self._user = user_name
             return self
 
         def with_username(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the user name."""
+            """Set the user name.
+
+            Args:
+                user_name: The user name.
+
+            """
             return self.with_user_name(user_name)
 
         def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
-            """Set the password."""
+            """Set the password.
+
+            Args:
+                password: The password.
+
+            """
             self._password = password
             return self
 
@@ -142,7 +209,12 @@ class JdbcConnectionOptions:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """The size of batches, and the number of retries."""
+    """The size of batches, and the number of retries.
+
+    Example:
+        >>> options = JdbcExecutionOptions.builder().with_batch_size(1_000).with_max_retries(3).build()
+
+    """
 
     batch_interval_ms: int = 0
     batch_size: int = 5000
@@ -183,17 +255,32 @@ class JdbcExecutionOptions:
             self._options = JdbcExecutionOptions()
 
         def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
-            """Set the number of rows of a batch."""
+            """Set the number of rows of a batch.
+
+            Args:
+                size: The number of rows; 0 for all rows of an epoch.
+
+            """
             self._options = replace(self._options, batch_size=size)
             return self
 
         def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
-            """Set the interval in milliseconds after which an incomplete batch is written."""
+            """Set the interval in milliseconds after which an incomplete batch is written.
+
+            Args:
+                interval_ms: The interval; 0 for never.
+
+            """
             self._options = replace(self._options, batch_interval_ms=interval_ms)
             return self
 
         def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
-            """Set the number of retries of a failed write."""
+            """Set the number of retries of a failed write.
+
+            Args:
+                max_retries: The number of retries, at least 0.
+
+            """
             self._options = replace(self._options, max_retries=max_retries)
             return self
 
@@ -206,7 +293,13 @@ class JdbcExecutionOptions:
 class JdbcExactlyOnceOptions:
     """Options of exactly-once output.
 
-    `timeout_sec`: how long a write waits for a row that another transaction has locked."""
+    `timeout_sec`: how long a write waits for a row that another transaction has locked.
+
+    Example:
+        >>> JdbcExactlyOnceOptions.defaults().max_commit_attempts
+        3
+
+    """
 
     max_commit_attempts: int = 3
     timeout_sec: int = 10
@@ -229,33 +322,64 @@ class JdbcExactlyOnceOptions:
         return JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder()
 
     class JDBCExactlyOnceOptionsBuilder:
-        """Builds JdbcExactlyOnceOptions."""
+        """Builds JdbcExactlyOnceOptions.
+
+        Example:
+            >>> JdbcExactlyOnceOptions.builder().with_max_commit_attempts(5).with_timeout_sec(30).build()
+            JdbcExactlyOnceOptions(max_commit_attempts=5, timeout_sec=30, recovered_and_rollback=True)
+
+        """
 
         def __init__(self) -> None:
             self._options = JdbcExactlyOnceOptions()
 
         def with_max_commit_attempts(self, attempts: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Set how often a commit is attempted before the job fails and recovers."""
+            """Set how often a commit is attempted before the job fails and recovers.
+
+            Args:
+                attempts: The number of attempts, at least 1.
+
+            """
             self._options = replace(self._options, max_commit_attempts=attempts)
             return self
 
         def with_timeout_sec(self, seconds: int) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Set how long a write waits for a row that another transaction has locked."""
+            """Set how long a write waits for a row that another transaction has locked.
+
+            Args:
+                seconds: The number of seconds, at least 1.
+
+            """
             self._options = replace(self._options, timeout_sec=seconds)
             return self
 
         def with_recovered_and_rollback(self, rollback: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Set whether prepared transactions of dead attempts are rolled back after a recovery."""
+            """Set whether prepared transactions of dead attempts are rolled back after a recovery.
+
+            Args:
+                rollback: Whether they are rolled back; True by default.
+
+            """
             self._options = replace(self._options, recovered_and_rollback=rollback)
             return self
 
         def with_transaction_per_connection(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Accepted for compatibility with Flink: a connection has one transaction."""
+            """Accept the setting without effect: a connection has one transaction.
+
+            Args:
+                _: Any value; it has no effect but a warning.
+
+            """
             _log.warning("with_transaction_per_connection has no effect: PostgreSQL has one transaction a connection")
             return self
 
         def with_allow_out_of_order_commits(self, _: bool) -> JdbcExactlyOnceOptions.JDBCExactlyOnceOptionsBuilder:
-            """Accepted for compatibility with Flink: commits are in order."""
+            """Accept the setting without effect: transactions are committed in order.
+
+            Args:
+                _: Any value; it has no effect but a warning.
+
+            """
             _log.warning("with_allow_out_of_order_commits has no effect: transactions are committed in order")
             return self
 

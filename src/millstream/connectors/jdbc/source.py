@@ -62,7 +62,13 @@ class Scan:
 
 @dataclass(frozen=True)
 class JdbcSource(Source):
-    """Reads a table or query. `type_oids` are the OIDs of the columns' types in the database."""
+    """Reads a table or query. `type_oids` are the OIDs of the columns' types in the database.
+
+    Example:
+        >>> builder = JdbcSource.builder().set_db_url("jdbc:postgresql://localhost/shop").set_username("reader")
+        >>> builder = builder.set_table("orders", ["id", "total"])  # .build() connects
+
+    """
 
     connection: JdbcConnectionOptions
     scan: Scan
@@ -122,7 +128,13 @@ class JdbcSource(Source):
         return _ScanReader(self, context.block_records)
 
     class JdbcSourceBuilder:
-        """Builds a JdbcSource; `build` reads the columns from the database."""
+        """Builds a JdbcSource; `build` reads the columns from the database.
+
+        Example:
+            >>> builder = JdbcSource.builder().set_db_url("jdbc:postgresql://localhost/shop").set_username("reader")
+            >>> builder = builder.set_sql("SELECT id, total FROM orders WHERE total > 10").set_partition("id", 8)
+
+        """
 
         def __init__(self) -> None:
             self._url: str | None = None
@@ -132,46 +144,90 @@ class JdbcSource(Source):
             self._scan = Scan()
 
         def set_db_url(self, url: str) -> JdbcSource.JdbcSourceBuilder:
-            """Set the URL of the database."""
+            """Set the URL of the database.
+
+            Args:
+                url: The URL, such as `jdbc:postgresql://localhost:5432/shop`.
+
+            """
             self._url = url
             return self
 
         def set_username(self, user_name: str) -> JdbcSource.JdbcSourceBuilder:
-            """Set the user name."""
+            """Set the user name.
+
+            Args:
+                user_name: The user name.
+
+            """
             self._user = user_name
             return self
 
         def set_password(self, password: str) -> JdbcSource.JdbcSourceBuilder:
-            """Set the password."""
+            """Set the password.
+
+            Args:
+                password: The password.
+
+            """
             self._password = password
             return self
 
         def set_connection_options(self, options: JdbcConnectionOptions) -> JdbcSource.JdbcSourceBuilder:
-            """Set URL, user name and password at once."""
+            """Set URL, user name and password at once.
+
+            Args:
+                options: The options; they take precedence over the other methods.
+
+            """
             self._options = options
             return self
 
         def set_sql(self, sql: str) -> JdbcSource.JdbcSourceBuilder:
-            """Read the result of a query."""
+            """Read the result of a query.
+
+            Args:
+                sql: The query.
+
+            """
             self._scan = replace(self._scan, sql=sql, table=None)
             return self
 
         def set_table(self, table: str, columns: Sequence[str] = ()) -> JdbcSource.JdbcSourceBuilder:
             """Read a table, or some of its columns; without a partition column it is partitioned by its blocks on
-            disk."""
+            disk.
+
+            Args:
+                table: The name of the table, as `table` or `schema.table`.
+                columns: The names of the columns; all columns by default.
+
+            """
             self._scan = replace(self._scan, table=table, sql=None, columns=tuple(columns))
             return self
 
         def set_partition(
             self, column: str, num: int | None = None, lower_bound: int | None = None, upper_bound: int | None = None
         ) -> JdbcSource.JdbcSourceBuilder:
-            """Partition by an integer column. As in Flink, if bounds are given only rows within them are read."""
+            """Partition by an integer column. As in Flink, if bounds are given only rows within them are read.
+
+            Args:
+                column: The name of the column.
+                num: The number of partitions; by default the parallelism of the source.
+                lower_bound: The lowest value that is read; by default the lowest value of the column.
+                upper_bound: The highest value that is read; by default the highest value of the column.
+
+            """
             scan = replace(self._scan, partition_column=column, partitions=num)
             self._scan = replace(scan, lower=lower_bound, upper=upper_bound)
             return self
 
         def set_jdbc_parameter_values_provider(self, values: Sequence[Sequence[Any]]) -> JdbcSource.JdbcSourceBuilder:
-            """Run the query once for each of these tuples of parameters."""
+            """Run the query once for each of these tuples of parameters.
+
+            Args:
+                values: The parameters of each run of the query, in the order of its question marks.
+
+            """
             self._scan = replace(self._scan, parameters=tuple(tuple(parameters) for parameters in values))
             return self
 

@@ -22,6 +22,9 @@ from millstream.connectors.jdbc.options import JdbcExactlyOnceOptions
 from millstream.connectors.jdbc.statements import merge_statements, quote_name, table_name
 from millstream.connectors.jdbc.targets import TableTarget
 
+_COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped"
+_ANY = "SELECT 1 FROM {} LIMIT 1"
+
 
 def staged_table(target: TableTarget) -> str:
     """Return the name of the staging table of a target."""
@@ -36,6 +39,10 @@ def ensure_tables(connection: Any, target: TableTarget) -> None:
     table = staged_table(target)
     create = (f"CREATE TABLE {table} AS {target.staged_columns()}", f"CREATE INDEX ON {table} (ms_gid)")
     commit_records.create_under_lock(connection, table, *create)
+    known = connection.execute(_COLUMNS, (table,)).fetchall()
+    if {(name,) for name in target.columns} - set(known) and not connection.execute(_ANY.format(table)).fetchall():
+        connection.execute(f"DROP TABLE {table}")  # the target has got columns since it was created
+        commit_records.create_under_lock(connection, table, *create)
 
 
 class StagedWriter(SinkWriter):

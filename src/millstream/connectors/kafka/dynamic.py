@@ -48,7 +48,16 @@ class ClusterGone(ExternalError):
 
 @dataclass(frozen=True)
 class DynamicKafkaSource(Source):
-    """Reads streams. Created by `DynamicKafkaSource.builder()`."""
+    """Reads streams. Created by `DynamicKafkaSource.builder()`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.dynamic_kafka import SingleClusterTopicMetadataService
+        >>> service = SingleClusterTopicMetadataService("berlin", {"bootstrap.servers": "localhost:9092"})
+        >>> builder = DynamicKafkaSource.builder().set_kafka_metadata_service(service).set_stream_ids(["orders"])
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+    """
 
     streams: Streams
     schema: KafkaRecordDeserializationSchema
@@ -75,7 +84,12 @@ class DynamicKafkaSource(Source):
             self.of_cluster(part).check()
 
     def of_cluster(self, part: ClusterMetadata) -> KafkaSource:
-        """Return the source of the topics of one cluster; properties of the cluster take precedence."""
+        """Return the source of the topics of one cluster; properties of the cluster take precedence.
+
+        Args:
+            part: The topics of the cluster, and the properties of its consumer.
+
+        """
         properties = {**self.properties, **part.properties}
         servers = str(properties.pop("bootstrap.servers", ""))
         if not servers:
@@ -134,16 +148,37 @@ class DynamicKafkaReader(SourceReader):
 
 
 class KafkaStreamSubscriber(ABC):
-    """Selects the streams that a dynamic source reads."""
+    """Selects the streams that a dynamic source reads.
+
+    Example:
+        >>> class OrdersOf(KafkaStreamSubscriber):
+        ...     def __init__(self, country):
+        ...         self.country = country
+        ...
+        ...     def subscribe(self, builder):
+        ...         builder.set_stream_ids([f"orders-{self.country}"])
+        >>> builder = DynamicKafkaSource.builder().set_kafka_stream_subscriber(OrdersOf("de"))
+
+    """
 
     @abstractmethod
     def subscribe(self, builder: DynamicKafkaSourceBuilder) -> None:
-        """Set the streams in a builder."""
+        """Set the streams in a builder.
+
+        Args:
+            builder: The builder; call its `set_stream_ids` or `set_stream_pattern`.
+
+        """
 
 
 @dataclass(frozen=True)
 class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
-    """Selects streams by their ids."""
+    """Selects streams by their ids.
+
+    Example:
+        >>> builder = DynamicKafkaSource.builder().set_kafka_stream_subscriber(KafkaStreamSetSubscriber(["orders"]))
+
+    """
 
     stream_ids: Collection[str]
 
@@ -154,7 +189,12 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
 @dataclass(frozen=True)
 class StreamPatternSubscriber(KafkaStreamSubscriber):
-    """Selects every stream whose whole id matches a regular expression."""
+    """Selects every stream whose whole id matches a regular expression.
+
+    Example:
+        >>> builder = DynamicKafkaSource.builder().set_kafka_stream_subscriber(StreamPatternSubscriber("orders-.*"))
+
+    """
 
     stream_pattern: str
 
@@ -164,7 +204,17 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
 
 
 class DynamicKafkaSourceBuilder:
-    """Builds a DynamicKafkaSource. Streams, a metadata service and a deserializer are needed."""
+    """Builds a DynamicKafkaSource. Streams, a metadata service and a deserializer are needed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.dynamic_kafka import SingleClusterTopicMetadataService
+        >>> service = SingleClusterTopicMetadataService("berlin", {"bootstrap.servers": "localhost:9092"})
+        >>> builder = DynamicKafkaSourceBuilder().set_kafka_metadata_service(service).set_stream_pattern("orders-.*")
+        >>> builder = builder.set_property("stream-metadata-discovery-interval-ms", "10000")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+    """
 
     def __init__(self) -> None:
         self._ids: frozenset[str] = frozenset()
@@ -203,12 +253,22 @@ class DynamicKafkaSourceBuilder:
         )
 
     def set_stream_ids(self, stream_ids: Collection[str]) -> DynamicKafkaSourceBuilder:
-        """Read these streams."""
+        """Read these streams.
+
+        Args:
+            stream_ids: The ids of the streams.
+
+        """
         self._ids = frozenset(stream_ids)
         return self
 
     def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
-        """Read every stream whose whole id matches, also streams that are added later."""
+        """Read every stream whose whole id matches, also streams that are added later.
+
+        Args:
+            stream_pattern: A regular expression in Python's syntax.
+
+        """
         try:
             re.compile(stream_pattern)
         except re.error as problem:
@@ -218,52 +278,103 @@ class DynamicKafkaSourceBuilder:
         return self
 
     def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
-        """Read the streams of a subscriber, instead of `set_stream_ids` or `set_stream_pattern`."""
+        """Read the streams of a subscriber, instead of `set_stream_ids` or `set_stream_pattern`.
+
+        Args:
+            kafka_stream_subscriber: Selects the streams.
+
+        """
         kafka_stream_subscriber.subscribe(self)
         return self
 
     def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> DynamicKafkaSourceBuilder:
-        """Set the service that knows the topics and clusters of streams."""
+        """Set the service that knows the topics and clusters of streams.
+
+        Args:
+            kafka_metadata_service: The service.
+
+        """
         self._service = kafka_metadata_service
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
-        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`."""
+        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`.
+
+        Args:
+            starting_offsets_initializer: The offsets where each partition begins.
+
+        """
         self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
-        """End at these offsets; the source is bounded."""
+        """End at these offsets; the source is bounded.
+
+        Args:
+            stopping_offsets_initializer: The offsets where each partition ends.
+
+        """
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
         return self
 
     def set_deserializer(self, deserializer: KafkaRecordDeserializationSchema) -> DynamicKafkaSourceBuilder:
-        """Decode whole messages."""
+        """Decode whole messages.
+
+        Args:
+            deserializer: Turns a message into records.
+
+        """
         self._schema = deserializer
         return self
 
     def set_value_only_deserializer(
         self, deserialization_schema: DeserializationSchema | Format
     ) -> DynamicKafkaSourceBuilder:
-        """Decode values."""
+        """Decode values.
+
+        Args:
+            deserialization_schema: Decodes the bytes of a value.
+
+        """
         self._schema = ValueOnly(deserialization_schema)
         return self
 
     def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
-        """Set the consumer group to which the offsets of each checkpoint are committed."""
+        """Set the consumer group to which the offsets of each checkpoint are committed.
+
+        Args:
+            group_id: The name of the consumer group.
+
+        """
         return self.set_property("group.id", group_id)
 
     def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
-        """Set the prefix of the client ids at the brokers."""
+        """Set the prefix of the client ids at the brokers.
+
+        Args:
+            prefix: The prefix; the index of the subtask follows it.
+
+        """
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
         """Set a property of Kafka's consumer for all clusters, or of this source: stream-metadata-discovery-interval-ms
-        (by default, never) and stream-metadata-discovery-failure-threshold."""
+        (by default, never) and stream-metadata-discovery-failure-threshold.
+
+        Args:
+            key: The name of the property.
+            value: The value of the property.
+
+        """
         self._properties[key] = value
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
-        """Set several properties."""
+        """Set several properties.
+
+        Args:
+            props: The values of the properties by name, as in `set_property`.
+
+        """
         self._properties.update(props)
         return self

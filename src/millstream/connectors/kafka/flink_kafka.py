@@ -24,7 +24,14 @@ _RESET, _GROUP, _COMMIT = "auto.offset.reset", "group.id", "commit.offsets.on.ch
 
 
 class Semantic(Enum):
-    """What a FlinkKafkaProducer guarantees when a job fails and restarts."""
+    """What a FlinkKafkaProducer guarantees when a job fails and restarts.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> properties = {"bootstrap.servers": "localhost:9092"}
+        >>> producer = FlinkKafkaProducer("totals", SimpleStringSchema(), properties, semantic=Semantic.EXACTLY_ONCE)
+
+    """
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -32,7 +39,14 @@ class Semantic(Enum):
 
 
 class FlinkKafkaConsumerBase(SourceFunction):
-    """The settings of a consumer; `add_source` reads it as a `KafkaSource`."""
+    """The settings of a consumer; `add_source` reads it as a `KafkaSource`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> properties = {"bootstrap.servers": "localhost:9092", "group.id": "shop"}
+        >>> consumer = FlinkKafkaConsumer("orders", SimpleStringSchema(), properties).set_start_from_earliest()
+
+    """
 
     def __init__(
         self, topics: Sequence[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, Any]
@@ -44,7 +58,12 @@ class FlinkKafkaConsumerBase(SourceFunction):
         self._starting: KafkaOffsetsInitializer | None = None
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> Self:
-        """Set whether the offsets of checkpoints are committed to the consumer group."""
+        """Set whether the offsets of checkpoints are committed to the consumer group.
+
+        Args:
+            commit_on_checkpoints: Whether offsets are committed; True by default.
+
+        """
         self._properties[_COMMIT] = str(commit_on_checkpoints).lower()
         return self
 
@@ -59,7 +78,12 @@ class FlinkKafkaConsumerBase(SourceFunction):
         return self
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> Self:
-        """Begin with the first message at or after a timestamp in milliseconds."""
+        """Begin with the first message at or after a timestamp in milliseconds.
+
+        Args:
+            startup_offsets_timestamp: Milliseconds since 1970-01-01 UTC.
+
+        """
         self._starting = KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp)
         return self
 
@@ -91,7 +115,14 @@ class FlinkKafkaConsumerBase(SourceFunction):
 
 
 class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
-    """Reads topics. New programs use `KafkaSource`."""
+    """Reads topics. New programs use `KafkaSource`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> properties = {"bootstrap.servers": "localhost:9092", "group.id": "shop"}
+        >>> consumer = FlinkKafkaConsumer(["orders", "returns"], SimpleStringSchema(), properties)
+
+    """
 
     def __init__(
         self, topics: str | Sequence[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, Any]
@@ -100,7 +131,14 @@ class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
 
 
 class FlinkKafkaProducerBase(SinkFunction):
-    """The settings of a producer; `add_sink` writes it as a `KafkaSink`."""
+    """The settings of a producer; `add_sink` writes it as a `KafkaSink`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> properties = {"bootstrap.servers": "localhost:9092"}
+        >>> producer = FlinkKafkaProducer("totals", SimpleStringSchema(), properties).set_flush_on_checkpoint(True)
+
+    """
 
     def __init__(
         self,
@@ -114,19 +152,34 @@ class FlinkKafkaProducerBase(SinkFunction):
         self._properties, self._semantic = dict(producer_config), semantic
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
-        """Accept False; errors always fail the job."""
+        """Accept False; errors always fail the job.
+
+        Args:
+            log_failures_only: False; True has no effect but a warning.
+
+        """
         if log_failures_only:
             _log.warning("set_log_failures_only has no effect: an error of the producer fails the job")
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> Self:
-        """Accept True; messages are always flushed before a checkpoint completes."""
+        """Accept True; messages are always flushed before a checkpoint completes.
+
+        Args:
+            flush_on_checkpoint: True; False has no effect but a warning.
+
+        """
         if not flush_on_checkpoint:
             _log.warning("set_flush_on_checkpoint(False) has no effect: messages are flushed before a checkpoint")
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Accept the setting without effect: messages have the timestamps of their records, if these have one."""
+        """Accept the setting without effect: messages have the timestamps of their records, if these have one.
+
+        Args:
+            write_timestamp_to_kafka: Any value; it has no effect but a warning.
+
+        """
         _log.warning("set_write_timestamp_to_kafka(%s) has no effect", write_timestamp_to_kafka)
         return self
 
@@ -141,7 +194,13 @@ class FlinkKafkaProducerBase(SinkFunction):
 
 
 class FlinkKafkaProducer(FlinkKafkaProducerBase):
-    """Writes a topic. New programs use `KafkaSink`."""
+    """Writes a topic. New programs use `KafkaSink`.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> producer = FlinkKafkaProducer("totals", SimpleStringSchema(), {"bootstrap.servers": "localhost:9092"})
+
+    """
 
     def __init__(
         self,

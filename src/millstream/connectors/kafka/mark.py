@@ -143,7 +143,7 @@ class Mark:
 
 def _job_mark(entry: Mapping[str, Sequence[Sequence[object]]]) -> JobMark:
     _check_members(entry, "epoch", "written")
-    return JobMark(_epoch(entry["epoch"]), tuple(map(_written, entry["written"])))
+    return JobMark(_epoch(entry["epoch"]), tuple(map(_parse_written, entry["written"])))
 
 
 def _check_members(entry: Mapping[str, object], *names: str) -> None:
@@ -159,7 +159,7 @@ def _epoch(value: object) -> int:
     return value
 
 
-def _written(entry: Sequence[object]) -> Written:
+def _parse_written(entry: Sequence[object]) -> Written:
     first, last, digest = entry
     if type(first) is not int or type(last) is not int or type(digest) is not str:
         msg = f"{entry!r} is not a transaction"

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.errors import ExternalError
-from millstream.types.arrow_streams import stream_bytes
+from millstream.types.arrow_streams import write_stream_bytes
 
 _FRAME = struct.Struct("<QI")  # length and checksum of what follows
 _PIECE = 10_000
@@ -64,7 +64,7 @@ class Messages:
                 [_pack_headers(message_headers) for message_headers in self.headers], pa.binary()
             )
         batch = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-        return stream_bytes(batch.replace_schema_metadata({"topic": self.topic}))
+        return write_stream_bytes(batch.replace_schema_metadata({"topic": self.topic}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Messages:

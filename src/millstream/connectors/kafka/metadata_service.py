@@ -18,7 +18,14 @@ from millstream.connectors.kafka.properties import translate_properties
 @dataclass(frozen=True)
 class ClusterMetadata:
     """The part of a stream that is in one cluster: topics, and the properties of a consumer, `bootstrap.servers` among
-    them."""
+    them.
+
+    Example:
+        >>> cluster = ClusterMetadata(frozenset(["orders"]), {"bootstrap.servers": "localhost:9092"})
+        >>> sorted(cluster.get_topics())
+        ['orders']
+
+    """
 
     topics: frozenset[str]
     properties: Mapping[str, Any]
@@ -34,7 +41,14 @@ class ClusterMetadata:
 
 @dataclass(frozen=True)
 class KafkaStream:
-    """A stream: topics in one or more clusters, by cluster id."""
+    """A stream: topics in one or more clusters, by cluster id.
+
+    Example:
+        >>> cluster = ClusterMetadata(frozenset(["orders"]), {"bootstrap.servers": "localhost:9092"})
+        >>> KafkaStream("all-orders", {"berlin": cluster}).get_stream_id()
+        'all-orders'
+
+    """
 
     stream_id: str
     cluster_metadata_map: Mapping[str, ClusterMetadata] = field(default_factory=dict)
@@ -49,7 +63,21 @@ class KafkaStream:
 
 
 class KafkaMetadataService(ABC):
-    """Describes streams. It is called periodically while a job runs; failures are tolerated for a while."""
+    """Describes streams. It is called periodically while a job runs; failures are tolerated for a while.
+
+    Example:
+        >>> class FixedStreams(KafkaMetadataService):
+        ...     def get_all_streams(self):
+        ...         cluster = ClusterMetadata(frozenset(["orders"]), {"bootstrap.servers": "localhost:9092"})
+        ...         return [KafkaStream("all-orders", {"berlin": cluster})]
+        ...
+        ...     def describe_streams(self, stream_ids):
+        ...         streams = self.get_all_streams()
+        ...         return {stream.stream_id: stream for stream in streams if stream.stream_id in stream_ids}
+        >>> list(FixedStreams().describe_streams(["all-orders"]))
+        ['all-orders']
+
+    """
 
     @abstractmethod
     def get_all_streams(self) -> Collection[KafkaStream]:
@@ -57,10 +85,20 @@ class KafkaMetadataService(ABC):
 
     @abstractmethod
     def describe_streams(self, stream_ids: Collection[str]) -> Mapping[str, KafkaStream]:
-        """Return the streams with these ids."""
+        """Return the streams with these ids.
+
+        Args:
+            stream_ids: The ids of the streams.
+
+        """
 
     def is_cluster_active(self, kafka_cluster_id: str) -> bool:
-        """Return whether a cluster can be read now; reading of an inactive cluster is continued later."""
+        """Return whether a cluster can be read now; reading of an inactive cluster is continued later.
+
+        Args:
+            kafka_cluster_id: The id of the cluster.
+
+        """
         return True
 
     def close(self) -> None:
@@ -69,7 +107,12 @@ class KafkaMetadataService(ABC):
 
 @dataclass(frozen=True)
 class SingleClusterTopicMetadataService(KafkaMetadataService):
-    """The topics of one cluster, each a stream with its name."""
+    """The topics of one cluster, each a stream with its name.
+
+    Example:
+        >>> service = SingleClusterTopicMetadataService("berlin", {"bootstrap.servers": "localhost:9092"})
+
+    """
 
     kafka_cluster_id: str
     properties: Mapping[str, Any]

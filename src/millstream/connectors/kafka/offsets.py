@@ -12,7 +12,13 @@ from enum import Enum
 
 @dataclass(frozen=True, slots=True, order=True)
 class KafkaTopicPartition:
-    """One partition of a topic."""
+    """One partition of a topic.
+
+    Example:
+        >>> KafkaTopicPartition("orders", 3).partition
+        3
+
+    """
 
     topic: str
     partition: int
@@ -24,13 +30,23 @@ class KafkaTopicPartition:
 
     @staticmethod
     def of_split(split: str) -> KafkaTopicPartition:
-        """Parse the name of a split; the inverse of `split`."""
+        """Parse the name of a split; the inverse of `split`.
+
+        Args:
+            split: The name of a split, such as `orders-3`.
+
+        """
         topic, _, partition = split.rpartition("-")
         return KafkaTopicPartition(topic, int(partition))
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """The offset to begin at when the requested one does not exist."""
+    """The offset to begin at when the requested one does not exist.
+
+    Example:
+        >>> begin = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.EARLIEST)
+
+    """
 
     LATEST = 0
     EARLIEST = 1
@@ -49,7 +65,12 @@ class OffsetsKind(Enum):
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """Which offset of each partition to begin or to end at. Created by its static methods."""
+    """Which offset of each partition to begin or to end at. Created by its static methods.
+
+    Example:
+        >>> begin = KafkaOffsetsInitializer.timestamp(1_700_000_000_000)
+
+    """
 
     kind: OffsetsKind
     at: int = 0
@@ -70,12 +91,22 @@ class KafkaOffsetsInitializer:
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """Use the committed offsets of the consumer group; the strategy applies to partitions without one."""
+        """Use the committed offsets of the consumer group; the strategy applies to partitions without one.
+
+        Args:
+            offset_reset_strategy: What to use for a partition without a committed offset.
+
+        """
         return KafkaOffsetsInitializer(OffsetsKind.COMMITTED, reset=offset_reset_strategy)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """Begin with the first record at or after a timestamp in milliseconds; after the last one if there is none."""
+        """Begin with the first record at or after a timestamp in milliseconds; after the last one if there is none.
+
+        Args:
+            timestamp: Milliseconds since 1970-01-01 UTC.
+
+        """
         return KafkaOffsetsInitializer(OffsetsKind.TIMESTAMP, at=timestamp, reset=KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod
@@ -84,6 +115,12 @@ class KafkaOffsetsInitializer:
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
         """Use these offsets. Partitions that are not named use the committed offsets of the group; the strategy applies
-        to those without, and to offsets that do not exist."""
+        to those without, and to offsets that do not exist.
+
+        Args:
+            offsets: An offset for each partition.
+            offset_reset_strategy: What to use for a partition without an offset, or if its offset does not exist.
+
+        """
         given = tuple(sorted(offsets.items()))
         return KafkaOffsetsInitializer(OffsetsKind.OFFSETS, given=given, reset=offset_reset_strategy)

@@ -49,7 +49,7 @@ class MessageProducer:
         self._reasons: deque[str] = deque(["no answer"], maxlen=1)
         refused, reasons = self._refused, self._reasons
 
-        def undelivered(error: Any, message: Any) -> None:
+        def on_undelivered(error: Any, message: Any) -> None:
             if error is not None:
                 refused.append((message.topic(), error))
 
@@ -60,7 +60,7 @@ class MessageProducer:
         if (
             "transactional.id" not in settings
         ):  # in a transaction the commit fails instead; a callback is a fifth of the cost of a message
-            callbacks["on_delivery"] = undelivered
+            callbacks["on_delivery"] = on_undelivered
         self.producer = create_client("Producer", {**DEFAULTS, **settings, **callbacks})
         self._partitions: dict[str, list[int]] = {}
         self._chooses = "partitioner" not in settings

@@ -42,7 +42,14 @@ class UnreadableMessage(UserError):
 @dataclass(frozen=True, slots=True)
 class KafkaRecord:
     """A message with its metadata. `timestamp` is in milliseconds, None if the message has none; its type is CreateTime
-    or LogAppendTime, then."""
+    or LogAppendTime, then.
+
+    Example:
+        >>> record = KafkaRecord("orders", 3, 17, 1_700_000_000_000, b"ann", b"12.50", timestamp_type="CreateTime")
+        >>> record.offset
+        17
+
+    """
 
     topic: str
     partition: int
@@ -56,11 +63,28 @@ class KafkaRecord:
 
 
 class KafkaRecordDeserializationSchema(ABC):
-    """Turns whole messages into records: for keys, headers, offsets and topics."""
+    """Turns whole messages into records: for keys, headers, offsets and topics.
+
+    Example:
+        >>> class KeyAndSize(KafkaRecordDeserializationSchema):
+        ...     def deserialize(self, record):
+        ...         yield record.key.decode(), len(record.value)
+        ...
+        ...     def get_produced_type(self):
+        ...         return Types.TUPLE([Types.STRING(), Types.LONG()])
+        >>> list(KeyAndSize().deserialize(KafkaRecord("orders", 3, 17, None, b"ann", b"12.50")))
+        [('ann', 5)]
+
+    """
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
-        """Return the records of a message."""
+        """Return the records of a message.
+
+        Args:
+            record: The message with its metadata.
+
+        """
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
@@ -68,12 +92,17 @@ class KafkaRecordDeserializationSchema(ABC):
 
     @staticmethod
     def value_only(deserialization_schema: DeserializationSchema | Format) -> KafkaRecordDeserializationSchema:
-        """Decode the value, as `set_value_only_deserializer` does."""
+        """Decode the value, as `set_value_only_deserializer` does.
+
+        Args:
+            deserialization_schema: Decodes the bytes of a value.
+
+        """
         return ValueOnly(deserialization_schema)
 
     @staticmethod
     def rows() -> KafkaRecordDeserializationSchema:
-        """Each message as a row: topic, partition, offset, timestamp, key, value, headers; key and value are bytes."""
+        """Return a schema of rows: topic, partition, offset, timestamp, key and value as bytes, headers."""
         return MessageRows()
 
 

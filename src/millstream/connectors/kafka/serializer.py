@@ -18,7 +18,7 @@ from millstream.connector.serialization_schema import SerializationSchema, Simpl
 from millstream.connectors.kafka.messages import Messages
 from millstream.errors import UserError
 from millstream.formats.contract import Format
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 
 Headers = Sequence[tuple[str, bytes | None]]
 Partitioner = Callable[[Any, bytes | None, bytes | None, str, list[int]], int]
@@ -32,11 +32,25 @@ class IncompleteSerializer(UserError):
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses the topic of a record."""
+    """Chooses the topic of a record.
+
+    Example:
+        >>> class ByCountry(KafkaTopicSelector):
+        ...     def apply(self, data):
+        ...         return f"orders-{data['country']}"
+        >>> ByCountry().apply({"country": "de"})
+        'orders-de'
+
+    """
 
     @abstractmethod
     def apply(self, data: Any) -> str:
-        """Return the topic of a record."""
+        """Return the topic of a record.
+
+        Args:
+            data: The record.
+
+        """
 
 
 @dataclass(frozen=True)
@@ -52,7 +66,14 @@ class SelectedBy(KafkaTopicSelector):
 
 @dataclass(frozen=True)
 class KafkaRecordSerializationSchema(SerializationSchema):
-    """Serializes records to messages. `topic` is None if a selector chooses it."""
+    """Serializes records to messages. `topic` is None if a selector chooses it.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> builder = KafkaRecordSerializationSchema.builder().set_topic("orders")
+        >>> schema = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+
+    """
 
     value_schema: SerializationSchema | Format
     topic: str | None = None
@@ -83,13 +104,20 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         timestamps: Sequence[int | None] | np.ndarray | None,
         partitions_of: Callable[[str], list[int]],
     ) -> list[Messages]:
-        """Return the messages of a batch, grouped by topic."""
+        """Return the messages of a batch, grouped by topic.
+
+        Args:
+            values: The records of the batch, as a sequence or an Arrow array.
+            timestamps: The timestamp of each record in milliseconds; None if the records have none.
+            partitions_of: Returns the partitions of a topic, for the partitioner.
+
+        """
         times = None if timestamps is None else np.asarray(timestamps, dtype=np.int64)
         if isinstance(values, pa.Array):
             if self.columnar and pa.types.is_string(values.type):
                 assert self.topic is not None
                 return [Messages(self.topic, values.cast(pa.binary()), timestamps=times)]
-            values = python_values(values)
+            values = to_python_values(values)
         if self.selector is None:
             assert self.topic is not None
             return [self._serialize_topic(self.topic, values, times, partitions_of)]
@@ -145,7 +173,14 @@ def _encode(schema: SerializationSchema | Format, values: Sequence[Any]) -> list
 
 @dataclass
 class KafkaRecordSerializationSchemaBuilder:
-    """Builds a KafkaRecordSerializationSchema. A topic and a value schema are needed."""
+    """Builds a KafkaRecordSerializationSchema. A topic and a value schema are needed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> builder = KafkaRecordSerializationSchemaBuilder().set_topic_selector(lambda order: f"orders-{order[:2]}")
+        >>> schema = builder.set_value_serialization_schema(SimpleStringSchema()).build()
+
+    """
 
     _schema: KafkaRecordSerializationSchema = field(
         default_factory=lambda: KafkaRecordSerializationSchema(SimpleStringSchema())
@@ -166,14 +201,24 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._schema
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
-        """Set the topic of all records."""
+        """Set the topic of all records.
+
+        Args:
+            topic: The name of the topic.
+
+        """
         self._schema = replace(self._schema, topic=topic, selector=None)
         return self
 
     def set_topic_selector(
         self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set a selector, or a function, that chooses the topic of each record."""
+        """Set a selector, or a function, that chooses the topic of each record.
+
+        Args:
+            topic_selector: Returns the name of the topic for a record.
+
+        """
         chosen: Any = topic_selector
         if not isinstance(chosen, KafkaTopicSelector) and not callable(chosen):
             msg = f"topic_selector must be a KafkaTopicSelector or a function, not {chosen!r}"
@@ -185,19 +230,34 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set the schema of the key; without it, messages have no key."""
+        """Set the schema of the key; without it, messages have no key.
+
+        Args:
+            key_serialization_schema: Encodes the key of a record.
+
+        """
         self._schema = replace(self._schema, key_schema=key_serialization_schema)
         return self
 
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema | Format
     ) -> KafkaRecordSerializationSchemaBuilder:
-        """Set the schema of the value; a value of None is a tombstone for its key."""
+        """Set the schema of the value; a value of None is a tombstone for its key.
+
+        Args:
+            value_serialization_schema: Encodes the value of a record.
+
+        """
         self._schema, self._has_value = replace(self._schema, value_schema=value_serialization_schema), True
         return self
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers]) -> KafkaRecordSerializationSchemaBuilder:
-        """Set a function that returns the headers of a message: pairs of a name and bytes."""
+        """Set a function that returns the headers of a message: pairs of a name and bytes.
+
+        Args:
+            header_provider: Returns the headers for a record.
+
+        """
         self._schema = replace(self._schema, header_provider=header_provider)
         return self
 
@@ -205,6 +265,11 @@ class KafkaRecordSerializationSchemaBuilder:
         """Set a function that chooses the partition; its arguments are record, key, value, topic and the topic's
         partitions.
 
-        Without it, messages with a key go to the partition that the Java client chooses, others to any partition."""
+        Without it, messages with a key go to the partition that the Java client chooses, others to any partition.
+
+        Args:
+            partitioner: Returns one of the partitions of the topic.
+
+        """
         self._schema = replace(self._schema, partitioner=partitioner)
         return self

@@ -45,7 +45,19 @@ class Delivery(Enum):
 
 @dataclass(frozen=True)
 class KafkaSink(Sink):
-    """Writes messages. Created by `KafkaSink.builder()`."""
+    """Writes messages. Created by `KafkaSink.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.base import DeliveryGuarantee
+        >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema
+        >>> from millstream.common import SimpleStringSchema
+        >>> serializer = KafkaRecordSerializationSchema.builder().set_topic("totals")
+        >>> serializer = serializer.set_value_serialization_schema(SimpleStringSchema()).build()
+        >>> builder = KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(serializer)
+        >>> builder = builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+        >>> sink = builder.set_transactional_id_prefix("totals").build()
+
+    """
 
     servers: str
     serializer: KafkaRecordSerializationSchema
@@ -117,7 +129,17 @@ class KafkaSink(Sink):
 
 
 class KafkaSinkBuilder:
-    """Builds a KafkaSink. Bootstrap servers and a record serializer are needed."""
+    """Builds a KafkaSink. Bootstrap servers and a record serializer are needed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema
+        >>> serializer = KafkaRecordSerializationSchema.builder().set_topic("totals")
+        >>> serializer = serializer.set_value_serialization_schema(SimpleStringSchema()).build()
+        >>> builder = KafkaSinkBuilder().set_bootstrap_servers("localhost:9092").set_property("linger.ms", "20")
+        >>> sink = builder.set_record_serializer(serializer).build()
+
+    """
 
     def __init__(self) -> None:
         self._servers: str | None = None
@@ -139,18 +161,33 @@ class KafkaSinkBuilder:
         )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
-        """Set the addresses of the brokers as `host:port`, separated by commas."""
+        """Set the addresses of the brokers as `host:port`, separated by commas.
+
+        Args:
+            bootstrap_servers: The addresses, such as `broker1:9092,broker2:9092`.
+
+        """
         self._servers = bootstrap_servers
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: Enum) -> KafkaSinkBuilder:
-        """Set the delivery guarantee; the default is NONE."""
+        """Set the delivery guarantee; the default is NONE.
+
+        Args:
+            delivery_guarantee: A member of `DeliveryGuarantee`.
+
+        """
         self._delivery = Delivery[delivery_guarantee.name]
         return self
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
         """Set the prefix of transactional ids: the same in every run of a job, and in no other job at the same
-        brokers."""
+        brokers.
+
+        Args:
+            transactional_id_prefix: The prefix, of 1 to 64,000 bytes.
+
+        """
         if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX:
             msg = f"a transactional id prefix has 1 to {_MAX_PREFIX} bytes"
             raise UserError(msg, hint="give the job a short name of its own")
@@ -158,7 +195,12 @@ class KafkaSinkBuilder:
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
-        """Set the serializer that turns records into messages."""
+        """Set the serializer that turns records into messages.
+
+        Args:
+            record_serializer: The serializer.
+
+        """
         self._serializer = record_serializer
         return self
 
@@ -174,6 +216,12 @@ class KafkaSinkBuilder:
         return self
 
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
-        """Set a property of Kafka's producer."""
+        """Set a property of Kafka's producer.
+
+        Args:
+            key: The name of the property.
+            value: The value of the property.
+
+        """
         self._properties[key] = value
         return self

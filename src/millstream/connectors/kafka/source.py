@@ -47,7 +47,16 @@ class IncompleteKafkaSource(UserError):
 
 @dataclass(frozen=True)
 class KafkaSource(Source):
-    """Reads topics. Created by `KafkaSource.builder()`."""
+    """Reads topics. Created by `KafkaSource.builder()`.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import KafkaOffsetsInitializer
+        >>> from millstream.common import SimpleStringSchema
+        >>> builder = KafkaSource.builder().set_bootstrap_servers("localhost:9092").set_topics("orders")
+        >>> builder = builder.set_group_id("shop").set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+    """
 
     servers: str
     schema: KafkaRecordDeserializationSchema
@@ -116,7 +125,14 @@ def _reset(properties: Mapping[str, Any]) -> KafkaOffsetResetStrategy:
 
 
 class KafkaSourceBuilder:
-    """Builds a KafkaSource. Bootstrap servers, something to read, and a deserializer are needed."""
+    """Builds a KafkaSource. Bootstrap servers, something to read, and a deserializer are needed.
+
+    Example:
+        >>> from millstream.common import SimpleStringSchema
+        >>> builder = KafkaSourceBuilder().set_bootstrap_servers("localhost:9092").set_topic_pattern("orders-.*")
+        >>> source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+
+    """
 
     def __init__(self) -> None:
         self._servers: str | None = None
@@ -159,21 +175,41 @@ class KafkaSourceBuilder:
         )
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
-        """Set the addresses of the brokers as `host:port`, separated by commas."""
+        """Set the addresses of the brokers as `host:port`, separated by commas.
+
+        Args:
+            bootstrap_servers: The addresses, such as `broker1:9092,broker2:9092`.
+
+        """
         self._servers = bootstrap_servers
         return self
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
-        """Set the consumer group to which the offsets of each checkpoint are committed."""
+        """Set the consumer group to which the offsets of each checkpoint are committed.
+
+        Args:
+            group_id: The name of the consumer group.
+
+        """
         return self.set_property("group.id", group_id)
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
-        """Read these topics, which must exist."""
+        """Read these topics, which must exist.
+
+        Args:
+            *topics: The names of the topics.
+
+        """
         self._subscription = replace(self._subscription, topics=tuple(topics))
         return self
 
     def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
-        """Read all topics whose whole name matches, topics that are created later included."""
+        """Read all topics whose whole name matches, topics that are created later included.
+
+        Args:
+            topic_pattern: A regular expression in Python's syntax.
+
+        """
         try:
             re.compile(topic_pattern)
         except re.error as problem:
@@ -183,47 +219,93 @@ class KafkaSourceBuilder:
         return self
 
     def set_partitions(self, partitions: AbstractSet[KafkaTopicPartition]) -> KafkaSourceBuilder:
-        """Read these partitions, which must exist."""
+        """Read these partitions, which must exist.
+
+        Args:
+            partitions: The partitions, of one topic or of several.
+
+        """
         self._subscription = replace(self._subscription, partitions=tuple(sorted(partitions)))
         return self
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`."""
+        """Set the offsets at which a job without a checkpoint begins; the default is `earliest`.
+
+        Args:
+            starting_offsets_initializer: The offsets where each partition begins.
+
+        """
         self._subscription = replace(self._subscription, starting=starting_offsets_initializer)
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """End at these offsets, but count as unbounded: the job runs as a stream."""
+        """End at these offsets, but count as unbounded: the job runs as a stream.
+
+        Args:
+            stopping_offsets_initializer: The offsets where each partition ends.
+
+        """
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), False
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """End at these offsets; new partitions are not discovered."""
+        """End at these offsets; new partitions are not discovered.
+
+        Args:
+            stopping_offsets_initializer: The offsets where each partition ends.
+
+        """
         self._subscription, self._bounded = replace(self._subscription, stopping=stopping_offsets_initializer), True
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema | Format) -> KafkaSourceBuilder:
-        """Decode only values, not keys and metadata. A message without a value is skipped."""
+        """Decode only values, not keys and metadata. A message without a value is skipped.
+
+        Args:
+            deserialization_schema: Decodes the bytes of a value.
+
+        """
         self._schema = ValueOnly(deserialization_schema)
         return self
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
-        """Decode whole messages, with key, headers, topic, partition, offset and timestamp."""
+        """Decode whole messages, with key, headers, topic, partition, offset and timestamp.
+
+        Args:
+            record_deserializer: Turns a message into records.
+
+        """
         self._schema = record_deserializer
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
-        """Set the prefix of the client ids at the brokers."""
+        """Set the prefix of the client ids at the brokers.
+
+        Args:
+            prefix: The prefix; the index of the subtask follows it.
+
+        """
         return self.set_property("client.id.prefix", prefix)
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
         """Set a property of Kafka's consumer, or of this source: partition.discovery.interval.ms,
         commit.offsets.on.checkpoint, auto.offset.reset (for records that were deleted before they were read: none,
-        the default, fails; earliest continues at the first offset of the log, and counts the lost records)."""
+        the default, fails; earliest continues at the first offset of the log, and counts the lost records).
+
+        Args:
+            key: The name of the property.
+            value: The value of the property.
+
+        """
         self._properties[key] = value
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
-        """Set several properties."""
+        """Set several properties.
+
+        Args:
+            props: The values of the properties by name, as in `set_property`.
+
+        """
         self._properties.update(props)
         return self

@@ -56,7 +56,7 @@ class Transactions:
             self.mark = self._marks.read()
             if not claims:
                 self._check(self.mark)
-            elif self.mark.is_foreign(self.owner):  # the other run can tell from the mark that it was replaced
+            elif self.mark.is_foreign(self.owner):  # the other run finds in the mark that it was replaced
                 self.write((), self.mark.owned_by(self.owner))
         except BaseException:
             self.close()

@@ -42,7 +42,7 @@ class NoColumn(UserError):
 class NotAppended(UserError):
     """An update or deletion reached a sink that only appends."""
 
-    hint = "Delta and Iceberg sinks append; turn changes into rows first, or write to a database with key fields"
+    hint = "give the sink or the table a primary key: rows are then changed by it"
 
     def __init__(self) -> None:
         super().__init__("a record is an update or a deletion, and the table sink can only append")
@@ -96,6 +96,11 @@ def to_table(records: Any, row_type: RowTypeInfo, schema: pa.Schema) -> pa.Table
     array = records if isinstance(records, pa.Array) else row_type.to_arrow(list(records))
     if array.field(len(row_type.get_field_names())).null_count != len(array):
         raise NotAppended
+    return to_columns(array, row_type, schema)
+
+
+def to_columns(array: pa.Array, row_type: RowTypeInfo, schema: pa.Schema) -> pa.Table:
+    """Convert an Arrow array of the row type to columns of the schema, without the row kind."""
     columns = [
         _to_column(array.field(index), type_info).cast(field.type)
         for index, (type_info, field) in enumerate(zip(row_type.get_field_types(), schema, strict=True))

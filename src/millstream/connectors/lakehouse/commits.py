@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from millstream.connector.sink import Committer, OutputRefused
+from millstream.connector.sink import Committer, OutputRefused, ThisProcess
 from millstream.connectors.lakehouse.staging import StagedDataFile, open_location, remove_files, tag
 
 _log = logging.getLogger("millstream.lakehouse")
@@ -66,11 +66,13 @@ def warn_of_repeat(table: str, checkpoint: int, files: Sequence[StagedDataFile])
 class TableCommitter(Committer, ABC):
     """Commits the staged files of a table: one change of the table for each owner.
 
-    `replaces` is the version of the table whose rows the output replaces, if the sink overwrites."""
+    `replaces` is the version of the table whose rows the output replaces, if the sink overwrites. With
+    `removes_staged`, staged files are changes that no table names, and are removed when they are applied."""
 
-    def __init__(self, *, overwrites: bool, replaces: int | None) -> None:
-        self._overwrites, self._replaces = overwrites, replaces
+    def __init__(self, *, overwrites: bool, replaces: int | None, removes_staged: bool = False) -> None:
+        self._overwrites, self._replaces, self._removes_staged = overwrites, replaces, removes_staged
         self._orphans = Orphans()
+        self.workers = ThisProcess()
 
     @property
     @abstractmethod
@@ -94,6 +96,8 @@ class TableCommitter(Committer, ABC):
         for owner, files in group_by_owner(committables).items():
             self.commit_files(checkpoint, owner, files)
             self._orphans.note(self.location, owner, files)
+            if self._removes_staged:
+                remove_files(self.location, files)
 
     def abort(self, committables: Sequence[Any]) -> None:
         """Remove files that will never be committed."""

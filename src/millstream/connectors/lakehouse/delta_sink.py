@@ -3,39 +3,31 @@
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has
 transaction identifiers of Delta's own, so a repeated commit is recognised, with the attempt that made it. A sink
 that overwrites removes, in the same commit, the rows that were in the table when the job began: all rows, or those of
-the partitions that get rows.
+the partitions that get rows. A sink with a primary key changes and deletes rows by it: the changes of a checkpoint are
+merged into the table in one commit.
 Does not know: catalogs; a table is a directory."""
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.connector.slot_task import SlotTask
+from millstream.connectors.lakehouse.changes import ChangeWriter, check_primary_key
 from millstream.connectors.lakehouse.columns import NoColumn, table_schema
-from millstream.connectors.lakehouse.commits import CommittedByAnother, TableCommitter, warn_of_repeat
-from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile, as_texts, digest
+from millstream.connectors.lakehouse.commits import TableCommitter, warn_of_repeat
+from millstream.connectors.lakehouse.delta_changes import MergeTask
+from millstream.connectors.lakehouse.delta_commits import commit_properties, deltalake, is_committed, live_files
+from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
-
-_STAGED, _CHECKPOINT = "millstream.staged", "millstream.checkpoint"
-_MAX_CLOCK_SKEW = 3_600_000  # milliseconds by which the clocks of writers may differ
-
-
-class MissingDelta(UserError):
-    """deltalake is not installed."""
-
-    hint = "pip install 'millstream[delta]'"
-
-    def __init__(self, problem: ImportError) -> None:
-        super().__init__(f"Delta tables need the package deltalake, which cannot be imported: {problem}")
 
 
 class CannotReplace(UserError):
@@ -54,19 +46,18 @@ class TableMismatch(UserError):
         super().__init__(f"the records for {location} have {records}, the table has {table}")
 
 
-def deltalake() -> Any:
-    """Import deltalake."""
-    try:
-        return importlib.import_module("deltalake")
-    except ImportError as problem:
-        raise MissingDelta(problem) from problem
-
-
 @dataclass(frozen=True)
 class DeltaSink(Sink):
     """Appends rows to a table, which is created if it does not exist. If it `overwrites`, `replaces` is the version
     whose rows are replaced, None if there was no table. With `replaces_all`, rows of partitions that get no rows are
-    replaced too."""
+    replaced too. With a `primary_key`, rows replace those with the same key, and deletions are applied.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+        >>> builder = DeltaSink.for_row_data("/data/totals", row_type).with_primary_key("id")
+
+    """
 
     location: str
     row_type: RowTypeInfo
@@ -75,15 +66,24 @@ class DeltaSink(Sink):
     replaces: int | None = None
     overwrites: bool = False
     replaces_all: bool = False
+    primary_key: tuple[str, ...] = ()
 
     @staticmethod
     def for_row_data(base_path: str, row_type: RowTypeInfo) -> DeltaSink.RowDataDeltaSinkBuilder:
-        """Return a builder of a sink for rows of a type."""
+        """Return a builder of a sink for rows of a type.
+
+        Args:
+            base_path: The path or URI of the table.
+            row_type: The type of the rows.
+
+        """
         return DeltaSink.RowDataDeltaSinkBuilder(DeltaSink(base_path, row_type))
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Create a writer of Parquet files, which become part of the table with their commit."""
-        schema = _delta_schema(self.row_type)
+        schema = delta_schema(self.row_type)
+        if self.primary_key:
+            return ChangeWriter(self.location, self.row_type, schema, self.primary_key, context)
         columns = (self.row_type, schema, self.partition_by)
         return ParquetWriter(self.location, "", *columns, context, partition_columns_inside=False)
 
@@ -93,7 +93,7 @@ class DeltaSink(Sink):
 
     def check(self) -> None:
         """Check that the table has the columns of the records; a missing table is created."""
-        schema = _delta_schema(self.row_type)
+        schema = delta_schema(self.row_type)
         missing = [name for name in self.partition_by if name not in schema.names]
         if missing:
             raise TableMismatch(
@@ -111,14 +111,19 @@ class DeltaSink(Sink):
             )
 
     def table(self, version: int | None = None) -> Any:
-        """Load the table, at a version if given; a missing table is created."""
+        """Load the table, at a version if given; a missing table is created.
+
+        Args:
+            version: The version; the latest without one.
+
+        """
         package = deltalake()
         options = dict(self.storage_options) or None
         try:
             if not package.DeltaTable.is_deltatable(self.location, storage_options=options):
                 package.DeltaTable.create(
                     self.location,
-                    package.Schema.from_arrow(_delta_schema(self.row_type)),
+                    package.Schema.from_arrow(delta_schema(self.row_type)),
                     mode="ignore",
                     partition_by=list(self.partition_by) or None,
                     storage_options=options,
@@ -149,23 +154,50 @@ class DeltaSink(Sink):
         ) -> DeltaSink.RowDataDeltaSinkBuilder:
             """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
             of the partitions that get rows, unless `all_partitions` is set. For bounded input. A job that is restored
-            from a checkpoint or savepoint replaces the rows of its first start."""
+            from a checkpoint or savepoint replaces the rows of its first start.
+
+            Args:
+                overwrite: Whether rows are replaced.
+                all_partitions: Whether the rows of partitions that get no rows are replaced too.
+
+            """
             self._overwrite, self._all_partitions = overwrite, all_partitions
             return self
 
         def with_partition_columns(self, *columns: str) -> DeltaSink.RowDataDeltaSinkBuilder:
-            """Set the columns that the table is partitioned by."""
+            """Set the columns that the table is partitioned by.
+
+            Args:
+                *columns: The names of the columns, in their order.
+
+            """
             self._sink = replace(self._sink, partition_by=columns)
             return self
 
+        def with_primary_key(self, *columns: str) -> DeltaSink.RowDataDeltaSinkBuilder:
+            """Change and delete rows by these columns, instead of appending rows.
+
+            Args:
+                *columns: The names of the columns.
+
+            """
+            self._sink = replace(self._sink, primary_key=columns)
+            return self
+
         def with_storage_options(self, options: dict[str, str]) -> DeltaSink.RowDataDeltaSinkBuilder:
-            """Set the `storage_options` of deltalake, with which the log is written."""
+            """Set the `storage_options` of deltalake, with which the log is written.
+
+            Args:
+                options: The values of the options by name.
+
+            """
             self._sink = replace(self._sink, storage_options=tuple(sorted(options.items())))
             return self
 
         def build(self) -> DeltaSink:
             """Build the sink."""
-            _delta_schema(self._sink.row_type)
+            delta_schema(self._sink.row_type)
+            check_primary_key(self._sink.primary_key, self._sink.row_type, overwrites=self._overwrite)
             if not self._overwrite:
                 return self._sink
             if not hasattr(deltalake().transaction, "RemoveAction"):
@@ -178,7 +210,8 @@ class DeltaCommitter(TableCommitter):
     """Commits staged files to a Delta table, one commit for each owner."""
 
     def __init__(self, sink: DeltaSink) -> None:
-        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces)
+        removes_staged = bool(sink.primary_key)
+        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces, removes_staged=removes_staged)
         self._sink = sink
 
     @property
@@ -189,17 +222,14 @@ class DeltaCommitter(TableCommitter):
     def commit_files(self, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
         """Commit the files with transaction identifiers, so that a repeated commit is recognised."""
         package, table = deltalake(), self._sink.table()
-        epoch = max(file.epoch for file in files)
-        if self._is_committed(table, owner, files):
+        if is_committed(self._sink.location, table, owner, files):
             warn_of_repeat(self._sink.location, checkpoint, files)
             return
-        transactions = [
-            package.Transaction(owner, epoch),
-            package.Transaction(f"{owner}:staged", _digest_number(files)),
-        ]
-        properties = package.CommitProperties(
-            custom_metadata={_CHECKPOINT: str(checkpoint), _STAGED: digest(files)}, app_transactions=transactions
-        )
+        if self._sink.primary_key:
+            merge = MergeTask(self._sink.location, self._sink.storage_options, self._sink.primary_key)
+            self.workers.run_tasks([SlotTask(0, partial(merge.run, checkpoint, owner, tuple(files)))])
+            return
+        properties = commit_properties(package, checkpoint, owner, files)
         actions = [
             package.transaction.AddAction(
                 path=file.path,
@@ -219,7 +249,7 @@ class DeltaCommitter(TableCommitter):
             )
         except (package.exceptions.DeltaError, OSError) as problem:
             # another driver of the same job may have been faster
-            if self._is_committed(self._sink.table(), owner, files):
+            if is_committed(self._sink.location, self._sink.table(), owner, files):
                 return
             raise ConnectorStorageFailure(
                 self._sink.location, f"commit checkpoint {checkpoint} to", problem
@@ -246,62 +276,16 @@ class DeltaCommitter(TableCommitter):
         """Return actions that remove the files of the replaced version that still exist; none if repeated."""
         if self._replaces is None:
             return []
-        before, package = _live_files(self._sink.table(self._replaces)), deltalake()
+        before, package = live_files(self._sink.table(self._replaces)), deltalake()
         return [
             package.transaction.RemoveAction(path, True, now, partition_values=partition)
-            for path, partition in _live_files(table).items()
+            for path, partition in live_files(table).items()
             if path in before and (partition in written or self._replaces_whole_table)
         ]
 
-    def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
-        """Whether exactly these files were committed, by the last commit of their owner, the files of the table, or its
-        history. Raises `CommittedByAnother` if other files of the same epochs were.
 
-        Transaction identifiers may expire; then the files or the history show the commit."""
-        epoch, committed = max(file.epoch for file in files), table.transaction_version(owner)
-        if committed is not None and committed < epoch:
-            return False
-        if table.transaction_version(f"{owner}:staged") == _digest_number(files):
-            return True
-        live = _live_files(table)
-        there = [file for file in files if file.path in live]
-        if len(there) == len(files) or _is_in_history(table, files):
-            return True
-        if committed is None and not there:
-            return False
-        if committed is None:
-            committed = max(file.epoch for file in there)
-        raise CommittedByAnother(self._sink.location, epoch, committed, len(files))
-
-
-def _is_in_history(table: Any, files: list[StagedDataFile]) -> bool:
-    """Whether the history has a commit of these files. It is read back to the time when they were staged."""
-    staged, since, limit = digest(files), min(file.at for file in files) - _MAX_CLOCK_SKEW, 64
-    while True:
-        entries = table.history(limit)  # the newest first
-        if any(entry.get(_STAGED) == staged for entry in entries):
-            return True
-        if len(entries) < limit or entries[-1].get("timestamp", since) < since:
-            return False
-        limit *= 8
-
-
-def _digest_number(files: list[StagedDataFile]) -> int:
-    """Return the digest of a commit as a transaction version, which Delta keeps when it cleans up its history."""
-    return int(digest(files)[:15], 16)
-
-
-def _live_files(table: Any) -> dict[str, dict[str, str | None]]:
-    """Return the paths of the files of a table, with the values of their partitions as text."""
-    actions, prefix = pa.table(table.get_add_actions(flatten=True)), "partition."
-    by = [name for name in actions.column_names if name.startswith(prefix)]
-    names = [name.removeprefix(prefix) for name in by]
-    paths, *values = (as_texts(actions.column(name)) for name in ("path", *by))
-    rows = zip(*values, strict=True) if values else [()] * len(paths)
-    return {unquote(str(path)): dict(zip(names, row, strict=True)) for path, row in zip(paths, rows, strict=True)}
-
-
-def _delta_schema(row_type: RowTypeInfo) -> pa.Schema:
+def delta_schema(row_type: RowTypeInfo) -> pa.Schema:
+    """Return the columns of a Delta table for rows of a type."""
     schema = table_schema(row_type)
     for name, data_type in zip(schema.names, schema.types, strict=True):
         if pa.types.is_time(data_type):

@@ -25,12 +25,12 @@ from millstream.connector.source import (
     SplitRange,
 )
 from millstream.connectors.lakehouse.columns import row_type_of, to_rows
-from millstream.connectors.lakehouse.delta_sink import deltalake
+from millstream.connectors.lakehouse.delta_commits import deltalake
 from millstream.connectors.lakehouse.file_splits import DataFile, FileEnumerator
 from millstream.connectors.lakehouse.staging import open_location
 from millstream.errors import UserError
 from millstream.files.errors import ConnectorStorageFailure
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import RowTypeInfo, TypeInformation
 
 _UNREADABLE = {"deletionVectors", "columnMapping"}
@@ -42,7 +42,12 @@ class CannotRead(UserError):
 
 @dataclass(frozen=True)
 class DeltaSource(Source):
-    """Reads a table. `version` None: the latest when the job starts."""
+    """Reads a table. `version` None: the latest when the job starts.
+
+    Example:
+        >>> builder = DeltaSource.for_bounded_row_data("/data/orders").column_names("id", "amount")
+
+    """
 
     location: str
     row_type: RowTypeInfo
@@ -54,12 +59,22 @@ class DeltaSource(Source):
 
     @staticmethod
     def for_bounded_row_data(table_path: str) -> DeltaSource.RowDataDeltaSourceBuilder:
-        """Return a builder of a source of one version."""
+        """Return a builder of a source of one version.
+
+        Args:
+            table_path: The path or URI of the table.
+
+        """
         return DeltaSource.RowDataDeltaSourceBuilder(table_path, continuous=False)
 
     @staticmethod
     def for_continuous_row_data(table_path: str) -> DeltaSource.RowDataDeltaSourceBuilder:
-        """Return a builder of a source of one version and of the rows that later versions add."""
+        """Return a builder of a source of one version and of the rows that later versions add.
+
+        Args:
+            table_path: The path or URI of the table.
+
+        """
         return DeltaSource.RowDataDeltaSourceBuilder(table_path, continuous=True)
 
     def type_info(self) -> TypeInformation:
@@ -79,7 +94,12 @@ class DeltaSource(Source):
         return _DeltaReader(self, context.block_records)
 
     def table(self, version: int | None = None) -> Any:
-        """Load the table at a version."""
+        """Load the table at a version.
+
+        Args:
+            version: The version; the latest without one.
+
+        """
         package = deltalake()
         try:
             options = dict(self.storage_options) or None
@@ -105,26 +125,51 @@ class DeltaSource(Source):
             self._source = DeltaSource(table_path, RowTypeInfo([], []), (), continuous=continuous)
 
         def column_names(self, *columns: str) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Read only these columns."""
+            """Read only these columns.
+
+            Args:
+                *columns: The names of the columns, in the order of the fields of the rows.
+
+            """
             self._source = replace(self._source, columns=columns)
             return self
 
         def version_as_of(self, version: int) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Read this version; a continuous source begins with it."""
+            """Read this version; a continuous source begins with it.
+
+            Args:
+                version: The number of the version.
+
+            """
             self._source = replace(self._source, version=version)
             return self
 
         def starting_version(self, version: int) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Begin with this version."""
+            """Begin with this version.
+
+            Args:
+                version: The number of the version.
+
+            """
             return self.version_as_of(version)
 
         def ignore_deletes(self, ignore: bool = True) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Set whether later versions may delete rows; deletions are not emitted."""
+            """Set whether later versions may delete rows; deletions are not emitted.
+
+            Args:
+                ignore: Whether deletions are ignored; without this call, they fail the job.
+
+            """
             self._source = replace(self._source, ignore_deletes=ignore)
             return self
 
         def with_storage_options(self, options: dict[str, str]) -> DeltaSource.RowDataDeltaSourceBuilder:
-            """Set the `storage_options` of deltalake, with which the log is read."""
+            """Set the `storage_options` of deltalake, with which the log is read.
+
+            Args:
+                options: The values of the options by name.
+
+            """
             self._source = replace(self._source, storage_options=tuple(sorted(options.items())))
             return self
 
@@ -198,7 +243,7 @@ class _DeltaEnumerator(FileEnumerator):
 
 def _values(actions: pa.Table, name: str) -> list[Any]:
     column = actions.column(name).combine_chunks()
-    return python_values(column if name == "num_records" else column.cast(pa.string()))
+    return to_python_values(column if name == "num_records" else column.cast(pa.string()))
 
 
 class _DeltaReader(SourceReader):

@@ -61,7 +61,14 @@ def open_catalog(name: str, properties: Mapping[str, str], subject: str) -> Iter
 
 @dataclass(frozen=True)
 class TableLoader:
-    """Where a table is: the catalog's name and properties, as pyiceberg's `load_catalog` takes them, and its name."""
+    """Where a table is: the catalog's name and properties, as pyiceberg's `load_catalog` takes them, and its name.
+
+    Example:
+        >>> loader = TableLoader.from_catalog("lake", {"type": "rest", "uri": "http://localhost:8181"}, "shop.orders")
+        >>> loader.table
+        'shop.orders'
+
+    """
 
     catalog: str
     properties: tuple[tuple[str, str], ...] = field(repr=False)  # may hold secrets
@@ -69,7 +76,14 @@ class TableLoader:
 
     @staticmethod
     def from_catalog(catalog: str, properties: dict[str, str], table: str) -> TableLoader:
-        """Return a loader; `table` is `namespace.name`."""
+        """Return a loader; `table` is `namespace.name`.
+
+        Args:
+            catalog: The name of the catalog.
+            properties: The properties of the catalog, as pyiceberg's `load_catalog` takes them.
+            table: The name of the table, as `namespace.name`.
+
+        """
         return TableLoader(catalog, tuple(sorted(properties.items())), table)
 
     @contextlib.contextmanager

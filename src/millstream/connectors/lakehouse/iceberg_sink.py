@@ -3,32 +3,38 @@
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: a property of the
 table, set with the snapshot, names the last staged output, so a repeated commit is recognised, with the attempt
 that made it. The number of these properties is bounded. A sink that overwrites removes, in the same snapshot, the rows
-that were in the table when the job began: all rows, or those of the partitions that get rows.
+that were in the table when the job began: all rows, or those of the partitions that get rows. A sink with a primary
+key changes and deletes rows by it.
 Does not know: storage beyond what Arrow opens."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
+from millstream.connector.slot_task import SlotTask
+from millstream.connectors.lakehouse.changes import ChangeWriter, check_primary_key
 from millstream.connectors.lakehouse.columns import table_schema
-from millstream.connectors.lakehouse.commits import CommittedByAnother, TableCommitter, warn_of_repeat
+from millstream.connectors.lakehouse.commits import TableCommitter, warn_of_repeat
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader, pyiceberg
-from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile, digest
+from millstream.connectors.lakehouse.iceberg_changes import IcebergMergeTask, TableForm
+from millstream.connectors.lakehouse.iceberg_commits import (
+    add_name_mapping,
+    commit_once,
+    is_committed,
+    paths_of,
+    without_retries,
+)
+from millstream.connectors.lakehouse.staging import ParquetWriter, StagedDataFile
 from millstream.errors import UserError
 from millstream.event_time.watermarks import MAX_WATERMARK
-from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.factory import RowTypeInfo
-
-_STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
-_MAX_MARKS = 50  # a table has the mark of the last commit of this many jobs
 
 
 class CannotAppend(UserError):
@@ -36,19 +42,20 @@ class CannotAppend(UserError):
 
 
 @dataclass(frozen=True)
-class TableForm:
-    """The location, columns and partition columns of a table."""
-
-    location: str
-    schema: pa.Schema
-    partition_by: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class IcebergSink(Sink):
     """Appends rows to a table. `seen` is its form when the sink was built, None for a table that is created when the
     job starts, partitioned `by` columns. If it `overwrites`, `replaces` is the snapshot whose rows are replaced, None
-    if there was none. With `replaces_all`, rows of partitions that get no rows are replaced too."""
+    if there was none. With `replaces_all`, rows of partitions that get no rows are replaced too. With a `primary_key`,
+    rows replace those with the same key, and deletions are applied.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.iceberg import TableLoader
+        >>> loader = TableLoader.from_catalog("lake", {"type": "rest", "uri": "http://localhost:8181"}, "shop.totals")
+        >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+        >>> builder = IcebergSink.for_row(loader, row_type).create_table_if_missing()  # .build() connects
+
+    """
 
     loader: TableLoader
     row_type: RowTypeInfo
@@ -57,10 +64,17 @@ class IcebergSink(Sink):
     replaces: int | None = None
     overwrites: bool = False
     replaces_all: bool = False
+    primary_key: tuple[str, ...] = ()
 
     @staticmethod
     def for_row(loader: TableLoader, row_type: RowTypeInfo) -> IcebergSink.Builder:
-        """Return a builder of a sink for rows of a type."""
+        """Return a builder of a sink for rows of a type.
+
+        Args:
+            loader: The table.
+            row_type: The type of the rows.
+
+        """
         return IcebergSink.Builder(loader, row_type)
 
     @functools.cached_property
@@ -73,6 +87,8 @@ class IcebergSink(Sink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Create a writer of Parquet files, which become part of the table with their commit."""
+        if self.primary_key:
+            return ChangeWriter(self.form.location, self.row_type, self.form.schema, self.primary_key, context)
         columns = (self.row_type, self.form.schema, self.form.partition_by)
         return ParquetWriter(self.form.location, "data", *columns, context, partition_columns_inside=True)
 
@@ -91,33 +107,74 @@ class IcebergSink(Sink):
                 raise CannotAppend(message, hint="build the sink again")
 
     class Builder:
-        """Builds an IcebergSink; `build` reads the form of the table."""
+        """Builds an IcebergSink; `build` reads the form of the table.
+
+        Example:
+            >>> from millstream.common import Types
+            >>> from millstream.datastream.connectors.iceberg import TableLoader
+            >>> properties = {"type": "rest", "uri": "http://localhost:8181"}
+            >>> loader = TableLoader.from_catalog("lake", properties, "shop.totals")
+            >>> row_type = Types.ROW_NAMED(["id", "total"], [Types.LONG(), Types.DOUBLE()])
+            >>> builder = IcebergSink.for_row(loader, row_type).equality_field_columns("id")
+
+        """
 
         def __init__(self, loader: TableLoader, row_type: RowTypeInfo) -> None:
             self._loader, self._row_type = loader, row_type
             self._create = self._overwrite = self._all_partitions = False
             self._by: tuple[str, ...] = ()
+            self._primary_key: tuple[str, ...] = ()
+
+        def equality_field_columns(self, *columns: str) -> IcebergSink.Builder:
+            """Change and delete rows by these columns, the primary key, instead of appending rows.
+
+            Args:
+                *columns: The names of the columns.
+
+            """
+            self._primary_key = columns
+            return self
 
         def overwrite(self, overwrite: bool = True, *, all_partitions: bool = False) -> IcebergSink.Builder:
             """Replace the rows that the table has when `build` is called: all rows or, in a partitioned table, the rows
             of the partitions that get rows, unless `all_partitions` is set. For bounded input. A job that is restored
-            from a checkpoint or savepoint replaces the rows of its first start."""
+            from a checkpoint or savepoint replaces the rows of its first start.
+
+            Args:
+                overwrite: Whether rows are replaced.
+                all_partitions: Whether the rows of partitions that get no rows are replaced too.
+
+            """
             self._overwrite, self._all_partitions = overwrite, all_partitions
             return self
 
         def create_table_if_missing(self, *partition_by: str) -> IcebergSink.Builder:
-            """Create the table and its namespace when the job starts, with the columns of the rows."""
+            """Create the table and its namespace when the job starts, with the columns of the rows.
+
+            Args:
+                *partition_by: The names of the columns that the table is partitioned by; without them, it is not
+                    partitioned.
+
+            """
             self._create, self._by = True, partition_by
             return self
 
         def build(self) -> IcebergSink:
             """Build the sink."""
+            check_primary_key(self._primary_key, self._row_type, overwrites=self._overwrite)
             with self._loader.open_table() as (_, table):
                 if table is None and self._create:
                     if unknown := set(self._by) - set(self._row_type.get_field_names()):
                         message = f"the table cannot be partitioned by {sorted(unknown)}: its rows have no such field"
                         raise CannotAppend(message, hint=f"they have {self._row_type.get_field_names()}")
-                    return IcebergSink(self._loader, self._row_type, None, self._by, overwrites=self._overwrite)
+                    return IcebergSink(
+                        self._loader,
+                        self._row_type,
+                        None,
+                        self._by,
+                        overwrites=self._overwrite,
+                        primary_key=self._primary_key,
+                    )
                 seen = _form(self._loader, table, self._row_type)
                 current = table.current_snapshot() if self._overwrite else None
                 replaces = None if current is None else current.snapshot_id
@@ -128,6 +185,7 @@ class IcebergSink(Sink):
                     replaces=replaces,
                     overwrites=self._overwrite,
                     replaces_all=self._all_partitions,
+                    primary_key=self._primary_key,
                 )
 
 
@@ -140,7 +198,7 @@ def _form(loader: TableLoader, table: Any, row_type: RowTypeInfo) -> TableForm:
 def _create_table(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: tuple[str, ...]) -> Any:
     """Create the table, unless another driver has created it, and load it."""
     catalog.create_namespace_if_not_exists(loader.table.rpartition(".")[0])
-    wide = pa.schema([_iceberg_field(field) for field in table_schema(row_type)])
+    wide = pa.schema([iceberg_field(field) for field in table_schema(row_type)])
     with (
         contextlib.suppress(pyiceberg("exceptions").TableAlreadyExistsError),
         catalog.create_table_transaction(loader.table, schema=wide) as creation,
@@ -151,7 +209,7 @@ def _create_table(catalog: Any, loader: TableLoader, row_type: RowTypeInfo, by: 
     return catalog.load_table(loader.table)
 
 
-def _iceberg_field(field: pa.Field) -> pa.Field:
+def iceberg_field(field: pa.Field) -> pa.Field:
     """Widen small integers: Iceberg's smallest integer type has 32 bits."""
     small = pa.types.is_int8(field.type) or pa.types.is_int16(field.type)
     return pa.field(field.name, pa.int32()) if small else field
@@ -181,7 +239,8 @@ class IcebergCommitter(TableCommitter):
     """Commits staged files to an Iceberg table, one snapshot for each owner."""
 
     def __init__(self, sink: IcebergSink) -> None:
-        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces)
+        removes_staged = bool(sink.primary_key)
+        super().__init__(overwrites=sink.overwrites, replaces=sink.replaces, removes_staged=removes_staged)
         self._sink = sink
 
     @property
@@ -197,38 +256,26 @@ class IcebergCommitter(TableCommitter):
             self._commit(table, checkpoint, owner, files)
 
     def _commit(self, table: Any, checkpoint: int, owner: str, files: list[StagedDataFile]) -> None:
-        epoch, staged = max(file.epoch for file in files), digest(files)
-        if self._is_committed(table, owner, files):
+        if is_committed(self.location, table, owner, files):
             warn_of_repeat(self._sink.loader.table, checkpoint, files)
             return
-        paths = self._paths(files)
-        exceptions = pyiceberg("exceptions")
-        try:
-            with table.transaction() as transaction:
-                # one change of the table: the files, and up to which epoch this job has committed
-                mark = {"epoch": epoch, "staged": staged, "at": max(file.at for file in files)}
-                transaction.set_properties({f"{_EPOCH}.{owner}": json.dumps(mark)})
-                expired = _expired_marks(table.properties, f"{_EPOCH}.{owner}")
-                if expired:
-                    transaction.remove_properties(*expired)
-                summary = {_CHECKPOINT: str(checkpoint), _STAGED: staged, _EPOCH: str(epoch)}
-                if self._replaces is None:
-                    transaction.add_files(paths, snapshot_properties=summary, check_duplicate_files=False)
-                else:
-                    self._overwrite(table, transaction, paths, summary)
-        except exceptions.CommitFailedException as problem:
-            # another driver of the same job may have been faster
-            if self._is_committed(table.refresh(), owner, files):
-                return
-            raise ConnectorStorageFailure(
-                self._sink.loader.table, f"commit checkpoint {checkpoint} to", problem
-            ) from problem
+        if self._sink.primary_key:
+            merge = IcebergMergeTask(self._sink.loader, self._sink.form, self._sink.primary_key)
+            self.workers.run_tasks([SlotTask(0, partial(merge.run, checkpoint, owner, tuple(files)))])
+            return
+        paths = paths_of(self.location, files)
+
+        def add(table: Any, transaction: Any, summary: dict[str, str]) -> None:
+            if self._replaces is None:
+                transaction.add_files(paths, snapshot_properties=summary, check_duplicate_files=False)
+            else:
+                self._overwrite(table, transaction, paths, summary)
+
+        commit_once(self.location, table, checkpoint, owner, files, add)
 
     def _overwrite(self, table: Any, transaction: Any, paths: list[str], summary: dict[str, str]) -> None:
         """Add files and remove those that they replace; if repeated, nothing is left to remove."""
-        if transaction.table_metadata.name_mapping() is None:
-            names = transaction.table_metadata.schema().name_mapping.model_dump_json()
-            transaction.set_properties({"schema.name-mapping.default": names})
+        add_name_mapping(transaction)
         to_data_file = pyiceberg("io.pyarrow").parquet_file_to_data_file
         added = [to_data_file(table.io, transaction.table_metadata, path) for path in paths]
         with transaction.update_snapshot(snapshot_properties=summary).overwrite() as files:
@@ -253,58 +300,5 @@ class IcebergCommitter(TableCommitter):
             return
         with self._sink.loader.open_table() as (_, table):
             if table is not None and self._replaced_files(table, []):
-                with table.transaction() as transaction:
+                with without_retries(table).transaction() as transaction:
                     self._overwrite(table, transaction, [], {})
-
-    def _paths(self, files: Sequence[StagedDataFile]) -> list[str]:
-        scheme = "" if "://" in self._sink.form.location else "file://"
-        return [f"{scheme}{self._sink.form.location}/{file.path}" for file in files]
-
-    def _is_committed(self, table: Any, owner: str, files: list[StagedDataFile]) -> bool:
-        """Whether exactly these files were committed, by the mark of their owner, a snapshot, or the table's files.
-        Raises `CommittedByAnother` if other files of the same epochs were.
-
-        The number of marks is bounded; without one, a snapshot or the files of the table show the commit."""
-        epoch, staged = max(file.epoch for file in files), digest(files)
-        text = table.properties.get(f"{_EPOCH}.{owner}")
-        mark = None if text is None else _parse_mark(text)
-        if mark is not None and mark["epoch"] < epoch:
-            return False
-        if mark is not None and mark["staged"] == staged:
-            return True
-        snapshots = table.metadata.snapshots
-        if any(entry.summary is not None and entry.summary.get(_STAGED) == staged for entry in snapshots):
-            return True
-        live = _live_paths(table)
-        there = [file for file, path in zip(files, self._paths(files), strict=True) if path in live]
-        if len(there) == len(files):
-            return True
-        if mark is None and not there:
-            return False
-        committed = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
-        raise CommittedByAnother(self._sink.loader.table, epoch, committed, len(files))
-
-
-def _parse_mark(text: str) -> dict[str, Any]:
-    """Parse the mark of the last commit of a job; earlier releases wrote the epoch alone."""
-    mark = json.loads(text)
-    return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
-
-
-def _live_paths(table: Any) -> set[str]:
-    """Return the data files of a table from its manifests, because a scan refuses tables with equality deletes."""
-    snapshot, data = table.current_snapshot(), pyiceberg("manifest").ManifestContent.DATA
-    manifests = [] if snapshot is None else snapshot.manifests(table.io)
-    return {
-        entry.data_file.file_path
-        for manifest in manifests
-        if manifest.content == data
-        for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-    }
-
-
-def _expired_marks(properties: dict[str, str], current: str) -> list[str]:
-    """Return the properties of the jobs that committed longest ago, if there are too many."""
-    others = [name for name in properties if name.startswith(f"{_EPOCH}.") and name != current]
-    others.sort(key=lambda name: int(_parse_mark(properties[name])["at"]))
-    return others[: max(0, len(others) + 1 - _MAX_MARKS)]

@@ -23,7 +23,7 @@ from millstream.connector.staged import Committable, NotStaged, StagedName
 from millstream.connectors.lakehouse.columns import to_table
 from millstream.files.errors import ConnectorStorageFailure
 from millstream.files.local import LocalFileSystem
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import RowTypeInfo
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -102,11 +102,19 @@ class ParquetWriter(SinkWriter):
         """Buffer records; a large buffer is written to a file."""
         if not len(values):
             return
-        table = to_table(values, self._row_type, self._schema)
+        table = self.convert(values)
         self._buffered.append(table)
         self._bytes += table.nbytes
         if self._bytes >= _ROLL_BYTES:
             self._flush()
+
+    def convert(self, values: Any) -> pa.Table:
+        """Return records as columns of a file."""
+        return to_table(values, self._row_type, self._schema)
+
+    def combine(self, tables: list[pa.Table]) -> pa.Table:
+        """Return the rows of a file."""
+        return pa.concat_tables(tables)
 
     def prepare_commit(self) -> list[Any]:
         """Write the rest and return all files."""
@@ -116,7 +124,7 @@ class ParquetWriter(SinkWriter):
     def _flush(self) -> None:
         if not self._buffered:
             return
-        whole = pa.concat_tables(self._buffered)
+        whole = self.combine(self._buffered)
         self._buffered, self._bytes = [], 0
         for partition, part in split_by_partition(whole, self._partition_by):
             self._write_file(partition, part if self._inside else part.drop_columns(self._partition_by))
@@ -172,7 +180,7 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tupl
         yield {}, table
         return
     groups = table.select(list(columns)).group_by(list(columns), use_threads=False).aggregate([])
-    distinct = [python_values(groups.column(name).combine_chunks()) for name in columns]
+    distinct = [to_python_values(groups.column(name).combine_chunks()) for name in columns]
     texts = [as_texts(groups.column(name)) for name in columns]
     for values, shown in zip(zip(*distinct, strict=True), zip(*texts, strict=True), strict=True):
         mask: Any = None
@@ -189,7 +197,7 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tupl
 
 def as_texts(column: pa.ChunkedArray) -> list[str | None]:
     """Return the values of a column as they are written in the names of partitions."""
-    return list(python_values(column.cast(pa.string()).combine_chunks()))
+    return list(to_python_values(column.cast(pa.string()).combine_chunks()))
 
 
 def remove_files(location: str, staged: Sequence[StagedDataFile]) -> None:

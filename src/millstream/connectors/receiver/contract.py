@@ -17,7 +17,13 @@ class ReceiverStopped(ExternalError):
 
 
 class Emit(Protocol):
-    """Takes a record, with its event time in milliseconds where it has one. May be called from any thread."""
+    """Takes a record, with its event time in milliseconds where it has one. May be called from any thread.
+
+    Example:
+        >>> def receive(emit: Emit) -> None:
+        ...     emit("ann logged in", timestamp=1_700_000_000_000)
+
+    """
 
     def __call__(self, value: Any, timestamp: int | None = None) -> None:
         """Emit a record; waits while the job is far behind, raises `ReceiverStopped` when it has ended."""
@@ -25,11 +31,24 @@ class Emit(Protocol):
 
 class Receiver(ABC):
     """Runs in a thread of the driver. It is part of the program, so it must be picklable before it
-    runs; each run, also after a restart of the job, uses a new copy."""
+    runs; each run, also after a restart of the job, uses a new copy.
+
+    Example:
+        >>> class Greetings(Receiver):
+        ...     def run(self, emit):
+        ...         for name in ("ann", "bob"):
+        ...             emit(f"hello {name}")
+
+    """
 
     @abstractmethod
     def run(self, emit: Emit) -> None:
-        """Receive and emit. Returning ends the stream; raising fails the job, whose restart strategy decides."""
+        """Receive and emit. Returning ends the stream; raising fails the job, whose restart strategy decides.
+
+        Args:
+            emit: Emits a record.
+
+        """
 
     def stop(self) -> None:
-        """Called from another thread when the job ends or restarts: make `run` return soon."""
+        """Make `run` return soon; this is called from another thread when the job ends or restarts."""

@@ -10,7 +10,7 @@ import contextlib
 import copy
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
 
@@ -45,6 +45,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._acknowledged: deque[int] = deque(maxlen=retained)  # positions of the newest checkpoints
         self._changed = threading.Condition()
         self._is_stopping = False
+        self._notify_arrival: Callable[[], None] = lambda: None
         self._failure: BaseException | None = None
         self._receiver: Receiver | None = None
         self._thread: threading.Thread | None = None
@@ -65,10 +66,11 @@ class ReceiverEnumerator(SplitEnumerator):
             return
         except Exception as problem:
             self._failure = problem
-            return
-        with self._changed:
-            if not self._is_stopping:
-                self._log.finish()
+        else:
+            with self._changed:
+                if not self._is_stopping:
+                    self._log.finish()
+        self._notify_arrival()
 
     def _emit(self, value: Any, timestamp: int | None = None) -> None:
         payload = codec.encode((timestamp, value))
@@ -79,6 +81,7 @@ class ReceiverEnumerator(SplitEnumerator):
                 msg = "the job needs no more records"
                 raise ReceiverStopped(msg)
             self._log.append(payload)
+        self._notify_arrival()
 
     # ------------------------------------------------------------------------------------------------ the job's thread
 
@@ -129,6 +132,10 @@ class ReceiverEnumerator(SplitEnumerator):
     def splits(self) -> list[str]:
         """Return the only split."""
         return [] if self.finished() else [self._log.directory]
+
+    def notify_arrivals(self, notify: Callable[[], None]) -> None:
+        """Set what is called when records were received, or none will follow."""
+        self._notify_arrival = notify
 
     def retain(self, checkpoints: int) -> None:
         """Keep the records that this many checkpoints need, or more if the source is configured so."""

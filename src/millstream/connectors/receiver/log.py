@@ -127,7 +127,7 @@ class SegmentedLog:
         self.directory, self._segment_bytes = directory, segment_bytes
         LocalFileSystem().make_dirs(directory)
         self._term = self._newest_term()
-        self.ended = self._ended_in() == self._term
+        self.ended = self._read_end() == self._term
         self._file: BinaryIO | None = None
         self._segments: list[_Segment] = []
         if not self.ended:
@@ -154,7 +154,7 @@ class SegmentedLog:
         terms = [match[1] for match in map(_TERM.fullmatch, names) if match]
         return max(map(int, (*terms, *(match[2] for match in map(_SEGMENT.fullmatch, names) if match))), default=0)
 
-    def _ended_in(self) -> int | None:
+    def _read_end(self) -> int | None:
         try:
             with open(os.path.join(self.directory, _END), encoding="ascii") as file:
                 return int(file.read() or 0)

@@ -36,7 +36,13 @@ class RecordTooLong(ExternalError):
 
 
 class SocketTextReceiver(Receiver):
-    """Connects to a server and emits its text. `max_retry` is how often it connects again, -1 for ever."""
+    """Connects to a server and emits its text. `max_retry` is how often it connects again, -1 for ever.
+
+    Example:
+        >>> SocketTextReceiver("localhost", 9999, max_retry=3)
+        SocketTextReceiver(localhost:9999)
+
+    """
 
     def __init__(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> None:
         if not isinstance(port, int) or not 0 < port < 65536:

@@ -44,7 +44,14 @@ class ReceiverSource(Source):
 
     `directory` holds this log only; records in it that no checkpoint covers are read first. Without it the log is a new
     directory below `parent`, or a temporary directory that is deleted with this object. A segment is deleted when no
-    retained checkpoint (`execution.checkpointing.num-retained`) and none of the last `kept_checkpoints` needs it."""
+    retained checkpoint (`execution.checkpointing.num-retained`) and none of the last `kept_checkpoints` needs it.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.receiver import SocketTextReceiver
+        >>> source = ReceiverSource(SocketTextReceiver("localhost", 9999), type_info=Types.STRING())
+
+    """
 
     def __init__(
         self,

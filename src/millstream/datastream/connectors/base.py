@@ -9,7 +9,13 @@ __all__ = ["DeliveryGuarantee", "Sink", "Source"]
 
 
 class DeliveryGuarantee(Enum):
-    """What a sink guarantees for records when a job fails and restarts."""
+    """What a sink guarantees for records when a job fails and restarts.
+
+    Example:
+        >>> from millstream.datastream.connectors.kafka import KafkaSink
+        >>> builder = KafkaSink.builder().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+
+    """
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

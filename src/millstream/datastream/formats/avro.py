@@ -45,7 +45,15 @@ class NoJavaClass(UserError):
 
 
 class AvroSchema:
-    """A parsed and checked Avro schema."""
+    """A parsed and checked Avro schema.
+
+    Example:
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> print(schema)
+        {"type":"record","name":"Order","fields":[{"name":"id","type":"long"}]}
+
+    """
 
     def __init__(self, schema: Any) -> None:
         self.schema = avro_schemas.load_schema(schema)
@@ -53,12 +61,22 @@ class AvroSchema:
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
-        """Parse a schema from JSON."""
+        """Parse a schema from JSON.
+
+        Args:
+            json_schema: The schema.
+
+        """
         return AvroSchema(json_schema)
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
-        """Parse a schema from a file."""
+        """Parse a schema from a file.
+
+        Args:
+            file_path: The path of a file that contains the schema as JSON.
+
+        """
         return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
 
     def __str__(self) -> str:
@@ -72,7 +90,14 @@ class AvroSchema:
 
 
 class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
-    """The type of dicts that an Avro schema describes."""
+    """The type of dicts that an Avro schema describes.
+
+    Example:
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> type_info = GenericRecordAvroTypeInfo(schema)
+
+    """
 
     json_tags = ("AVRO_GENERIC_RECORD",)
 
@@ -93,7 +118,15 @@ class GenericRecordAvroTypeInfo(PickledBytesTypeInfo):
 
 
 class AvroInputFormat(InputFormat, ResultTypeQueryable):
-    """Reads Avro files as dicts."""
+    """Reads Avro files as dicts.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> input_format = AvroInputFormat("/data/orders.avro", schema)
+
+    """
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
         self._root = resolve_path(path)
@@ -119,23 +152,51 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
 
 
 class AvroBulkWriters:
-    """Factories of writers of Avro files, for `FileSink.for_bulk_format`."""
+    """Factories of writers of Avro files, for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> sink = FileSink.for_bulk_format("/data/orders", AvroBulkWriters.for_generic_record(schema)).build()
+
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Create a factory of writers of dicts, or of rows with the fields of the schema."""
+        """Create a factory of writers of dicts, or of rows with the fields of the schema.
+
+        Args:
+            schema: The schema of the files.
+
+        """
         return AvroWriterFactory(schema.schema)
 
 
 class AvroRowDeserializationSchema(FormatDeserializationSchema):
-    """Deserializes Avro messages to rows."""
+    r"""Deserializes Avro messages to rows.
+
+    Example:
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> AvroRowDeserializationSchema(avro_schema_string=text).deserialize(b"\x0a")
+        Row(id=5)
+
+    """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__(_format(record_class, avro_schema_string))
 
 
 class AvroRowSerializationSchema(FormatSerializationSchema):
-    """Serializes rows as Avro messages."""
+    r"""Serializes rows as Avro messages.
+
+    Example:
+        >>> from millstream.common import Row
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(id=5))
+        b'\n'
+
+    """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__(_format(record_class, avro_schema_string))

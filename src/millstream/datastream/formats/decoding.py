@@ -28,7 +28,18 @@ DEAD_LETTERS = OutputTag(
 
 
 class Decode(ProcessFunction):
-    """Decodes records; the metric `numRecordsSkipped` counts those that were skipped or became dead letters."""
+    """Decodes records; the metric `numRecordsSkipped` counts those that were skipped or became dead letters.
+
+    Example:
+        >>> from millstream.formats import format_named
+        >>> from millstream.testing import harness_for
+        >>> order = Types.ROW_NAMED(["name"], [Types.STRING()])
+        >>> with harness_for(Decode(format_named("json", order)), output_type=order) as harness:
+        ...     harness.process(b'{"name": "tea"}')
+        ...     harness.values()
+        [Row(name='tea')]
+
+    """
 
     def __init__(self, record_format: Format) -> None:
         self._format = record_format

@@ -25,7 +25,16 @@ class BadJsonSchema(UserError, ValueError):
 
 
 class JsonRowDeserializationSchema(FormatDeserializationSchema):
-    """Deserializes JSON objects to rows."""
+    """Deserializes JSON objects to rows.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
+        >>> schema = JsonRowDeserializationSchema.builder().type_info(row_type).ignore_parse_errors().build()
+        >>> schema.deserialize(b'{"name": "tea", "amount": 3}')
+        Row(name='tea', amount=3)
+
+    """
 
     @staticmethod
     def builder() -> JsonRowDeserializationSchema.Builder:
@@ -40,12 +49,22 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
             self._options: dict[str, Any] = dict(_OPTIONS)
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
-            """Set the type of the rows."""
+            """Set the type of the rows.
+
+            Args:
+                type_info: The row type.
+
+            """
             self._type_info = type_info
             return self
 
         def json_schema(self, json_schema: str | None) -> JsonRowDeserializationSchema.Builder:
-            """Derive the type of the rows from a JSON Schema."""
+            """Derive the type of the rows from a JSON Schema.
+
+            Args:
+                json_schema: The JSON Schema as text.
+
+            """
             if json_schema is None:
                 message = "The json_schema must not be None."
                 raise TypeError(message)
@@ -71,7 +90,15 @@ class JsonRowDeserializationSchema(FormatDeserializationSchema):
 
 
 class JsonRowSerializationSchema(FormatSerializationSchema):
-    """Serializes rows as JSON objects."""
+    """Serializes rows as JSON objects.
+
+    Example:
+        >>> from millstream.common import Row, Types
+        >>> row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
+        >>> JsonRowSerializationSchema.builder().with_type_info(row_type).build().serialize(Row("tea", 3))
+        b'{"name":"tea","amount":3}'
+
+    """
 
     @staticmethod
     def builder() -> JsonRowSerializationSchema.Builder:
@@ -85,7 +112,12 @@ class JsonRowSerializationSchema(FormatSerializationSchema):
             self._type_info: TypeInformation | None = None
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
-            """Set the type of the rows."""
+            """Set the type of the rows.
+
+            Args:
+                type_info: The row type.
+
+            """
             self._type_info = type_info
             return self
 

@@ -16,7 +16,15 @@ __all__ = ["OrcBulkWriters"]
 
 
 class OrcBulkWriters:
-    """Factories of writers of ORC files, for `FileSink.for_bulk_format`."""
+    """Factories of writers of ORC files, for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> row_type = Types.ROW_NAMED(["name"], [Types.STRING()])
+        >>> sink = FileSink.for_bulk_format("/data/names", OrcBulkWriters.for_row_type(row_type)).build()
+
+    """
 
     @staticmethod
     def for_row_type(

@@ -24,27 +24,64 @@ _COMPRESSION, _BLOCK_SIZE = "parquet.compression", "parquet.block.size"
 
 
 class AvroParquetReaders:
-    """Readers of Parquet files whose records an Avro schema describes."""
+    """Readers of Parquet files whose records an Avro schema describes.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> from millstream.datastream.formats.avro import AvroSchema
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> reader = AvroParquetReaders.for_generic_record(schema)
+        >>> source = FileSource.for_record_stream_format(reader, "/data/orders").build()
+
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
-        """Create a format that reads records as dicts."""
+        """Create a format that reads records as dicts.
+
+        Args:
+            schema: The schema of the records.
+
+        """
         return ParquetRecords(avro_schemas.format_type_of(schema.schema), GenericRecordAvroTypeInfo(schema))
 
 
 class AvroParquetWriters:
-    """Writers of Parquet files whose records an Avro schema describes."""
+    """Writers of Parquet files whose records an Avro schema describes.
+
+    Example:
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> from millstream.datastream.formats.avro import AvroSchema
+        >>> text = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+        >>> schema = AvroSchema.parse_string(text)
+        >>> sink = FileSink.for_bulk_format("/data/orders", AvroParquetWriters.for_generic_record(schema)).build()
+
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        """Create a factory of writers of dicts."""
+        """Create a factory of writers of dicts.
+
+        Args:
+            schema: The schema of the records.
+
+        """
         return AvroParquetWriterFactory(schema.schema)
 
 
 class ParquetColumnarRowInputFormat(ParquetFiles):
     """Reads Parquet files as rows; only the columns of `row_type` are read.
 
-    Timestamps are not converted; `is_utc_timestamp` and `hadoop_config` have no effect."""
+    Timestamps are not converted; `is_utc_timestamp` and `hadoop_config` have no effect.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.file_system import FileSource
+        >>> bulk_format = ParquetColumnarRowInputFormat(Types.ROW_NAMED(["name"], [Types.STRING()]))
+        >>> source = FileSource.for_bulk_file_format(bulk_format, "/data/names").build()
+
+    """
 
     def __init__(
         self,
@@ -60,7 +97,15 @@ class ParquetColumnarRowInputFormat(ParquetFiles):
 
 
 class ParquetBulkWriters:
-    """Factories of writers of Parquet files, for `FileSink.for_bulk_format`."""
+    """Factories of writers of Parquet files, for `FileSink.for_bulk_format`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.connectors.file_system import FileSink
+        >>> row_type = Types.ROW_NAMED(["name"], [Types.STRING()])
+        >>> sink = FileSink.for_bulk_format("/data/names", ParquetBulkWriters.for_row_type(row_type)).build()
+
+    """
 
     @staticmethod
     def for_row_type(

@@ -59,7 +59,8 @@ class _JdbcCatalog(Catalog):
 class _Databases(MutableMapping[str, Database]):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
-        self._default = self._connection(options["default-database"])  # refuses a URL of another database system
+        self._default = self._connection(options["default-database"])
+        self._default.conninfo()  # refuses a URL of another database system
         self._opened: dict[str, Database] = {}
 
     def _connection(self, database: str) -> JdbcConnectionOptions:

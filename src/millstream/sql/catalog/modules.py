@@ -11,8 +11,9 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from millstream.sql.errors import CatalogError, nearest
+from millstream.sql.functions.savepoint_metadata import create_savepoint_metadata
 
-CORE = "core"
+CORE, STATE = "core", "state"
 GROUP = "millstream.table_modules"
 
 
@@ -77,13 +78,17 @@ class Modules:
 
 
 def load_installed_module(name: str, options: Mapping[str, str], at: int | None) -> Mapping[str, Any]:
-    """Return the functions of an installed module: its entry point is a function from options to functions by name."""
+    """Return the functions of a built-in or installed module.
+
+    The entry point of an installed module is a function from options to functions by name."""
     if name == CORE:
         return {}
+    if name == STATE:
+        return {"savepoint_metadata": create_savepoint_metadata()}
     modules = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
     if name not in modules:
         message = f"no module '{name}' is installed"
-        hint = nearest(name, modules) or f"a package offers one by an entry point of the group {GROUP}"
+        hint = nearest(name, [*modules, STATE]) or f"a package offers one by an entry point of the group {GROUP}"
         raise CatalogError(message, at=at, hint=hint)
     functions: Mapping[str, Any] = modules[name].load()(dict(options))
     return functions

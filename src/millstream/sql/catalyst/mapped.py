@@ -70,11 +70,11 @@ class Windows:
         zoned = isinstance(self.input.types[self.window.time], t.LocalZonedTimestampType)
         for batch in batches:
             columns = from_spark(batch, self.input)
-            times = timestamps.column_millis(columns[self.window.time])
+            times = timestamps.read_column_millis(columns[self.window.time])
             if (times == NO_TIMESTAMP).any():
                 raise NoTime
             rows, starts, ends = assign_windows(
-                timestamps.local_millis(times, self.zone) if zoned else times, self.window
+                timestamps.to_local_millis(times, self.zone) if zoned else times, self.window
             )
             row_indexes = pa.array(rows)
             repeated = [column.take(row_indexes) for column in columns]

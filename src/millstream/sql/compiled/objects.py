@@ -19,7 +19,7 @@ from millstream.sql.compiled.secrets import resolve_hints, resolve_options, spli
 from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError
 from millstream.sql.functions.model_functions import ModelFunction
 from millstream.sql.functions.user_functions import UserFunction
-from millstream.sql.physical.identity.identity import inputs_first
+from millstream.sql.physical.identity.identity import order_inputs_first
 from millstream.sql.physical.nodes import Operation, Origin
 from millstream.sql_options import PLAN_COMPILE_OBJECTS, PLAN_RESTORE_OBJECTS
 
@@ -82,7 +82,7 @@ def write_tables(operations: Sequence[Operation], writer: Writer, options: Optio
     """Encode the tables that plans read, write and look up, each once, as the options say."""
     stored_parts = _read_choice(options, PLAN_COMPILE_OBJECTS)
     tables: dict[tuple[str, ...], TableDefinition] = {}
-    for operation in inputs_first(operations):
+    for operation in order_inputs_first(operations):
         if isinstance(operation.origin, Origin):
             tables.setdefault(operation.origin.name, operation.origin.table)
     if stored_parts == "IDENTIFIER":

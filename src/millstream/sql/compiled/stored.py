@@ -1,8 +1,7 @@
 """JSON form of physical plans.
 
 Promises: reading returns what was written, operator by operator, with the same uids; nothing is planned again. Only
-sources, sinks and lookups are created again, by the connectors of their tables, and must match what was written. A
-plan
+sources, sinks and lookups are created again, by the connectors of their tables, and must match what was written. A plan
 with parts that cannot be written (streams of a program, unregistered functions) is refused when it is compiled.
 Does not know: sessions, files; where a table's definition comes from."""
 
@@ -26,7 +25,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.logical.patterns import MatchDescription
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec
 from millstream.sql.operators.rank.sort import MaterializeSpec
-from millstream.sql.physical.identity.identity import assign_identities, inputs_first
+from millstream.sql.physical.identity.identity import assign_identities, order_inputs_first
 from millstream.sql.physical.nodes import (
     Distribution,
     Identity,
@@ -58,7 +57,7 @@ def write_nodes(operations: Sequence[Operation], writer: Writer) -> list[dict[st
     identities = assign_identities(operations)
     numbers: dict[int, int] = {}
     nodes: list[dict[str, Any]] = []
-    for operation in inputs_first(operations):
+    for operation in order_inputs_first(operations):
         numbers[id(operation)] = len(numbers) + 1
         nodes.append(_node(operation, identities[id(operation)], numbers, writer))
     return nodes

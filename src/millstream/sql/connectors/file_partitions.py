@@ -35,7 +35,7 @@ from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
 from millstream.sql.expressions.nodes import Convert, Lit
 from millstream.sql.functions import text
 from millstream.sql.types import data_types as t
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import RowTypeInfo
 from millstream.types.row import Row
 from millstream.types.type_information import TypeInformation
@@ -164,7 +164,7 @@ class PartitionBuckets(BucketAssigner):
             self._format_directories(name, records.field(index), data_type) for name, index, data_type in self._columns
         ]
         buckets = pc.binary_join_element_wise(*directories, "/").dictionary_encode()
-        names = python_values(buckets.dictionary)
+        names = to_python_values(buckets.dictionary)
         if len(names) < 2:
             return [(name, records) for name in names]
         bucket_indexes = buckets.indices.to_numpy()

@@ -37,7 +37,7 @@ from millstream.sql.connectors.file_partitions import (
     PartitionedFiles,
 )
 from millstream.sql.errors import nearest
-from millstream.sql.operators.join.whole_tables import whole_table
+from millstream.sql.operators.join.whole_tables import read_whole_table
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql.types.durations import parse_duration_millis
@@ -153,7 +153,7 @@ def _create_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup 
     """Return a lookup with a full cache; without one there is no lookup, because files have no index."""
     if context.word("lookup.cache", ("none", "full"), "none") == "none":
         return None
-    return whole_table(context, _read(context), keys)
+    return read_whole_table(context, _read(context), keys)
 
 
 CONNECTORS = (

@@ -192,8 +192,10 @@ class MapColumn(GeneratedColumn):
             _, first = np.unique(rows[kept] * max(len(keys), 1) + codes, return_index=True)
             kept = kept[np.sort(first)]
         offsets = _offsets(np.bincount(rows[kept], minlength=len(indexes)))
-        taken = pa.array(kept)
-        return pa.MapArray.from_arrays(offsets, keys.take(taken), values.take(taken), type=arrow_type(self.data_type))
+        selected_rows = pa.array(kept)
+        return pa.MapArray.from_arrays(
+            offsets, keys.take(selected_rows), values.take(selected_rows), type=arrow_type(self.data_type)
+        )
 
 
 @dataclass(frozen=True)

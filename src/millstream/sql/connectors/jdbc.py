@@ -1,4 +1,4 @@
-"""The JDBC connector, for PostgreSQL: 'connector' = 'jdbc'.
+"""The JDBC connector, for PostgreSQL, MySQL, MariaDB and SQLite: 'connector' = 'jdbc'.
 
 Promises: Flink's options. A table is scanned in parallel, looked up with one query for many keys, and written with
 upserts if it has a primary key. UPDATE and DELETE change rows by primary key.
@@ -12,6 +12,8 @@ from typing import Any
 
 from millstream.connector.lookup_cache import Key
 from millstream.connectors.jdbc.at_least_once import retry
+from millstream.connectors.jdbc.dialects import Dialect, find_dialect
+from millstream.connectors.jdbc.dialects.scan import DialectSource, find_rows
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from millstream.connectors.jdbc.sink import JdbcSink
@@ -22,7 +24,7 @@ from millstream.sql.connector.lookup import CACHE_OPTIONS, Lookup, LookupRows, T
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import call_for_table, check_columns
-from millstream.sql.operators.join.whole_tables import whole_table
+from millstream.sql.operators.join.whole_tables import read_whole_table
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql.types.durations import parse_duration_millis
 
@@ -60,13 +62,21 @@ def _read_connection(context: TableContext) -> JdbcConnectionOptions:
 
 def _read(context: TableContext) -> TableSource:
     connection, table = _read_connection(context), context.options["table-name"]
-    builder = JdbcSource.builder().set_connection_options(connection).set_table(table, context.schema.names)
     column = context.options.get("scan.partition.column")
     range_keys = [f"scan.partition.{name}" for name in ("num", "lower-bound", "upper-bound")]
     numbers = [context.integer(key) for key in range_keys]
     if (column is None) != all(number is None for number in numbers) or (column is not None and None in numbers):
         message = f"'scan.partition.column' must be set together with {', '.join(repr(key) for key in range_keys)}"
         raise context.fail(message)
+    dialect = find_dialect(connection)
+    if dialect is not None:
+        partition = None if column is None else (column, *(number or 0 for number in numbers))
+        other = DialectSource(dialect, table, tuple(context.schema.names), partition)  # type: ignore[arg-type]
+        call_for_table(context, other.type_info)  # refuses columns that the table does not have
+        return TableSource(
+            other, context.schema, needs_conversion=True, parallelism=context.integer("scan.parallelism")
+        )
+    builder = JdbcSource.builder().set_connection_options(connection).set_table(table, context.schema.names)
     if column is not None:
         builder = builder.set_partition(column, *numbers)
     source = call_for_table(context, builder.build)
@@ -172,6 +182,43 @@ class JdbcLookup(Lookup):
             self._idle_sessions.pop().close()
 
 
+class DialectLookup(Lookup):
+    """Finds the rows of a table of MySQL or SQLite by the values of key columns."""
+
+    def __init__(
+        self, dialect: Dialect, table: str, columns: Sequence[str], keys: Sequence[str], retries: int = 3
+    ) -> None:
+        self._arguments = (dialect, table, tuple(columns), tuple(keys), retries)
+        self._idle_sessions: list[Any] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DialectLookup, self._arguments
+
+    def project(self, columns: tuple[int, ...]) -> Lookup:
+        """Return a lookup that selects these columns only."""
+        dialect, table, names, keys, retries = self._arguments
+        return DialectLookup(dialect, table, [names[i] for i in columns], keys, retries)
+
+    def find(self, keys: Sequence[Key]) -> Mapping[Key, LookupRows]:
+        """Find the rows of all keys."""
+        dialect, table, columns, key_names, retries = self._arguments
+        session = self._idle_sessions.pop() if self._idle_sessions else dialect.session()
+
+        def find(connection: Any) -> Mapping[Key, LookupRows]:
+            return find_rows(dialect, connection, table, columns, key_names, keys)
+
+        try:
+            rows: Mapping[Key, LookupRows] = retry(lambda: session.run("cannot look up", find), retries + 1)
+        finally:
+            self._idle_sessions.append(session)
+        return rows
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._idle_sessions:
+            self._idle_sessions.pop().close()
+
+
 def _create_jdbc_lookup(
     connection: JdbcConnectionOptions, table: str, columns: tuple[str, ...], keys: tuple[str, ...], retries: int
 ) -> JdbcLookup:
@@ -182,18 +229,30 @@ def _create_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup:
     connection, table = _read_connection(context), context.options["table-name"]
     policy = read_cache_policy(context)
     if isinstance(policy, Reload):
-        return whole_table(context, _read(context), keys)
+        return read_whole_table(context, _read(context), keys)
     retries = context.integer("lookup.max-retries", 3) or 0
-    lookup = JdbcLookup(connection, table, context.schema.names, keys, retries=retries)
+    dialect = find_dialect(connection)
+    lookup: Lookup = (
+        JdbcLookup(connection, table, context.schema.names, keys, retries=retries)
+        if dialect is None
+        else DialectLookup(dialect, table, context.schema.names, keys, retries)
+    )
     asynchronous = context.flag("lookup.async")
     return TableLookup(lookup, context.schema, policy, asynchronous, _MAX_LOOKUP_KEYS)
 
 
 def _truncate(context: TableContext) -> None:
     connection, table = _read_connection(context), context.options["table-name"]
-    session = Session(connection.conninfo(), SESSION)
+    dialect = find_dialect(connection)
+    session = Session(connection.conninfo(), SESSION) if dialect is None else dialect.session()
     try:
-        session.run("cannot truncate the table", lambda database: database.execute(f"TRUNCATE {quote_table(table)}"))
+        if dialect is None:
+            statement = f"TRUNCATE {quote_table(table)}"
+            session.run("cannot truncate the table", lambda database: database.execute(statement))
+        else:
+            session.run(
+                "cannot truncate the table", lambda database: dialect.execute(database, dialect.truncate(table))
+            )
     finally:
         session.close()
 

@@ -1,7 +1,8 @@
 """The lakehouse connectors: 'connector' = 'delta' and 'connector' = 'iceberg'.
 
-Promises: the options of the Flink connectors of Delta Lake and Iceberg. Rows are appended with each checkpoint; INSERT
-OVERWRITE replaces the existing rows. UPDATE and DELETE write all remaining rows and replace the whole table.
+Promises: the options of the Flink connectors of Delta Lake and Iceberg. Rows are appended with each checkpoint,
+or changed by primary key if the table has one; INSERT OVERWRITE replaces the existing rows. UPDATE and DELETE write all
+remaining rows and replace the whole table.
 Does not know: how tables are read and committed to."""
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from millstream.connectors.lakehouse.delta_sink import DeltaSink
 from millstream.connectors.lakehouse.delta_source import DeltaSource
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
 from millstream.connectors.lakehouse.iceberg_sink import IcebergSink
-from millstream.connectors.lakehouse.iceberg_source import IcebergSource
+from millstream.connectors.lakehouse.iceberg_source import IcebergSource, StreamingStartingStrategy
 from millstream.sql.columns import SqlTypeInfo
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connector.table_formats import call_for_table, check_columns
 from millstream.sql.types import data_types as t
+from millstream.sql.types.changelog_mode import ChangelogMode
+from millstream.sql.types.durations import parse_duration_millis
 from millstream.types.factory import RowTypeInfo
 from millstream.types.type_information import TypeInformation
 
 _STORAGE_PREFIX, _CATALOG_PREFIX = "storage.", "catalog."
+_UPSERT = "write.upsert.enabled"
+_STREAMING = (
+    "monitor-interval", "starting-strategy", "start-snapshot-id", "start-snapshot-timestamp",
+    "streaming-skip-overwrite-snapshots",
+)  # fmt: skip
 _CATALOG_PROPERTIES = {"catalog-type": "type", "uri": "uri", "warehouse": "warehouse"}
 
 
@@ -35,7 +43,7 @@ def _type_info(data_type: t.DataType) -> TypeInformation:
 
 
 def _read_delta_options(context: TableContext) -> tuple[str, dict[str, str]]:
-    known = ["table-path", "mode", "versionAsOf", "startingVersion", "ignoreDeletes", "sink.parallelism"]
+    known = ["table-path", "mode", "versionAsOf", "startingVersion", "ignoreDeletes", "sink.parallelism", _UPSERT]
     context.check([*known, "scan.parallelism"], [_STORAGE_PREFIX])
     check_columns(context)
     storage = {k.removeprefix(_STORAGE_PREFIX): v for k, v in context.options.items() if k.startswith(_STORAGE_PREFIX)}
@@ -63,8 +71,23 @@ def _write_delta(context: TableContext) -> TableSink:
     path, storage = _read_delta_options(context)
     builder = DeltaSink.for_row_data(path, _row_type_info(context.sink_schema))
     builder = builder.with_partition_columns(*context.definition.partitions).with_storage_options(storage)
-    builder = builder.overwrite(context.overwrite, all_partitions=context.row_level)
-    return TableSink(call_for_table(context, builder.build), parallelism=context.integer("sink.parallelism"))
+    key = _read_key(context)
+    builder = builder.overwrite(context.overwrite, all_partitions=context.row_level).with_primary_key(*key)
+    sink = call_for_table(context, builder.build)
+    return TableSink(sink, _accepted_mode(key), context.integer("sink.parallelism"))
+
+
+def _read_key(context: TableContext) -> tuple[str, ...]:
+    """Return the key by which a sink changes rows: none if it replaces the table, or if upserts are disabled."""
+    key = context.definition.primary_key
+    if context.flag(_UPSERT) and not key:
+        message = f"'{_UPSERT}' = 'true' needs a primary key"
+        raise context.fail(message, "declare PRIMARY KEY (...) NOT ENFORCED")
+    return key if context.flag(_UPSERT, True) and not context.overwrite and not context.row_level else ()
+
+
+def _accepted_mode(key: tuple[str, ...]) -> ChangelogMode:
+    return ChangelogMode.UPSERT if key else ChangelogMode.INSERT_ONLY
 
 
 # ------------------------------------------------------------------------------------------------------------ Iceberg
@@ -77,6 +100,9 @@ def _create_table_loader(context: TableContext) -> TableLoader:
         "catalog-table",
         "snapshot-id",
         "sink.parallelism",
+        _UPSERT,
+        "streaming",
+        *_STREAMING,
         *_CATALOG_PROPERTIES,
     ]
     context.check([*known, "scan.parallelism"], [_CATALOG_PREFIX])
@@ -94,8 +120,40 @@ def _read_iceberg(context: TableContext) -> TableSource:
     snapshot = context.integer("snapshot-id")
     if snapshot is not None:
         builder = builder.snapshot_id(snapshot)
+    builder = _follow(context, builder)
     source = call_for_table(context, builder.build)
     return TableSource(source, context.schema, needs_conversion=True, parallelism=context.integer("scan.parallelism"))
+
+
+def _follow(context: TableContext, builder: IcebergSource.Builder) -> IcebergSource.Builder:
+    """Set how later snapshots are read."""
+    streaming, set_options = context.flag("streaming"), [key for key in _STREAMING if key in context.options]
+    if not streaming:
+        if set_options:
+            message = f"'{set_options[0]}' needs 'streaming' = 'true'"
+            raise context.fail(message)
+        return builder
+    if "snapshot-id" in context.options:
+        message = "'snapshot-id' reads one snapshot, and 'streaming' = 'true' reads all later ones"
+        raise context.fail(message, "set 'start-snapshot-id' to begin with a snapshot")
+    strategies = {strategy.value.lower().replace("_", "-"): strategy for strategy in StreamingStartingStrategy}
+    start_id, start_time = context.integer("start-snapshot-id"), context.integer("start-snapshot-timestamp")
+    if start_id is not None:
+        builder = builder.start_snapshot_id(start_id)
+    if start_time is not None:
+        builder = builder.start_snapshot_timestamp(start_time)
+    if "starting-strategy" in context.options:
+        strategy = strategies[context.word("starting-strategy", strategies, "")]
+        needed = {
+            StreamingStartingStrategy.INCREMENTAL_FROM_SNAPSHOT_ID: "start-snapshot-id",
+            StreamingStartingStrategy.INCREMENTAL_FROM_SNAPSHOT_TIMESTAMP: "start-snapshot-timestamp",
+        }.get(strategy)
+        if needed is not None:
+            context.required(needed)
+        builder = builder.streaming_starting_strategy(strategy)
+    interval = parse_duration_millis(context.options.get("monitor-interval", "60 s"))
+    skip = context.flag("streaming-skip-overwrite-snapshots")
+    return builder.streaming().monitor_interval(interval).skip_overwrite_snapshots(skip)
 
 
 def _write_iceberg(context: TableContext) -> TableSink:
@@ -103,11 +161,13 @@ def _write_iceberg(context: TableContext) -> TableSink:
     builder = IcebergSink.for_row(
         _create_table_loader(context), _row_type_info(context.sink_schema)
     ).create_table_if_missing(*partitions)
+    key = _read_key(context)
+    builder = builder.equality_field_columns(*key)
     sink = call_for_table(context, builder.overwrite(context.overwrite, all_partitions=context.row_level).build)
     if partitions and sink.seen is not None and sink.seen.partition_by != partitions:
         message = f"it is PARTITIONED BY {partitions}, but the table in the catalog is not partitioned by these columns"
         raise context.fail(message, "create the table with these partitions in the catalog, or leave them out here")
-    return TableSink(sink, parallelism=context.integer("sink.parallelism"))
+    return TableSink(sink, _accepted_mode(key), context.integer("sink.parallelism"))
 
 
 CONNECTORS = (

@@ -9,7 +9,21 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 
 from millstream.sql.connector.table_connector import TableConnector, TableContext
-from millstream.sql.connectors import faker, filesystem, jdbc, kafka, lakehouse, legacy, postgres_cdc, simple
+from millstream.sql.connectors import (
+    faker,
+    filesystem,
+    http_lookup,
+    http_sink,
+    jdbc,
+    kafka,
+    lakehouse,
+    legacy,
+    mysql_cdc,
+    postgres_cdc,
+    redis,
+    savepoint,
+    simple,
+)
 from millstream.sql.errors import nearest
 
 _GROUP = "millstream.table_connectors"
@@ -17,10 +31,15 @@ _BUILT_IN = (
     *simple.CONNECTORS,
     *faker.CONNECTORS,
     *filesystem.CONNECTORS,
+    *http_lookup.CONNECTORS,
+    *http_sink.CONNECTORS,
     *jdbc.CONNECTORS,
     *kafka.CONNECTORS,
     *lakehouse.CONNECTORS,
+    *mysql_cdc.CONNECTORS,
     *postgres_cdc.CONNECTORS,
+    *redis.CONNECTORS,
+    *savepoint.CONNECTORS,
 )
 _CONNECTORS = {connector.name: connector for connector in _BUILT_IN}
 

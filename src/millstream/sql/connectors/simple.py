@@ -20,7 +20,7 @@ from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connectors.datagen import DATAGEN
 from millstream.sql.connectors.printed_rows import TableRowFormat
-from millstream.sql.operators.join.whole_tables import whole_table
+from millstream.sql.operators.join.whole_tables import read_whole_table
 from millstream.sql.types.changelog_mode import ChangelogMode
 
 
@@ -91,7 +91,7 @@ def _create_values_lookup(context: TableContext, keys: tuple[str, ...]) -> Table
         return None
     policy = read_cache_policy(context)
     if isinstance(policy, Reload):
-        return whole_table(context, _read_values(context), keys)
+        return read_whole_table(context, _read_values(context), keys)
     key_indexes = tuple(context.schema.names.index(name) for name in keys)
     lookup = ValuesLookup(tuple(_find_values(context)), key_indexes)
     return TableLookup(lookup, context.schema, policy, context.flag("lookup.async"))

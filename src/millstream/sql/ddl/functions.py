@@ -121,4 +121,8 @@ class FunctionStatements:
 
     def load_module(self, name: str, functions: Mapping[str, Any], at: int | None = None) -> None:
         """Load a module with user-defined functions."""
-        self._catalogs.modules.load(name, {key: self._wrap(key, function) for key, function in functions.items()}, at)
+        wrapped = {
+            key: function if isinstance(function, UserFunction) else self._wrap(key, function)
+            for key, function in functions.items()
+        }
+        self._catalogs.modules.load(name, wrapped, at)

@@ -94,9 +94,20 @@ def _compute_decimals(function: Callable[[Decimal, Decimal], Decimal]) -> Any:
     return evaluate
 
 
+def _remainder_operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Return the types of the operands of %: integers keep theirs, since the result has the type of the divisor."""
+    if all(isinstance(data_type, t.IntegerType) for data_type in arg_types):
+        return list(arg_types)
+    return _operand_types(arg_types)
+
+
 def _remainder(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     if isinstance(result_type, t.DecimalType):
         return NotImplemented
+    if isinstance(result_type, t.IntegerType) and not arg_types[0].same(arg_types[1]):
+        wide = arrow_type(leading_type(arg_types) or t.BIGINT)
+        remainder = _remainder(frame, [pc.cast(arg, wide) for arg in args], [t.BIGINT, t.BIGINT], t.BIGINT)
+        return pc.cast(remainder, arrow_type(result_type))
     if t.is_approximate(result_type):
         return by_row(lambda a, b: math.fmod(a, b) if b else math.nan)(frame, args, arg_types, result_type)
     a, b = args
@@ -180,7 +191,7 @@ define(
     _remainder,
     "Returns the remainder of a divided by b. The result has the sign of a.",
     fallback=_compute_decimals(_CONTEXT.remainder),
-    coerce=_operand_types,
+    coerce=_remainder_operand_types,
     syntax="a % b or MOD(a, b)",
     aliases=("MOD",),
     spark=_spell_division,
@@ -222,9 +233,12 @@ def _power(base: float, exponent: float) -> float:
     try:
         return math.pow(base, exponent)
     except OverflowError:
-        return math.inf
+        is_negative = base < 0 and exponent % 2 == 1
     except (ValueError, ZeroDivisionError):
-        return math.inf if base == 0 else math.nan
+        if base != 0:
+            return math.nan
+        is_negative = math.copysign(1, base) < 0 and exponent % 2 == 1
+    return -math.inf if is_negative else math.inf
 
 
 def _extend_logarithm(logarithm: Callable[[float], float]) -> Callable[[float], float]:
@@ -258,7 +272,7 @@ define(
     _ARITHMETIC,
     "double",
     t.DOUBLE,
-    by_row(_extend_logarithm(math.log2)),
+    by_row(_extend_logarithm(lambda value: math.log(value) / math.log(2.0))),  # as Flink computes it
     "Returns the logarithm of the number to base 2.",
 )
 define(
@@ -326,7 +340,7 @@ def _round(rounding: str) -> Any:
             result = number.quantize(Decimal(1).scaleb(-digits), rounding=rounding, context=_CONTEXT)
             if isinstance(result_type, t.DecimalType):
                 return round_decimal(result, result_type)
-            return float(result) if isinstance(value, float) else int(result)
+            return float(result) + 0.0 if isinstance(value, float) else int(result)  # 0.0, not -0.0
 
         return by_row(round_value)(frame, args, arg_types, result_type)
 

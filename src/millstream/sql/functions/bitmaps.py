@@ -13,7 +13,7 @@ from typing import Any
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 from millstream.types.bitmap import Bitmap
-from millstream.types.roaring import decode, encode, runs_of
+from millstream.types.roaring import decode, encode, find_runs
 
 _BITMAP = "bitmap"
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -32,7 +32,7 @@ def combine(operator_name: str, left: bytes, right: bytes) -> bytes:
 
 def build(values: Any) -> bytes:
     """Return the bitmap of integers; NULLs are ignored."""
-    return encode(runs_of([value for value in values if value is not None]))
+    return encode(find_runs([value for value in values if value is not None]))
 
 
 def _coerce_to_int_array(arg_types: list[t.DataType]) -> list[t.DataType] | None:

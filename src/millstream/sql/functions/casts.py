@@ -121,14 +121,24 @@ def _cast_with_arrow(datum: Any, source: t.DataType, target: t.DataType, arrow_t
         case t.IntegerType(), t.VarCharType() if target.length >= 20:
             return pc.cast(datum, arrow_target)
         case t.TimestampType(), t.TimestampType() if target.precision in (3, 6, 9):
-            return pc.cast(datum, arrow_target, safe=False)
+            return _cut_fraction(datum, arrow_target)
         case t.LocalZonedTimestampType(), t.LocalZonedTimestampType() if target.precision in (3, 6, 9):
-            return pc.cast(datum, arrow_target, safe=False)
+            return _cut_fraction(datum, arrow_target)
         case t.DateType(), t.TimestampType():
             return pc.cast(datum, arrow_target)
         case t.BooleanType(), t.IntegerType():
             return pc.cast(datum, arrow_target)
     return None
+
+
+_UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+
+
+def _cut_fraction(datum: Any, arrow_target: pa.TimestampType) -> Any:
+    """Cast timestamps to another unit and cut the digits that it does not have; before 1970, Arrow's cast rounds up."""
+    if list(_UNITS).index(datum.type.unit) > list(_UNITS).index(arrow_target.unit):
+        datum = pc.floor_temporal(datum, unit=_UNITS[arrow_target.unit])
+    return pc.cast(datum, arrow_target, safe=False)
 
 
 def _nearest_doubles(datum: pa.Array, source: t.DecimalType) -> pa.Array:

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from millstream.sql.columns import arrow_type, scalar_value
 from millstream.sql.expressions.datums import as_array, field_datum
-from millstream.sql.functions.registry import by_row, define, to_common_type
+from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import common_type, leading_type
 
 
 def _row_type(arg_types: list[t.DataType]) -> t.DataType:
@@ -32,6 +32,13 @@ define(
     null="never",
     syntax="ROW(value, ...) or (value, value, ...)",
 )
+
+
+def _to_leading_type(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    common = leading_type(arg_types)
+    return None if common is None else [common.with_null(data_type.null) for data_type in arg_types]
+
+
 define(
     "ARRAY VALUE",
     "construction",
@@ -40,7 +47,7 @@ define(
     by_row(lambda *values: values, strict=False),
     "Returns an array of the values.",
     null="never",
-    coerce=to_common_type,
+    coerce=_to_leading_type,
     syntax="ARRAY[value, ...]",
 )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import re
 from urllib.parse import quote_plus, unquote_plus, urlsplit
 
@@ -59,8 +60,10 @@ def _decode(value: bytes, charset: str) -> str | None:
 
 
 def _encode(value: str, charset: str) -> bytes | None:
+    if charset.upper() == "UTF-16":  # as Java writes it: big-endian with a byte order mark
+        return codecs.BOM_UTF16_BE + value.encode("utf-16-be", "replace") if value else b""
     try:
-        return value.encode("utf-16" if charset.upper() == "UTF-16" else charset, "replace")
+        return value.encode(charset, "replace")
     except LookupError:
         return None
 

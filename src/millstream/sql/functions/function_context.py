@@ -83,7 +83,17 @@ def _read_millis(option: Option[Duration], options: Callable[[str], str | None],
 
 
 class FunctionContext:
-    """The runtime context of a user-defined function, as in PyFlink."""
+    """The runtime context of a user-defined function, as in PyFlink.
+
+    Example:
+        >>> from millstream.table.udf import ScalarFunction
+        >>> class Discount(ScalarFunction):
+        ...     def open(self, function_context):
+        ...         self.rate = float(function_context.get_job_parameter("discount", "0.1"))
+        ...     def eval(self, price):
+        ...         return price * (1 - self.rate)
+
+    """
 
     def __init__(
         self,
@@ -103,7 +113,12 @@ class FunctionContext:
 
     @staticmethod
     def of(context: OperatorContext) -> FunctionContext:
-        """Create the context from that of an operator subtask."""
+        """Create the context from that of an operator subtask.
+
+        Args:
+            context: The context of the subtask.
+
+        """
         return FunctionContext(
             UserMetrics(context.metrics),
             context.parameters,
@@ -120,7 +135,13 @@ class FunctionContext:
         return self._metrics
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return the value of a global job parameter, or the default."""
+        """Return the value of a global job parameter, or the default.
+
+        Args:
+            key: The key of the parameter.
+            default_value: The result if the parameter is not set.
+
+        """
         return self._parameters.get(key, default_value)
 
     def get_task_name(self) -> str:

@@ -401,6 +401,13 @@ def _nullif(frame: Any, args: list[Any], arg_types: list[t.DataType], result_typ
     return compute(frame, args, arg_types, result_type)
 
 
+def _nullif_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    """Return the common type of the arguments; numbers keep theirs, since the result has the type of the first."""
+    if all(isinstance(data_type, t.NumericType) for data_type in arg_types):
+        return list(arg_types)
+    return to_common_type(arg_types)
+
+
 define(
     "NULLIF",
     _CONDITIONAL,
@@ -409,7 +416,7 @@ define(
     _nullif,
     "Returns NULL if both arguments are equal, else the first argument.",
     null="always",
-    coerce=to_common_type,
+    coerce=_nullif_types,
     spark=_spell_if_exact(lambda args: f"NULLIF({args[0]}, {args[1]})"),
 )
 
@@ -446,16 +453,18 @@ define(
     _CONDITIONAL,
     "string",
     t.BOOLEAN,
-    by_row(lambda v: v.isalpha()),
-    "Returns TRUE if all characters of the string are letters.",
+    by_row(lambda v: v is not None and v.isalpha(), strict=False),
+    "Returns TRUE if all characters of the string are letters, and FALSE for NULL.",
+    null="never",
 )
 define(
     "IS_DIGIT",
     _CONDITIONAL,
     "string",
     t.BOOLEAN,
-    by_row(lambda v: v.isdigit()),
-    "Returns TRUE if all characters of the string are digits.",
+    by_row(lambda v: v is not None and v.isdigit(), strict=False),
+    "Returns TRUE if all characters of the string are digits, and FALSE for NULL.",
+    null="never",
 )
 
 
@@ -463,7 +472,15 @@ def _is_decimal(value: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value.strip()) is not None
 
 
-define("IS_DECIMAL", _CONDITIONAL, "string", t.BOOLEAN, by_row(_is_decimal), "Returns TRUE if the string is a number.")
+define(
+    "IS_DECIMAL",
+    _CONDITIONAL,
+    "string",
+    t.BOOLEAN,
+    by_row(lambda v: v is not None and _is_decimal(v), strict=False),
+    "Returns TRUE if the string is a number, and FALSE for NULL.",
+    null="never",
+)
 
 
 def _in_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:

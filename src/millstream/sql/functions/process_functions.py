@@ -52,17 +52,53 @@ class StateHint:
     Attributes:
         ttl: How long the entry is kept after the last write, as in "1 day"; without it, for ever.
 
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction
+        >>> @dataclass
+        ... class Count:
+        ...     count: int = 0
+        >>> Table = Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]
+        >>> class Counting(ProcessTableFunction):
+        ...     def eval(self, state: Annotated[Count, StateHint(ttl="1 day")], input: Table):
+        ...         state.count += 1
+        ...         yield state.count
+
     """
 
     ttl: str | None = None
 
 
 class ListState:
-    """Marks a state entry as a list, such as `history: ListState`; its methods are those of `ListView`."""
+    """Marks a state entry as a list, such as `history: ListState`; its methods are those of `ListView`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction
+        >>> class LastThree(ProcessTableFunction):
+        ...     def eval(self, names: ListState, input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]):
+        ...         names.add(input.name)
+        ...         yield list(names.get())[-3:]
+
+    """
 
 
 class MapState:
-    """Marks a state entry as a map, such as `counts: MapState`; its methods are those of `MapView`."""
+    """Marks a state entry as a map, such as `counts: MapState`; its methods are those of `MapView`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction
+        >>> class Visits(ProcessTableFunction):
+        ...     def eval(self, pages: MapState, input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]):
+        ...         pages.put(input.page, (pages.get(input.page) or 0) + 1)
+        ...         yield input.page, pages.get(input.page)
+
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,9 +232,9 @@ def _check(name: str, states: list[StateEntry], arguments: list[Argument]) -> No
     if passing and (len(tables) > 1 or ArgumentTrait.SUPPORT_UPDATES in tables[0].traits):
         message = f"{name} passes the columns of '{passing[0]}' through, which needs a single table without updates"
         raise InvalidArgument(message)
-    taken = [argument.name for argument in arguments if argument.name.lower() in IMPLICIT_ARGUMENTS]
-    if taken:
-        message = f"{name}.eval has an argument '{taken[0]}', which every call has already"
+    reserved_names = [argument.name for argument in arguments if argument.name.lower() in IMPLICIT_ARGUMENTS]
+    if reserved_names:
+        message = f"{name}.eval has an argument '{reserved_names[0]}', which every call has already"
         raise InvalidArgument(message, hint="rename it")
 
 

@@ -96,9 +96,19 @@ define(
 )
 
 
+def _split_as_java(separator: str, value: str) -> list[str]:
+    """Split a string without the empty parts at its end, and without one that an empty match makes at its begin."""
+    parts = re.split(separator, value)
+    if len(parts) > 1 and not parts[0] and (match := re.match(separator, value)) and match.end() == 0:
+        del parts[0]
+    while parts and not parts[-1]:
+        del parts[-1]
+    return parts
+
+
 def _str_to_map(value: str, entry_separator: str = ",", key_separator: str = "=") -> tuple[tuple[str, str | None], ...]:
     result: dict[str, str | None] = {}
-    for entry in re.split(entry_separator, value):
+    for entry in _split_as_java(entry_separator, value):
         match = re.search(key_separator, entry)
         result[entry if match is None else entry[: match.start()]] = None if match is None else entry[match.end() :]
     return tuple(result.items())

@@ -196,7 +196,7 @@ def _overlay(value: str, new: str, start: int, length: int | None = None) -> str
     count = len(new) if length is None else length
     if start <= 0 or start > len(value):
         return value
-    return value[: start - 1] + new + value[start - 1 + max(count, 0) :]
+    return value[: start - 1] + new + (value[start - 1 + count :] if count > 0 else "")
 
 
 define(
@@ -233,10 +233,8 @@ def substring(value: Any, start: int, length: int | None = None) -> Any:
     if length is not None and length < 0:
         return None
     begin = start - 1 if start > 0 else size + start if start < 0 else 0
-    if begin >= size or (start < 0 and begin < 0):
-        if begin >= size:
-            return value[:0]
-        return value[:0] if length is None or begin + length <= 0 else value[: begin + length]
+    if begin >= size or begin < 0:
+        return value[:0]
     return value[begin:] if length is None else value[begin : begin + length]
 
 
@@ -275,7 +273,7 @@ define(
     _STRING,
     "string, string, string",
     t.STRING,
-    by_row(lambda v, old, new: v.replace(old, new) if old else v),
+    by_row(lambda v, old, new: v.replace(old, new)),
     "Replaces all occurrences of the second string in the first by the third.",
 )
 define(

@@ -77,7 +77,8 @@ def _extract_unit(unit: str, datum: Any, data_type: t.DataType, zone: str) -> An
             else pc.subtract(datum, pc.multiply(pc.divide(datum, 12), 12))
         )
     if unit == "EPOCH":
-        return pc.cast(pc.cast(datum, pa.timestamp("s"), safe=False), pa.int64())
+        seconds = datum if pa.types.is_date(datum.type) else pc.floor_temporal(datum, unit="second")
+        return pc.cast(pc.cast(seconds, pa.timestamp("s"), safe=False), pa.int64())
     local = _to_local(datum, data_type, zone)
     if isinstance(data_type, t.DateType) and unit in (
         "HOUR",

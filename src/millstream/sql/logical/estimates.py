@@ -29,7 +29,7 @@ def estimate_rows(plan: l.Plan) -> float:
         case l.Values():
             return float(len(plan.rows))
         case l.Filter(condition=condition):
-            return max(1.0, inputs[0] * _selectivity(condition))
+            return max(1.0, inputs[0] * _estimate_selectivity(condition))
         case l.Join(kind=join_type, condition=condition):
             return _join_rows(join_type, inputs[0], inputs[1], is_cross=condition is None)
         case l.Aggregate(keys=keys):
@@ -54,7 +54,7 @@ def estimate_cost(plan: l.Plan) -> float:
 
 def estimate_text(plan: l.Plan) -> str:
     """Format the estimates of a node for EXPLAIN."""
-    rows, cost = _scientific(estimate_rows(plan)), _scientific(estimate_cost(plan))
+    rows, cost = _format_scientific(estimate_rows(plan)), _format_scientific(estimate_cost(plan))
     return f": rowcount = {rows}, cumulative cost = {{{cost} rows}}"
 
 
@@ -67,14 +67,14 @@ def _join_rows(join_type: str, left: float, right: float, *, is_cross: bool) -> 
     return max(left, right, least)
 
 
-def _selectivity(condition: Expression) -> float:
+def _estimate_selectivity(condition: Expression) -> float:
     if not isinstance(condition, Apply):
         return _OTHER
     match condition.function:
         case "AND":
-            return math.prod(_selectivity(operand) for operand in condition.args)
+            return math.prod(_estimate_selectivity(operand) for operand in condition.args)
         case "OR":
-            return min(1.0, sum(_selectivity(operand) for operand in condition.args))
+            return min(1.0, sum(_estimate_selectivity(operand) for operand in condition.args))
         case "=":
             return _EQUAL
         case "<" | ">" | "<=" | ">=":
@@ -82,7 +82,7 @@ def _selectivity(condition: Expression) -> float:
     return _OTHER
 
 
-def _scientific(number: float) -> str:
+def _format_scientific(number: float) -> str:
     """Format a number as Flink does: 1.0E8."""
     if number < 1e7:
         return f"{number:.1f}"

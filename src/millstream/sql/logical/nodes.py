@@ -315,18 +315,18 @@ class Sink(_SingleInput):
 
 def project(plan: Plan, exprs: Sequence[Expression], names: Sequence[str]) -> Plan:
     """Project a plan to expressions; return the plan itself if they are its own columns."""
-    schema = t.row_of(unique_names(names), [expr.type for expr in exprs], null=False)
+    schema = t.row_of(make_names_unique(names), [expr.type for expr in exprs], null=False)
     if tuple(exprs) == plan.refs() and schema.names == plan.schema.names:
         return plan
     return Project(schema, plan, tuple(exprs))
 
 
-def empty_rows(names: Sequence[str], types: Sequence[t.DataType]) -> Plan:
+def create_empty_rows(names: Sequence[str], types: Sequence[t.DataType]) -> Plan:
     """Return a plan without rows."""
     return Values(t.row_of(names, types, null=False), ())
 
 
-def unique_names(names: Sequence[str]) -> list[str]:
+def make_names_unique(names: Sequence[str]) -> list[str]:
     """Make names unique by appending numbers to repeated ones, as Flink does."""
     numbered: list[str] = []
     used: set[str] = set()
@@ -339,13 +339,13 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return numbered
 
 
-def joined_schema(left: t.RowType, right: t.RowType, join_type: str) -> t.RowType:
+def join_schemas(left: t.RowType, right: t.RowType, join_type: str) -> t.RowType:
     """Return the row type of a join."""
     if join_type in ("semi", "anti"):
         return left
     lefts = [data_type.nullable() if join_type in ("right", "full") else data_type for data_type in left.types]
     rights = [data_type.nullable() if join_type in ("left", "full") else data_type for data_type in right.types]
-    return t.row_of(unique_names([*left.names, *right.names]), [*lefts, *rights], null=False)
+    return t.row_of(make_names_unique([*left.names, *right.names]), [*lefts, *rights], null=False)
 
 
 def rename_columns(plan: Plan, columns: tuple[str, ...], at: int) -> Plan:

@@ -22,8 +22,8 @@ from millstream.sql.columns import array_of, internal_values, key_type_info, row
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Frame
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.functions.user_functions import functions_in
-from millstream.sql.operators.key_tuples import compute_per_key, tuple_hashes
-from millstream.sql.operators.lazy_rows import LazyBatch, LazyRows, batch_column, batch_columns
+from millstream.sql.operators.key_tuples import compute_per_key, hash_tuples
+from millstream.sql.operators.lazy_rows import LazyBatch, LazyRows, get_batch_column, get_batch_columns
 from millstream.sql.types import data_types as t
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.key_hashes import KeyHasher
@@ -49,14 +49,14 @@ class ColumnKeys(KeySelection):
         ]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
-    def keyed(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
+    def compute_keys(self, batch: Batch, grouper: KeyGrouper | KeyHasher, operator: str) -> tuple[Batch, np.ndarray]:
         """Return the batch in columnar form, and the key group or hash of each row."""
         batch = batch if batch.columnar else Batch(batch.record_type, array=batch.array(), timestamps=batch.timestamps)
-        columns = [batch_column(batch, i) for i in self.columns]
+        columns = [get_batch_column(batch, i) for i in self.columns]
         if len(columns) == 1 and not pa.types.is_nested(columns[0].type):
             return batch, _hash_column(columns[0], grouper)
         if len(columns) > 1 and len(batch) >= _MIN_ROWS:
-            hashes = tuple_hashes(columns)
+            hashes = hash_tuples(columns)
             if hashes is not None:
                 if isinstance(grouper, KeyGrouper):
                     return batch, (hashes % np.uint64(grouper.max_parallelism)).astype(np.int32)
@@ -117,7 +117,7 @@ class TableOperator(Operator):
 
     def frame_of(self, batch: Batch, width: int) -> Frame:
         """Return the columns of a batch as input of expressions, without gathering columns that are not read."""
-        return self.frame_over(batch_columns(batch, width), len(batch))
+        return self.frame_over(get_batch_columns(batch, width), len(batch))
 
     def frame_over(self, columns: Sequence[pa.Array], count: int) -> Frame:
         """Return columns as input of expressions, with the operator's time and random numbers."""
@@ -178,7 +178,7 @@ def open_ends(context: OperatorContext, windows: StateTable) -> list[int]:
     return memory.ends
 
 
-def rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:
+def read_rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:
     """Return the rows of a batch as tuples of internal values, and their row kinds."""
     array = batch.array()
     return tuples_of(array, schema), row_kinds_of(array, len(schema))

@@ -24,8 +24,8 @@ from millstream.sql.operators.lazy_rows import (
     MaterializedRows,
     SelectedColumns,
     SelectedRows,
-    batch_columns,
-    batch_row_kinds,
+    get_batch_columns,
+    get_batch_row_kinds,
 )
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns
 from millstream.sql.types import data_types as t
@@ -89,7 +89,7 @@ class CalcOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Filter and project the rows."""
-        columns, row_kinds = batch_columns(batch, self._width), batch_row_kinds(batch, self._width)
+        columns, row_kinds = get_batch_columns(batch, self._width), get_batch_row_kinds(batch, self._width)
         frame = self.frame_over(columns, len(batch))
         try:
             if self._condition is not None:

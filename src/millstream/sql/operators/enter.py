@@ -26,8 +26,7 @@ class EnterSpec(SqlOperatorSpec):
     """How records become rows.
 
     With `wrapped`, a record is the only column; with `timed`, the record's timestamp is the last column. If records
-    have
-    only some of the table's columns and fields, `shown` is the complete row type."""
+    have only some of the table's columns and fields, `shown` is the complete row type."""
 
     schema: t.RowType
     wrapped: bool = False
@@ -52,11 +51,11 @@ class RecordConverter:
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
         self._type_info = row_type_info(self._inner)
         self._shown = self._inner if spec.shown is None else spec.shown
-        self._read = _columns_reader(self._inner, self._shown)
+        self._read = _create_columns_reader(self._inner, self._shown)
 
     def array(self, batch: Batch) -> pa.Array:
         """Return the rows of a batch as a struct array."""
-        array = self._columns(batch)
+        array = self._find_columns(batch)
         if array is None:
             rows = batch.rows()
             array = self._type_info.to_arrow([(row,) for row in rows] if self._spec.wrapped else list(rows))
@@ -74,7 +73,7 @@ class RecordConverter:
             array = struct_of([*columns, timestamps], array.field(width), self._spec.schema, len(array))
         return array
 
-    def _columns(self, batch: Batch) -> pa.Array | None:
+    def _find_columns(self, batch: Batch) -> pa.Array | None:
         """Return the rows of a columnar batch; None if its columns are not those of the table."""
         if (
             self._spec.wrapped
@@ -112,7 +111,9 @@ def narrow_row_type(row: t.RowType, wanted: FieldSelection) -> t.RowType:
     return t.row_of([row.names[index] for index, _ in wanted], data_types, null=row.null)
 
 
-def _columns_reader(source: t.RowType, target: t.RowType) -> Callable[[Sequence[pa.Array], int], list[pa.Array] | None]:
+def _create_columns_reader(
+    source: t.RowType, target: t.RowType
+) -> Callable[[Sequence[pa.Array], int], list[pa.Array] | None]:
     """Return a function that maps columns of one row type to those of another by name, without reading values.
 
     Missing columns are NULL. The function returns None if values would have to be converted."""
@@ -121,7 +122,9 @@ def _columns_reader(source: t.RowType, target: t.RowType) -> Callable[[Sequence[
     for name, data_type in zip(target.names, target.types, strict=True):
         index = source_indexes.get(name)
         plan.append(
-            (None, _nulls(arrow_type(data_type))) if index is None else (index, _reader(source.types[index], data_type))
+            (None, _create_nulls_function(arrow_type(data_type)))
+            if index is None
+            else (index, _create_reader(source.types[index], data_type))
         )
 
     def read(arrays: Sequence[pa.Array], count: int) -> list[pa.Array] | None:
@@ -131,7 +134,7 @@ def _columns_reader(source: t.RowType, target: t.RowType) -> Callable[[Sequence[
     return read
 
 
-def _nulls(data_type: pa.DataType) -> Callable[[int], pa.Array]:
+def _create_nulls_function(data_type: pa.DataType) -> Callable[[int], pa.Array]:
     """Return a function that creates columns of NULL, as slices of one array."""
     longest = pa.nulls(0, data_type)
 
@@ -144,11 +147,11 @@ def _nulls(data_type: pa.DataType) -> Callable[[int], pa.Array]:
     return some
 
 
-def _reader(source: t.DataType, target: t.DataType) -> Callable[[pa.Array], pa.Array | None]:
+def _create_reader(source: t.DataType, target: t.DataType) -> Callable[[pa.Array], pa.Array | None]:
     target_type = arrow_type(target)
     if not isinstance(source, t.RowType) or not isinstance(target, t.RowType):
         return lambda array: array if array.type == target_type else None
-    children, count, fields = _columns_reader(source, target), len(source), list(target_type)
+    children, count, fields = _create_columns_reader(source, target), len(source), list(target_type)
 
     def read(array: pa.Array) -> pa.Array | None:
         if array.type == target_type:

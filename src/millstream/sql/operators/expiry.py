@@ -4,8 +4,7 @@ Promises: a key is expired when the time to live has passed since it was last wr
 millisecond. Its state is deleted at most an eighth of that time later, while epochs run.
 Does not know: what operators keep. They ask whether a key is alive, and delete the state of the keys that expired.
 
-The time of the last write is kept in steps of an eighth of the time to live: a key costs one more write in each step
-in
+The time of the last write is kept in steps of an eighth of the time to live: a key costs one more write in each step in
 which it is written, and a clean-up reads the keys of the oldest steps only."""
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Expiry:
         self._times = context.state.table(f"{name}/written", Types.LONG())
         self._steps = context.state.table(f"{name}/steps", Types.BOOLEAN())
 
-    def _steps_with_keys(self) -> list[int]:
+    def _find_steps_with_keys(self) -> list[int]:
         """Return the steps that have keys, in order; after a change of parallelism they are read from state."""
         steps = self._context.memory.part(ExpirySteps).steps
         if self._name not in steps:
@@ -72,7 +71,7 @@ class Expiry:
         self._times.put(None, key, now)
         step = now // self._grain
         if before is ABSENT or before // self._grain != step:
-            steps = self._steps_with_keys()
+            steps = self._find_steps_with_keys()
             if step not in steps:
                 steps.append(step)
                 steps.sort()
@@ -84,7 +83,7 @@ class Expiry:
 
     def take_expired(self) -> Iterator[Any]:
         """Remove the expired keys, and iterate over them, so that the operator deletes their state."""
-        steps = self._steps_with_keys()
+        steps = self._find_steps_with_keys()
         while steps and (steps[0] + 1) * self._grain - 1 + self._ttl <= self._context.now:
             step = steps.pop(0)
             for key, _ in list(self._steps.scan(step)):
@@ -94,6 +93,6 @@ class Expiry:
             self._steps.clear_namespace(step)
 
 
-def expiry_of(context: OperatorContext, name: str, ttl: int | None) -> Expiry | None:
+def find_expiry(context: OperatorContext, name: str, ttl: int | None) -> Expiry | None:
     """Return the expiry of a state, None if the state has no time to live."""
     return None if ttl is None else Expiry(context, name, ttl)

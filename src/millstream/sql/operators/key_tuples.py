@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.operators.number_tuples import number_tuple_hashes
-from millstream.sql.operators.row_runs import dense_key_codes
+from millstream.sql.operators.row_runs import compute_dense_key_codes
 from millstream.state.key_groups import stable_hash
 from millstream.state.xxh3 import LONGEST, ShortStrings
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 
 _TUPLE = b"("
 _NULL = pa.scalar((1).to_bytes(4, "little") + b"0", pa.binary())
@@ -31,14 +31,14 @@ _MIN_RUN_LENGTH = 4  # average length of runs from which they are used
 _WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # numbers from here on need one more byte
 
 
-def tuple_hashes(columns: Sequence[pa.Array]) -> np.ndarray | None:
+def hash_tuples(columns: Sequence[pa.Array]) -> np.ndarray | None:
     """Return the hash of each row; None if the rows must be hashed one by one."""
     only_integers = all(pa.types.is_signed_integer(column.type) and not column.null_count for column in columns)
     if only_integers and len(columns[0]) >= _MIN_ROWS:
         hashes = number_tuple_hashes([column.cast(pa.int64()).to_numpy() for column in columns])
         if hashes is not None:
             return hashes
-    return compute_per_key(columns, _hashes) if all(_is_supported(column.type) for column in columns) else None
+    return compute_per_key(columns, _hash_column) if all(_is_supported(column.type) for column in columns) else None
 
 
 def compute_per_key(
@@ -72,7 +72,7 @@ def _find_repeats(columns: Sequence[pa.Array]) -> Repeated | None:
     """Find repeated keys anywhere; None if most keys are distinct."""
     count = len(columns[0])
     for sample in (_REPEAT_SAMPLE, count):
-        codes, key_count = dense_key_codes([column.slice(0, sample) for column in columns], min(sample, count))
+        codes, key_count = compute_dense_key_codes([column.slice(0, sample) for column in columns], min(sample, count))
         if 2 * key_count > sample:
             return None
     rows = np.empty(key_count, dtype=np.int64)
@@ -81,11 +81,11 @@ def _find_repeats(columns: Sequence[pa.Array]) -> Repeated | None:
 
 
 def _hash_rows(columns: Sequence[pa.Array]) -> np.ndarray:
-    keys = zip(*map(python_values, columns), strict=True)
+    keys = zip(*map(to_python_values, columns), strict=True)
     return np.array([stable_hash(key) for key in keys], dtype=np.uint64)
 
 
-def _hashes(columns: Sequence[pa.Array]) -> np.ndarray | None:
+def _hash_column(columns: Sequence[pa.Array]) -> np.ndarray | None:
     if len(columns[0]) < _MIN_ROWS:
         return _hash_rows(columns)
     forms = []
@@ -132,7 +132,7 @@ def _encode_numbers(column: pa.Array, tag: bytes) -> pa.Array:
         rows = np.flatnonzero(sizes > byte_index)
         # the only number that needs nine bytes is negative; its ninth byte is the sign extension of the eighth
         data[starts[rows] + head + byte_index] = (numbers[rows] >> min(8 * byte_index, 63)).astype(np.uint8)
-    return _binary(offsets, data)
+    return _to_binary(offsets, data)
 
 
 def _encode_strings(column: pa.Array) -> pa.Array:
@@ -142,8 +142,8 @@ def _encode_strings(column: pa.Array) -> pa.Array:
     heads[:, 4] = ord("s")
     offsets = np.arange(0, 5 * len(column) + 1, 5, dtype=np.int32)
     texts = column.cast(pa.binary())
-    return pc.binary_join_element_wise(_binary(offsets, heads), texts, pa.scalar(b"", pa.binary()))
+    return pc.binary_join_element_wise(_to_binary(offsets, heads), texts, pa.scalar(b"", pa.binary()))
 
 
-def _binary(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
+def _to_binary(offsets: np.ndarray, data: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])

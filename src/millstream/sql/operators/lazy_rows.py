@@ -235,7 +235,7 @@ class LazyBatch(Batch):
         return self.take(np.arange(start, min(stop, len(self))))
 
 
-def batch_columns(batch: Batch, width: int) -> LazyRows:
+def get_batch_columns(batch: Batch, width: int) -> LazyRows:
     """Return the columns of a batch, without the row kinds."""
     if isinstance(batch, LazyBatch):
         return batch.late
@@ -243,7 +243,7 @@ def batch_columns(batch: Batch, width: int) -> LazyRows:
     return MaterializedRows([array.field(i) for i in range(width)], len(array))
 
 
-def batch_row_kinds(batch: Batch, width: int) -> pa.Array | None:
+def get_batch_row_kinds(batch: Batch, width: int) -> pa.Array | None:
     """Return the row kinds of a batch; None if all rows are inserts."""
     if isinstance(batch, LazyBatch):
         return batch.kinds
@@ -251,6 +251,6 @@ def batch_row_kinds(batch: Batch, width: int) -> pa.Array | None:
     return None if row_kinds.null_count == len(row_kinds) else row_kinds
 
 
-def batch_column(batch: Batch, column: int) -> pa.Array:
+def get_batch_column(batch: Batch, column: int) -> pa.Array:
     """Return a column of a batch."""
     return batch.late[column] if isinstance(batch, LazyBatch) else batch.array().field(column)

@@ -26,7 +26,7 @@ def number_tuple_hashes(columns: Sequence[npt.NDArray[np.int64]]) -> _U64 | None
     """Return the hash of each row; None if the rows must be hashed in another way."""
     classes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
-        classes = classes * 10 + _sizes(column)
+        classes = classes * 10 + _compute_sizes(column)
     hashes = np.empty(len(classes), dtype=np.uint64)
     for class_number in np.flatnonzero(np.bincount(classes)).tolist():
         layout = _Layout([int(digit) for digit in str(class_number)])
@@ -38,7 +38,7 @@ def number_tuple_hashes(columns: Sequence[npt.NDArray[np.int64]]) -> _U64 | None
     return hashes
 
 
-def _sizes(column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _compute_sizes(column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the number of bytes that each number needs."""
     magnitudes = np.abs(column).view(np.uint64)
     fewest, most = (int(np.searchsorted(_WIDER, end, "right")) for end in (magnitudes.min(), magnitudes.max()))
@@ -52,7 +52,7 @@ class _Layout:
     """The positions of the numbers in an encoded tuple, given their byte lengths."""
 
     def __init__(self, sizes: list[int]) -> None:
-        self._sizes = sizes
+        self._compute_sizes = sizes
         self._positions: list[int] = []
         frame = b"("
         for size in sizes:
@@ -64,14 +64,14 @@ class _Layout:
 
     def hashes(self, numbers: Sequence[_U64]) -> _U64:
         """Return the hashes of tuples of such numbers."""
-        sized_numbers = zip(numbers, self._sizes, strict=True)
+        sized_numbers = zip(numbers, self._compute_sizes, strict=True)
         masked = [value if size == 8 else value & np.uint64((1 << 8 * size) - 1) for value, size in sized_numbers]
-        return hashes_of_words(lambda at: self._word(masked, at), len(self._frame))
+        return hashes_of_words(lambda at: self._get_word(masked, at), len(self._frame))
 
-    def _word(self, numbers: Sequence[_U64], at: int) -> _U64:
+    def _get_word(self, numbers: Sequence[_U64], at: int) -> _U64:
         """Return the eight bytes from position `at` on."""
         word = np.full(len(numbers[0]), int.from_bytes(self._frame[at : at + 8], "little"), dtype=np.uint64)
-        for value, position, size in zip(numbers, self._positions, self._sizes, strict=True):
+        for value, position, size in zip(numbers, self._positions, self._compute_sizes, strict=True):
             if at <= position < at + 8:
                 word |= value << np.uint64(8 * (position - at))
             elif position < at < position + size:

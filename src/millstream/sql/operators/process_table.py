@@ -25,7 +25,7 @@ from millstream.sql.expressions.nodes import Expression
 from millstream.sql.expressions.stable_text import columns_text, expression_text
 from millstream.sql.functions import process_functions as p
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.operators.timestamps import to_millis, to_timestamp_type
 from millstream.sql.types import data_types as t
@@ -98,7 +98,21 @@ class ProcessTableSpec(SqlOperatorSpec):
 
 
 class TimeContext:
-    """The time of a row or timer, and the timers of its partition. Times are datetimes, as in rows."""
+    """The time of a row or timer, and the timers of its partition. Times are datetimes, as in rows.
+
+    Example:
+        >>> from datetime import timedelta
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction
+        >>> class Reminder(ProcessTableFunction):
+        ...     def eval(self, ctx: ProcessContext, input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]):
+        ...         time = ctx.time_context()
+        ...         time.register_on_time("reminder", time.time() + timedelta(hours=1))
+        ...     def on_timer(self, ctx: ProcessContext):
+        ...         yield ctx.current_timer()
+
+    """
 
     def __init__(self, operator: ProcessTableOperator) -> None:
         self._operator = operator
@@ -113,12 +127,22 @@ class TimeContext:
         return None if watermark == MIN_WATERMARK else self._operator.to_time(watermark)
 
     def register_on_time(self, *name_and_time: Any) -> None:
-        """Register a timer: `register_on_time(time)`, or `register_on_time(name, time)` to replace the one so named."""
+        """Register a timer: `register_on_time(time)`, or `register_on_time(name, time)` to replace the one so named.
+
+        Args:
+            *name_and_time: The time, or a name and the time.
+
+        """
         *names, time = name_and_time
         self._operator.register(names[0] if names else _UNNAMED, time)
 
     def clear_timer(self, name_or_time: Any) -> None:
-        """Delete the timer of a name, or the unnamed timer of a time."""
+        """Delete the timer of a name, or the unnamed timer of a time.
+
+        Args:
+            name_or_time: The name, or the time of an unnamed timer.
+
+        """
         self._operator.delete(name_or_time)
 
     def clear_all_timers(self) -> None:
@@ -127,7 +151,17 @@ class TimeContext:
 
 
 class ProcessContext:
-    """What `eval` and `on_timer` get as `ctx`: time, timers, state and the tables of the call."""
+    """What `eval` and `on_timer` get as `ctx`: time, timers, state and the tables of the call.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from millstream.common import Row
+        >>> from millstream.table.udf import ArgumentTrait, ProcessTableFunction
+        >>> class Keys(ProcessTableFunction):
+        ...     def eval(self, ctx: ProcessContext, input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]):
+        ...         yield str(ctx.partition_by_columns("input"))
+
+    """
 
     def __init__(self, operator: ProcessTableOperator) -> None:
         self._operator = operator
@@ -137,7 +171,12 @@ class ProcessContext:
         return TimeContext(self._operator)
 
     def partition_by_columns(self, table: str) -> list[str]:
-        """Return the names of the columns by which a table argument is partitioned."""
+        """Return the names of the columns by which a table argument is partitioned.
+
+        Args:
+            table: The name of the table argument.
+
+        """
         return self._operator.partition_names(table)
 
     def current_timer(self) -> str | None:
@@ -145,7 +184,12 @@ class ProcessContext:
         return self._operator.timer or None
 
     def clear_state(self, name: str) -> None:
-        """Delete a state entry of the partition."""
+        """Delete a state entry of the partition.
+
+        Args:
+            name: The name of the entry: that of its parameter of `eval`.
+
+        """
         self._operator.clear_state([name])
 
     def clear_all_state(self) -> None:
@@ -172,12 +216,14 @@ class ProcessTableOperator(TableOperator):
         assert spec.function.signature is not None
         self._signature = spec.function.signature
         states = KeyedStates(context, context.scope)
-        self._views = {entry.name: states._view(_descriptor(entry, spec.ttl)) for entry in self._signature.states}
+        self._views = {
+            entry.name: states._view(_create_descriptor(entry, spec.ttl)) for entry in self._signature.states
+        }
         is_set = any(table.is_set for table in self._signature.tables)
         self._timers = Timers(context.state, "event") if is_set else None
         self._timer_names = context.state.table("timers/names", Types.PICKLED_BYTE_ARRAY())
-        self._rows_of = [_row_constructor(schema) for schema in spec.inputs]
-        prefix = self._prefix_width()
+        self._rows_of = [_create_row_constructor(schema) for schema in spec.inputs]
+        prefix = self._count_prefix_columns()
         result_types = spec.output.types[prefix : len(spec.output) - spec.has_time]
         self._converters = [optional(converter(data_type)) for data_type in result_types]
         self._call = ProcessContext(self)
@@ -191,7 +237,7 @@ class ProcessTableOperator(TableOperator):
         """The names of the state entries."""
         return list(self._views)
 
-    def _prefix_width(self) -> int:
+    def _count_prefix_columns(self) -> int:
         spec = self._spec
         return len(spec.inputs[0]) if spec.passes_columns else sum(map(len, spec.partitions))
 
@@ -206,7 +252,7 @@ class ProcessTableOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Call `eval` for each row of an input."""
         spec, scope = self._spec, self.context.scope
-        rows, row_kinds = rows_with_kinds(batch, spec.inputs[side])
+        rows, row_kinds = read_rows_with_kinds(batch, spec.inputs[side])
         time, partition, create_row = spec.times[side], spec.partitions[side], self._rows_of[side]
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = scope.key = key_of(row, partition)
@@ -235,9 +281,9 @@ class ProcessTableOperator(TableOperator):
             else:
                 arguments.append(next(scalars))
         context = [self._call] if self._signature.takes_context else []
-        return self._with_state(lambda states: self._function.eval(*context, *states, *arguments), value)
+        return self._call_with_state(lambda states: self._function.eval(*context, *states, *arguments), value)
 
-    def _with_state(self, call: Any, record: Any) -> list[Any]:
+    def _call_with_state(self, call: Any, record: Any) -> list[Any]:
         """Call the function with the state of the partition, and write the state back."""
         self._cleared.clear()
         states = [
@@ -294,7 +340,7 @@ class ProcessTableOperator(TableOperator):
         key = self.context.scope.key
         if name != _UNNAMED:
             self.delete(name)
-        names = self._names()
+        names = self._list_names()
         if name not in names:
             self._timer_names.put(None, key, [*names, name])
         self._timers.register(name, key, to_millis(time, self.output.types[-1]))
@@ -313,11 +359,11 @@ class ProcessTableOperator(TableOperator):
 
     def clear_timers(self) -> None:
         """Delete all timers of the partition."""
-        for name in self._names():
+        for name in self._list_names():
             self.delete(name)
         self._timer_names.put(None, self.context.scope.key, ABSENT)
 
-    def _names(self) -> list[str]:
+    def _list_names(self) -> list[str]:
         names = self._timer_names.get(None, self.context.scope.key)
         return [] if names is ABSENT else names
 
@@ -333,16 +379,18 @@ class ProcessTableOperator(TableOperator):
 
     def _fire(self, time: int, name: str, key: Any) -> None:
         context = [self._call] if self._signature.timer_takes_context else []
-        names = [registered for registered in self._names() if registered != name or self._has_timer(name, key)]
+        names = [registered for registered in self._list_names() if registered != name or self._has_timer(name, key)]
         self._timer_names.put(None, key, names or ABSENT)
-        results = self._with_state(lambda states: self._function.on_timer(*context, *states), f"timer {name or time}")
+        results = self._call_with_state(
+            lambda states: self._function.on_timer(*context, *states), f"timer {name or time}"
+        )
         self._collect(results, self._partition_values(key), self.to_time(time), f"timer {name or time}")
 
     def _has_timer(self, name: str, key: Any) -> bool:
         return self._timers is not None and self._timers.table.get(name, key) is not ABSENT
 
 
-def _descriptor(entry: p.StateEntry, ttl: int | None) -> StateDescriptor:
+def _create_descriptor(entry: p.StateEntry, ttl: int | None) -> StateDescriptor:
     descriptor: StateDescriptor
     if entry.form is p.ListState:
         descriptor = ListStateDescriptor(entry.name, Types.PICKLED_BYTE_ARRAY())
@@ -356,7 +404,7 @@ def _descriptor(entry: p.StateEntry, ttl: int | None) -> StateDescriptor:
     return descriptor
 
 
-def _row_constructor(schema: t.RowType) -> Callable[[tuple[Any, ...]], Row]:
+def _create_row_constructor(schema: t.RowType) -> Callable[[tuple[Any, ...]], Row]:
     """Return the conversion of a row of a table to a named Row."""
     converters, names = [external(data_type) for data_type in schema.types], schema.names
 

@@ -1,15 +1,12 @@
 """Rows of many keys in a few columnar runs, for operators that look up many keys at once.
 
-Promises: rows are found by the hash of their key with array operations, without Python code for a row or a key. A
-run
+Promises: rows are found by the hash of their key with array operations, without Python code for a row or a key. A run
 that another worker wrote is used as it was written. Runs of similar size are merged, so that a look-up costs the
-logarithm of the number of rows, and a row is written a logarithmic number of times. With `newest`, rows that are
-added
+logarithm of the number of rows, and a row is written a logarithmic number of times. With `newest`, rows that are added
 replace the earlier rows of their key.
 Does not know: joins, ranks; whether state is in memory or on disk.
 
-A run is one value of state: a record batch whose first two columns are the sorted hashes of the keys and the row
-index
+A run is one value of state: a record batch whose first two columns are the sorted hashes of the keys and the row index
 of each hash, followed by the columns of the rows in their original order. So wide rows are written as they are, and
 only narrow columns are sorted."""
 
@@ -30,7 +27,7 @@ from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
 from millstream.state.key_hashes import KeyHasher
 from millstream.state.store import ABSENT
-from millstream.types.arrow_streams import stream_bytes
+from millstream.types.arrow_streams import write_stream_bytes
 from millstream.types.factory import Types
 
 _RUNS_TO_MERGE = 8  # this many runs of similar size are merged
@@ -47,7 +44,7 @@ def can_be_hashed(data_types: Sequence[t.DataType]) -> bool:
     return not any(pa.types.is_floating(arrow) or pa.types.is_nested(arrow) for arrow in map(arrow_type, data_types))
 
 
-def key_codes(columns: Sequence[pa.Array], count: int) -> np.ndarray:
+def compute_key_codes(columns: Sequence[pa.Array], count: int) -> np.ndarray:
     """Return a number for each row that is equal for equal keys only; NULL is a value like others."""
     codes = np.zeros(count, dtype=np.int64)
     most = 1
@@ -61,12 +58,12 @@ def key_codes(columns: Sequence[pa.Array], count: int) -> np.ndarray:
     return codes
 
 
-def dense_key_codes(columns: Sequence[pa.Array], count: int) -> tuple[np.ndarray, int]:
-    """Return a number for each row as `key_codes` does, and an upper bound of the numbers, close to the row count."""
+def compute_dense_key_codes(columns: Sequence[pa.Array], count: int) -> tuple[np.ndarray, int]:
+    """Return a number for each row as `compute_key_codes` does, and an upper bound close to the number of rows."""
     if len(columns) == 1:
         encoded = columns[0].dictionary_encode("encode")
     else:
-        encoded = pa.array(key_codes(columns, count)).dictionary_encode()
+        encoded = pa.array(compute_key_codes(columns, count)).dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False), len(encoded.dictionary)
 
 
@@ -82,7 +79,7 @@ class KeyColumns:
     def hashes(self, columns: Sequence[pa.Array], count: int) -> np.ndarray:
         """Return the hash of each row; NULL is hashed like some value."""
         column_hashes = [
-            self._numbers(column, is_integer) for column, is_integer in zip(columns, self._whole, strict=True)
+            self._number_keys(column, is_integer) for column, is_integer in zip(columns, self._whole, strict=True)
         ]
         if len(column_hashes) < 2:
             return column_hashes[0] if column_hashes else np.zeros(count, dtype=np.int64)
@@ -91,7 +88,7 @@ class KeyColumns:
             mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX + next_hashes
         return mixed ^ (mixed >> _SHIFT)  # type: ignore[no-any-return]
 
-    def _numbers(self, column: pa.Array, is_integer: bool) -> np.ndarray:
+    def _number_keys(self, column: pa.Array, is_integer: bool) -> np.ndarray:
         if not is_integer:
             return self._hasher.of_column(column).view(np.int64)
         numbers = column.cast(pa.int32()) if column.type.bit_width == 32 else column
@@ -131,7 +128,7 @@ class Run:
 
 
 class RunMatch(NamedTuple):
-    """Matching rows of a run: the rows `places` have the keys `mine`."""
+    """Matching rows of a run: `rows` are their indexes, `key_rows` those of the keys that were looked up."""
 
     run: Run
     key_rows: np.ndarray
@@ -227,8 +224,8 @@ class RowRuns:
 
     @staticmethod
     def _find_newest_by_key(keys: Sequence[pa.Array], part: np.ndarray) -> np.ndarray:
-        """Do the same as `_newest_of` if different keys have the same hash."""
-        codes, code_count = dense_key_codes(keys, len(part))
+        """Do the same as `_find_newest`, for different keys with the same hash."""
+        codes, code_count = compute_dense_key_codes(keys, len(part))
         last_part = np.zeros(code_count, dtype=np.int64)
         np.maximum.at(last_part, codes, part)
         return part == last_part[codes]  # type: ignore[no-any-return]
@@ -274,11 +271,11 @@ class RowRuns:
             [self._schema.types[i] for i in self._partition_columns],
         )
         is_kept = np.zeros(len(run.hashes), dtype=bool)
-        is_kept[rows_of_key_groups(columns, data_types, self._context, groups, len(is_kept))] = True
+        is_kept[take_rows_of_key_groups(columns, data_types, self._context, groups, len(is_kept))] = True
         return _encode_run(run.index.select(is_kept), _take_rows(run.columns, is_kept)) if is_kept.any() else ABSENT
 
 
-def rows_of_key_groups(
+def take_rows_of_key_groups(
     columns: Sequence[pa.Array],
     data_types: Sequence[t.DataType],
     context: OperatorContext,
@@ -314,7 +311,7 @@ def _encode_run(index: SortedHashes, columns: Sequence[pa.Array]) -> bytes:
     """Encode a run for state."""
     heads = [pa.array(index.hashes), pa.array(index.order.astype(np.int32, copy=False))]
     names = ["hash", "row", *(str(i) for i in range(len(columns)))]
-    return stream_bytes(pa.RecordBatch.from_arrays([*heads, *columns], names))
+    return write_stream_bytes(pa.RecordBatch.from_arrays([*heads, *columns], names))
 
 
 def _decode_run(name: str, data: bytes | memoryview) -> Run:
@@ -356,14 +353,14 @@ class SortedHashes:
         The pairs come in pieces, so that a key with many rows on both sides does not need memory for all of its
         pairs."""
         if len(others) < len(self.hashes):
-            for theirs, mine in _pairs(others, self.hashes):
+            for theirs, mine in _find_pairs(others, self.hashes):
                 yield self.order[mine], theirs
         else:
-            for mine, theirs in _pairs(self.hashes, others):
+            for mine, theirs in _find_pairs(self.hashes, others):
                 yield self.order[mine], theirs
 
 
-def _pairs(few: np.ndarray, many: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _find_pairs(few: np.ndarray, many: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     if not len(few) or not len(many):
         return
     first = np.searchsorted(many, few, "left")
@@ -375,18 +372,18 @@ def _pairs(few: np.ndarray, many: np.ndarray) -> Iterator[tuple[np.ndarray, np.n
     total = np.cumsum(counts)
     begin = 0
     while begin < len(matching):
-        done = int(total[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(total, done + _MAX_PAIRS, "right")))
+        done_count = int(total[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(total, done_count + _MAX_PAIRS, "right")))
         piece_counts = counts[begin:end]
-        starts = np.repeat(first[begin:end] - (total[begin:end] - piece_counts - done), piece_counts)
+        starts = np.repeat(first[begin:end] - (total[begin:end] - piece_counts - done_count), piece_counts)
         yield np.repeat(matching[begin:end], piece_counts), starts + np.arange(len(starts))
         begin = end
 
 
-def compare_keys(own: Sequence[pa.Array], others: Sequence[pa.Array]) -> np.ndarray:
+def compare_keys(own_columns: Sequence[pa.Array], others: Sequence[pa.Array]) -> np.ndarray:
     """Return for each row whether its key is equal to the key next to it; NULL is equal to NULL."""
-    is_equal = np.ones(len(own[0]), dtype=bool)
-    for left, right in zip(own, others, strict=True):
+    is_equal = np.ones(len(own_columns[0]), dtype=bool)
+    for left, right in zip(own_columns, others, strict=True):
         columns_equal = pc.fill_null(pc.equal(left, right), False)
         if left.null_count and right.null_count:
             columns_equal = pc.or_(columns_equal, pc.and_(pc.is_null(left), pc.is_null(right)))

@@ -37,14 +37,14 @@ def to_timestamp_type(millis: int, data_type: t.DataType) -> datetime.datetime:
     return local.replace(tzinfo=datetime.UTC) if isinstance(data_type, t.LocalZonedTimestampType) else local
 
 
-def column_millis(array: pa.Array) -> np.ndarray:
+def read_column_millis(array: pa.Array) -> np.ndarray:
     """Convert a column of timestamps to milliseconds; NULL is the smallest number."""
     millis = pc.cast(pc.cast(array, pa.timestamp("ms", array.type.tz), safe=False), pa.int64())
     filled: np.ndarray = pc.fill_null(millis, -(2**63)).to_numpy(zero_copy_only=False)
     return filled
 
 
-def local_millis(millis: np.ndarray, zone: str) -> np.ndarray:
+def to_local_millis(millis: np.ndarray, zone: str) -> np.ndarray:
     """Convert points in time to local times of a zone, both in milliseconds."""
     if zone == "UTC":
         return millis
@@ -54,7 +54,7 @@ def local_millis(millis: np.ndarray, zone: str) -> np.ndarray:
     return converted
 
 
-def utc_millis(local: int, zone: str) -> int:
+def to_utc_millis(local: int, zone: str) -> int:
     """Convert a local time of a zone to a point in time, both in milliseconds."""
     if zone == "UTC":
         return local

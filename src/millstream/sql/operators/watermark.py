@@ -1,7 +1,6 @@
 """Watermarks of a table, computed by an expression over its rows.
 
-Promises: one watermark at the end of each epoch's rows; watermarks of the input are dropped, except for the last
-one,
+Promises: one watermark at the end of each epoch's rows; watermarks of the input are dropped, except for the last one,
 which ends the input.
 Does not know: what the watermark is used for."""
 

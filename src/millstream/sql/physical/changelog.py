@@ -1,8 +1,7 @@
 """Changelogs at the ends of a query: sources that emit upserts only, and sinks that accept some changes only.
 
 Promises: Flink's rules. A source without -U is normalized by its primary key. A sink with a primary key gets the
-changes
-of that key, through a materializer if the query has another upsert key. Constraints are checked before.
+changes of that key, through a materializer if the query has another upsert key. Constraints are checked before.
 Does not know: connectors."""
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def plan_sink_input(
             and conflict is None
             and read_choice(options, SINK_REQUIRE_ON_CONFLICT, context) == "TRUE"
         ):
-            raise _conflict_error(child, context)
+            raise _create_conflict_error(child, context)
         return _materialize_upserts(child, key, ttl, conflict)
     if accepts is not ChangelogMode.UPSERT or child.mode.insert_only:
         return child
@@ -151,7 +150,7 @@ def convert_to_upserts(child: Operation, key: tuple[int, ...]) -> Operation:
     )  # fmt: skip
 
 
-def _conflict_error(child: Operation, context: TableContext) -> SqlValidationError:
+def _create_conflict_error(child: Operation, context: TableContext) -> SqlValidationError:
     keys = [" and ".join(child.schema.names[i] for i in upsert_key) for upsert_key in sorted(child.upsert_keys)]
     problem = f"the query's rows are identified by {' or by '.join(keys)}" if keys else "the query's rows have no key"
     message = f"its primary key is {' and '.join(context.definition.primary_key)}, but {problem}"
@@ -165,17 +164,17 @@ def _conflict_error(child: Operation, context: TableContext) -> SqlValidationErr
 
 def _check_watermarks(child: Operation, context: TableContext, conflict: str | None) -> None:
     """Refuse sources without watermarks: rows wait for the watermark before conflicts are resolved."""
-    tables = sorted(_tables_without_watermark(child))
+    tables = sorted(_find_tables_without_watermark(child))
     if tables:
         message = f"ON CONFLICT DO {conflict} needs watermarks, and these tables have none: {', '.join(tables)}"
         raise context.fail(message, "declare WATERMARK FOR column AS expression in these tables")
 
 
-def _tables_without_watermark(operation: Operation) -> set[str]:
+def _find_tables_without_watermark(operation: Operation) -> set[str]:
     if isinstance(operation.origin, ScanOrigin):
         has_watermark = operation.origin.table.watermark is not None
         return set() if has_watermark else {".".join(operation.origin.name)}
-    return {name for child in operation.inputs for name in _tables_without_watermark(child)}
+    return {name for child in operation.inputs for name in _find_tables_without_watermark(child)}
 
 
 def _materialize_upserts(

@@ -29,9 +29,9 @@ def explain_plans(
 ) -> str:
     """Return the text of EXPLAIN; `graph` returns the JSON of the program, for JSON_EXECUTION_PLAN."""
     parts = ["== Abstract Syntax Tree =="]
-    parts += [_tree(plan) for plan in plans]
+    parts += [_explain_tree(plan) for plan in plans]
     parts.append("== Optimized Logical Plan ==")
-    parts += [_tree(plan, costs="ESTIMATED_COST" in details) for plan in optimised]
+    parts += [_explain_tree(plan, costs="ESTIMATED_COST" in details) for plan in optimised]
     parts.append(explain_operations(operations, details, settings, graph))
     return "\n".join(parts)
 
@@ -45,7 +45,7 @@ def explain_operations(
     """Return the part of EXPLAIN about physical plans."""
     parts = ["== Optimized Execution Plan =="]
     placements = None if settings is not None and settings.batch else Placements()  # batch jobs sort in every exchange
-    parts += [_operations(operation, "CHANGELOG_MODE" in details, placements) for operation in operations]
+    parts += [_list_operations(operation, "CHANGELOG_MODE" in details, placements) for operation in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")
         advices = advice(operations, settings or Settings())
@@ -84,7 +84,7 @@ def warnings(operations: Sequence[Operation]) -> list[str]:
     messages = []
     for node in joins.values():
         if not any(() in side.upsert_keys or _is_constant(side) for side in node.inputs):
-            left, right = map(_tables, node.inputs)
+            left, right = map(_list_tables, node.inputs)
             messages.append(
                 f"the join of {left} with {right} has no equality: every row is kept for ever and paired with every "
                 "row of the other side, in one subtask"
@@ -92,7 +92,7 @@ def warnings(operations: Sequence[Operation]) -> list[str]:
     return messages
 
 
-def _tables(operation: Operation) -> str:
+def _list_tables(operation: Operation) -> str:
     """Return the names of the tables that an operation reads; the columns if no table has a name."""
     names = [node.origin.name[-1] for node in walk(operation) if isinstance(node.origin, Origin)]
     return " and ".join(dict.fromkeys(names)) or f"({', '.join(operation.schema.names)})"
@@ -103,17 +103,17 @@ def _is_constant(operation: Operation) -> bool:
     return all(isinstance(node.source, l.Values) for node in walk(operation) if not node.inputs)
 
 
-def _tree(plan: l.Plan, depth: int = 0, *, costs: bool = False) -> str:
-    lines = [f"{_indent(depth)}{_logical(plan)}{estimates.estimate_text(plan) if costs else ''}"]
-    lines += [_tree(input_plan, depth + 1, costs=costs) for input_plan in plan.inputs()]
+def _explain_tree(plan: l.Plan, depth: int = 0, *, costs: bool = False) -> str:
+    lines = [f"{_format_indent(depth)}{_explain_logical(plan)}{estimates.estimate_text(plan) if costs else ''}"]
+    lines += [_explain_tree(input_plan, depth + 1, costs=costs) for input_plan in plan.inputs()]
     return "\n".join(lines) + ("\n" if depth == 0 else "")
 
 
-def _indent(depth: int) -> str:
+def _format_indent(depth: int) -> str:
     return "" if depth == 0 else "   " * (depth - 1) + "+- "
 
 
-def _logical(plan: l.Plan) -> str:
+def _explain_logical(plan: l.Plan) -> str:
     name = f"Logical{type(plan).__name__}"
     match plan:
         case l.Scan(name=path):
@@ -127,7 +127,7 @@ def _logical(plan: l.Plan) -> str:
         case l.Filter(input=inner, condition=condition):
             return f"{name}(condition=[{describe_expression(condition, inner.schema)}])"
         case l.Join(kind=join_type, condition=condition):
-            text = "true" if condition is None else describe_expression(condition, _both(plan))
+            text = "true" if condition is None else describe_expression(condition, _explain_both(plan))
             return f"{name}(condition=[{text}], joinType=[{join_type}])"
         case l.Aggregate(input=inner, keys=keys):
             return f"{name}(group=[{{{', '.join(inner.schema.names[i] for i in keys)}}}])"
@@ -147,21 +147,21 @@ def _logical(plan: l.Plan) -> str:
     return name
 
 
-def _both(join: l.Join) -> t.RowType:
-    return l.joined_schema(join.left.schema, join.right.schema, "inner")
+def _explain_both(join: l.Join) -> t.RowType:
+    return l.join_schemas(join.left.schema, join.right.schema, "inner")
 
 
-def _operations(operation: Operation, modes: bool, placements: Placements | None, depth: int = 0) -> str:
+def _list_operations(operation: Operation, modes: bool, placements: Placements | None, depth: int = 0) -> str:
     text = operation.detail
     if modes:
         text += f"{', ' if text else ''}changelogMode=[{operation.mode.value}]"
-    lines = [f"{_indent(depth)}{operation.name}({text})"]
+    lines = [f"{_format_indent(depth)}{operation.name}({text})"]
     for side, (input_operation, distribution) in enumerate(zip(operation.inputs, operation.distributions, strict=True)):
         if distribution.kind == "forward" or (placements is not None and placements.in_place(operation, side)):
-            lines.append(_operations(input_operation, modes, placements, depth + 1))
+            lines.append(_list_operations(input_operation, modes, placements, depth + 1))
         else:
             keys = ", ".join(input_operation.schema.names[i] for i in distribution.keys)
             distribution_text = f"hash[{keys}]" if distribution.kind == "hash" else "single"
-            lines.append(f"{_indent(depth + 1)}Exchange(distribution=[{distribution_text}])")
-            lines.append(_operations(input_operation, modes, placements, depth + 2))
+            lines.append(f"{_format_indent(depth + 1)}Exchange(distribution=[{distribution_text}])")
+            lines.append(_list_operations(input_operation, modes, placements, depth + 2))
     return "\n".join(lines) + ("\n" if depth == 0 else "")

@@ -58,7 +58,7 @@ class PhysicalPlanner:
             case l.Scan():
                 return self._scan_table(node)
             case l.Values():
-                return self._values(node)
+                return self._plan_values(node)
             case l.Project() | l.Filter():
                 return plan_calc(self, node, before)
             case l.WatermarkAssigner():
@@ -92,12 +92,12 @@ class PhysicalPlanner:
             case l.ProcessTable():
                 return plan_process_table(self, node)
             case l.Sink():
-                return self._sink(node)
+                return self._plan_sink(node)
         raise AssertionError(node)
 
-    def _sink(self, node: l.Sink) -> Operation:
+    def _plan_sink(self, node: l.Sink) -> Operation:
         return self._sink_table(node, lambda before: self.plan(node.input, before=before))
 
-    def _values(self, node: l.Values) -> Operation:
+    def _plan_values(self, node: l.Values) -> Operation:
         rows = f"{len(node.rows)} rows"
         return Operation("Values", f"tuples=[{rows}]", node.schema, source=node, mode=ChangelogMode.INSERT_ONLY)

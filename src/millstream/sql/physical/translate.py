@@ -41,12 +41,12 @@ class Translation:
     def add_all(self, operations: Sequence[Operation]) -> list[tuple[Input, ...]]:
         """Add operations and those before them, each with a uid of its own, and return the inputs that read their
         rows."""
-        taken = [
+        taken_uids = [
             transformation.uid
             for transformation in self._program.transformations.values()
             if transformation.uid is not None
         ]
-        self._identities.update(assign_identities(operations, taken))
+        self._identities.update(assign_identities(operations, taken_uids))
         return [self._add(operation) for operation in operations]
 
     def _add(self, operation: Operation) -> tuple[Input, ...]:
@@ -84,7 +84,7 @@ class Translation:
                 upstream.upstream,
                 side if operation.name != "Union" else 0,
                 upstream.tag,
-                self._partitioner(operation, side, upstream),
+                self._create_partitioner(operation, side, upstream),
             )
             for side, input_operation in enumerate(operation.inputs)
             for upstream in self._add(input_operation)
@@ -119,7 +119,7 @@ class Translation:
         )
         return (Input(number),)
 
-    def _partitioner(self, operation: Operation, side: int, upstream: Input) -> Partitioner | None:
+    def _create_partitioner(self, operation: Operation, side: int, upstream: Input) -> Partitioner | None:
         distribution, input_operation = operation.distributions[side], operation.inputs[side]
         match distribution.kind:
             case "hash":

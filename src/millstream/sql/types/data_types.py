@@ -18,7 +18,14 @@ T = TypeVar("T", bound="DataType")
 
 @dataclass(frozen=True, kw_only=True)
 class DataType:
-    """A logical type. `null`: whether values can be NULL; `ordered`: whether rows can be sorted by values of it."""
+    """A logical type. `null`: whether values can be NULL; `ordered`: whether rows can be sorted by values of it.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> DataTypes.INT().not_null()
+        INT NOT NULL
+
+    """
 
     root: ClassVar[str] = ""
     ordered: ClassVar[bool] = True
@@ -33,11 +40,21 @@ class DataType:
         return replace(self, null=True)
 
     def with_null(self: T, null: bool) -> T:
-        """Return the type with this nullability."""
+        """Return the type with this nullability.
+
+        Args:
+            null: Whether values may be NULL.
+
+        """
         return self if self.null == null else replace(self, null=null)
 
     def bridged_to(self: T, conversion_cls: object) -> T:
-        """Return the type unchanged. Exists for PyFlink programs; there are no Java classes to convert to."""
+        """Return the type unchanged. Exists for PyFlink programs; there are no Java classes to convert to.
+
+        Args:
+            conversion_cls: Ignored.
+
+        """
         return self
 
     def text(self) -> str:
@@ -59,21 +76,47 @@ class DataType:
         return cls.root
 
     def same(self, other: DataType) -> bool:
-        """Return whether the types are equal, without regard to nullability."""
+        """Return whether the types are equal, without regard to nullability.
+
+        Args:
+            other: The other type.
+
+        """
         return self.nullable() == other.nullable()
 
 
 class AtomicType(DataType):
-    """A type whose values have no elements or fields."""
+    """A type whose values have no elements or fields.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> isinstance(DataTypes.INT(), AtomicType), isinstance(DataTypes.ARRAY(DataTypes.INT()), AtomicType)
+        (True, False)
+
+    """
 
 
 class NumericType(AtomicType):
-    """A type of numbers."""
+    """A type of numbers.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> isinstance(DataTypes.DECIMAL(10, 2), NumericType), isinstance(DataTypes.STRING(), NumericType)
+        (True, False)
+
+    """
 
 
 @dataclass(frozen=True, repr=False)
 class NullType(AtomicType):
-    """The type of an untyped NULL literal."""
+    """The type of an untyped NULL literal.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.NULL())
+        'NULL'
+
+    """
 
     root: ClassVar[str] = "NULL"
 
@@ -92,14 +135,28 @@ class SizedType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class CharType(SizedType):
-    """CHAR(n): strings of a fixed length."""
+    """CHAR(n): strings of a fixed length.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.CHAR(3)), DataTypes.CHAR(3).length
+        ('CHAR(3)', 3)
+
+    """
 
     root: ClassVar[str] = "CHAR"
 
 
 @dataclass(frozen=True, repr=False)
 class VarCharType(SizedType):
-    """VARCHAR(n) and STRING: strings up to a maximum length."""
+    """VARCHAR(n) and STRING: strings up to a maximum length.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.VARCHAR(20)), str(DataTypes.STRING())
+        ('VARCHAR(20)', 'STRING')
+
+    """
 
     root: ClassVar[str] = "VARCHAR"
     unlimited: ClassVar[str] = "STRING"
@@ -114,33 +171,68 @@ class JsonTextType(VarCharType):
 
 @dataclass(frozen=True, repr=False)
 class BooleanType(AtomicType):
-    """BOOLEAN."""
+    """BOOLEAN.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.BOOLEAN())
+        'BOOLEAN'
+
+    """
 
     root: ClassVar[str] = "BOOLEAN"
 
 
 @dataclass(frozen=True, repr=False)
 class BinaryType(SizedType):
-    """BINARY(n): byte strings of a fixed length."""
+    """BINARY(n): byte strings of a fixed length.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.BINARY(16))
+        'BINARY(16)'
+
+    """
 
     root: ClassVar[str] = "BINARY"
 
 
 @dataclass(frozen=True, repr=False)
 class VarBinaryType(SizedType):
-    """VARBINARY(n) and BYTES: byte strings up to a maximum length."""
+    """VARBINARY(n) and BYTES: byte strings up to a maximum length.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.VARBINARY(16)), str(DataTypes.BYTES())
+        ('VARBINARY(16)', 'BYTES')
+
+    """
 
     root: ClassVar[str] = "VARBINARY"
     unlimited: ClassVar[str] = "BYTES"
 
 
 class FractionalType(NumericType):
-    """Numbers that can have a fraction."""
+    """Numbers that can have a fraction.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> isinstance(DataTypes.DOUBLE(), FractionalType), isinstance(DataTypes.INT(), FractionalType)
+        (True, False)
+
+    """
 
 
 @dataclass(frozen=True, repr=False)
 class DecimalType(FractionalType):
-    """DECIMAL(p, s): exact numbers of p digits, s of them after the decimal point."""
+    """DECIMAL(p, s): exact numbers of p digits, s of them after the decimal point.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.DECIMAL(10, 2)), DataTypes.DECIMAL(10, 2).scale
+        ('DECIMAL(10, 2)', 2)
+
+    """
 
     precision: int = 10
     scale: int = 0
@@ -152,7 +244,14 @@ class DecimalType(FractionalType):
 
 
 class IntegerType(NumericType):
-    """Integers. `digits` is the number of decimal digits of the largest value."""
+    """Integers. `digits` is the number of decimal digits of the largest value.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> isinstance(DataTypes.BIGINT(), IntegerType), isinstance(DataTypes.DOUBLE(), IntegerType)
+        (True, False)
+
+    """
 
     bits: ClassVar[int] = 0
     digits: ClassVar[int] = 0
@@ -160,7 +259,14 @@ class IntegerType(NumericType):
 
 @dataclass(frozen=True, repr=False)
 class TinyIntType(IntegerType):
-    """TINYINT: integers of 8 bits."""
+    """TINYINT: integers of 8 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.TINYINT())
+        'TINYINT'
+
+    """
 
     root: ClassVar[str] = "TINYINT"
     bits: ClassVar[int] = 8
@@ -169,7 +275,14 @@ class TinyIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class SmallIntType(IntegerType):
-    """SMALLINT: integers of 16 bits."""
+    """SMALLINT: integers of 16 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.SMALLINT())
+        'SMALLINT'
+
+    """
 
     root: ClassVar[str] = "SMALLINT"
     bits: ClassVar[int] = 16
@@ -178,7 +291,14 @@ class SmallIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class IntType(IntegerType):
-    """INT: integers of 32 bits."""
+    """INT: integers of 32 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.INT())
+        'INT'
+
+    """
 
     root: ClassVar[str] = "INT"
     bits: ClassVar[int] = 32
@@ -187,7 +307,14 @@ class IntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class BigIntType(IntegerType):
-    """BIGINT: integers of 64 bits."""
+    """BIGINT: integers of 64 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.BIGINT(False))
+        'BIGINT NOT NULL'
+
+    """
 
     root: ClassVar[str] = "BIGINT"
     bits: ClassVar[int] = 64
@@ -196,21 +323,42 @@ class BigIntType(IntegerType):
 
 @dataclass(frozen=True, repr=False)
 class FloatType(FractionalType):
-    """FLOAT: floating-point numbers of 32 bits."""
+    """FLOAT: floating-point numbers of 32 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.FLOAT())
+        'FLOAT'
+
+    """
 
     root: ClassVar[str] = "FLOAT"
 
 
 @dataclass(frozen=True, repr=False)
 class DoubleType(FractionalType):
-    """DOUBLE: floating-point numbers of 64 bits."""
+    """DOUBLE: floating-point numbers of 64 bits.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.DOUBLE())
+        'DOUBLE'
+
+    """
 
     root: ClassVar[str] = "DOUBLE"
 
 
 @dataclass(frozen=True, repr=False)
 class DateType(AtomicType):
-    """DATE: a year, month and day."""
+    """DATE: a year, month and day.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.DATE())
+        'DATE'
+
+    """
 
     root: ClassVar[str] = "DATE"
     EPOCH_ORDINAL: ClassVar[int] = 719163  # date(1970, 1, 1).toordinal()
@@ -218,7 +366,14 @@ class DateType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class TimeType(AtomicType):
-    """TIME(p): a time of day. Flink keeps milliseconds, whatever the precision is."""
+    """TIME(p): a time of day. Flink keeps milliseconds, whatever the precision is.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.TIME())
+        'TIME(0)'
+
+    """
 
     precision: int = 0
     root: ClassVar[str] = "TIME"
@@ -250,14 +405,28 @@ class AnyTimestampType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class TimestampType(AnyTimestampType):
-    """TIMESTAMP(p): a date and time without a time zone."""
+    """TIMESTAMP(p): a date and time without a time zone.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.TIMESTAMP(3)), DataTypes.TIMESTAMP(3).precision
+        ('TIMESTAMP(3)', 3)
+
+    """
 
     root: ClassVar[str] = "TIMESTAMP"
 
 
 @dataclass(frozen=True, repr=False)
 class LocalZonedTimestampType(AnyTimestampType):
-    """TIMESTAMP_LTZ(p): a point in time, formatted in the session's time zone."""
+    """TIMESTAMP_LTZ(p): a point in time, formatted in the session's time zone.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.TIMESTAMP_LTZ(3))
+        'TIMESTAMP_LTZ(3)'
+
+    """
 
     root: ClassVar[str] = "TIMESTAMP_LTZ"
     EPOCH_ORDINAL: ClassVar[int] = 0
@@ -307,7 +476,14 @@ class DayTimeIntervalType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class ArrayType(DataType):
-    """ARRAY<t>: a list of elements of one type."""
+    """ARRAY<t>: a list of elements of one type.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.ARRAY(DataTypes.INT()))
+        'ARRAY<INT>'
+
+    """
 
     element: DataType
     root: ClassVar[str] = "ARRAY"
@@ -319,7 +495,14 @@ class ArrayType(DataType):
 
 @dataclass(frozen=True, repr=False)
 class MultisetType(DataType):
-    """MULTISET<t>: distinct elements with their counts."""
+    """MULTISET<t>: distinct elements with their counts.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.MULTISET(DataTypes.STRING()))
+        'MULTISET<STRING>'
+
+    """
 
     element: DataType
     root: ClassVar[str] = "MULTISET"
@@ -332,7 +515,14 @@ class MultisetType(DataType):
 
 @dataclass(frozen=True, repr=False)
 class MapType(DataType):
-    """MAP<k, v>: keys with values."""
+    """MAP<k, v>: keys with values.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.MAP(DataTypes.STRING(), DataTypes.INT()))
+        'MAP<STRING, INT>'
+
+    """
 
     key: DataType
     value: DataType
@@ -356,7 +546,14 @@ class NoSuchRowField(UserError, KeyError):
 
 @dataclass(frozen=True)
 class RowField:
-    """A field of a row type."""
+    """A field of a row type.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> str(DataTypes.FIELD("name", DataTypes.STRING()))
+        '`name` STRING'
+
+    """
 
     name: str
     data_type: DataType
@@ -372,7 +569,15 @@ class RowField:
 
 @dataclass(frozen=True, repr=False)
 class RowType(DataType):
-    """ROW<name type, ...>: named fields."""
+    """ROW<name type, ...>: named fields.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> row_type = DataTypes.ROW([DataTypes.FIELD("name", DataTypes.STRING())]).add("amount", DataTypes.INT())
+        >>> row_type.field_names()
+        ['name', 'amount']
+
+    """
 
     row_fields: tuple[RowField, ...] = ()
     root: ClassVar[str] = "ROW"
@@ -400,7 +605,13 @@ class RowType(DataType):
         return [field.data_type for field in self.row_fields]
 
     def add(self, field: RowField | str, data_type: DataType | None = None) -> RowType:
-        """Return the type with one more field, given as a `RowField` or by name and type."""
+        """Return the type with one more field, given as a `RowField` or by name and type.
+
+        Args:
+            field: The field, or its name.
+            data_type: The type, if `field` is a name.
+
+        """
         if isinstance(field, str):
             if data_type is None:
                 message = f"field '{field}' has no type"

@@ -231,6 +231,9 @@ class Variant:
     def of(cls, value: Any) -> Variant:
         """Create a variant from None, a bool, a number, a string, or lists and dicts of them.
 
+        Args:
+            value: The value.
+
         Raises:
             TypeError: If the value, or a part of it, has another type.
 
@@ -323,12 +326,22 @@ class Variant:
         return _parse_stored(self.text)
 
     def get_element(self, index: int) -> Variant | None:
-        """Return the element of an ARRAY at an index, counted from 0; None if there is none."""
+        """Return the element of an ARRAY at an index, counted from 0; None if there is none.
+
+        Args:
+            index: The index.
+
+        """
         elements = self._get_as("ARRAY")
         return Variant(_format_stored(elements[index])) if 0 <= index < len(elements) else None
 
     def get_field(self, name: str) -> Variant | None:
-        """Return the field of an OBJECT; None if there is none."""
+        """Return the field of an OBJECT; None if there is none.
+
+        Args:
+            name: The name of the field.
+
+        """
         fields = self._get_as("OBJECT")
         return Variant(_format_stored(fields[name])) if name in fields else None
 

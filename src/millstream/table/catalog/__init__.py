@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from millstream.table.catalog.catalog import Catalog
 from millstream.table.catalog.columns import Column, ComputedColumn, MetadataColumn, PhysicalColumn
+from millstream.table.catalog.jdbc import JdbcCatalog
 from millstream.table.catalog.models import CatalogModel
 from millstream.table.catalog.objects import (
     CatalogBaseTable,
@@ -35,6 +36,7 @@ __all__ = [
     "Column",
     "ComputedColumn",
     "Constraint",
+    "JdbcCatalog",
     "MetadataColumn",
     "ObjectIdentifier",
     "ObjectPath",

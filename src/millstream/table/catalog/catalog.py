@@ -57,6 +57,9 @@ class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
     def get_database(self, database_name: str) -> CatalogDatabase:
         """Return the properties and the comment of a database.
 
+        Args:
+            database_name: The name of the database.
+
         Raises:
             CatalogError: If there is no such database.
 
@@ -65,7 +68,12 @@ class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
         return CatalogDatabase(database.options, database.comment)
 
     def database_exists(self, database_name: str) -> bool:
-        """Return whether the catalog has a database of this name."""
+        """Return whether the catalog has a database of this name.
+
+        Args:
+            database_name: The name of the database.
+
+        """
         return database_name in self._catalog.databases
 
     def create_database(self, name: str, database: CatalogDatabase, ignore_if_exists: bool) -> None:
@@ -124,21 +132,39 @@ class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
         self._catalog.alter_database(name, new_database.get_properties(), new_database.get_comment())
 
     def list_tables(self, database_name: str) -> list[str]:
-        """Return the names of all tables and views of a database."""
+        """Return the names of all tables and views of a database.
+
+        Args:
+            database_name: The name of the database.
+
+        """
         return sorted(self._database(database_name).tables)
 
     def list_views(self, database_name: str) -> list[str]:
-        """Return the names of all views of a database."""
+        """Return the names of all views of a database.
+
+        Args:
+            database_name: The name of the database.
+
+        """
         tables = self._database(database_name).tables
         return sorted(name for name, definition in tables.items() if isinstance(definition, c.ViewDefinition))
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """Return an empty list: materialized tables are not supported."""
+        """Return an empty list: materialized tables are not supported.
+
+        Args:
+            database_name: The name of the database.
+
+        """
         self._database(database_name)
         return []
 
     def get_table(self, table_path: ObjectPath) -> CatalogBaseTable:
         """Return a table or view.
+
+        Args:
+            table_path: The database and the name of the table.
 
         Raises:
             CatalogError: If there is no such table.
@@ -226,16 +252,29 @@ class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
         self._database(table_path.get_database_name()).tables[table_path.get_object_name()] = new_table._definition
 
     def list_functions(self, database_name: str) -> list[str]:
-        """Return the names of all functions of a database."""
+        """Return the names of all functions of a database.
+
+        Args:
+            database_name: The name of the database.
+
+        """
         return sorted(self._database(database_name).functions)
 
     def function_exists(self, function_path: ObjectPath) -> bool:
-        """Return whether there is a function of this path."""
+        """Return whether there is a function of this path.
+
+        Args:
+            function_path: The database and the name of the function.
+
+        """
         database = self._catalog.databases.get(function_path.get_database_name())
         return database is not None and function_path.get_object_name().lower() in database.functions
 
     def get_function(self, function_path: ObjectPath) -> CatalogFunction:
         """Return a function.
+
+        Args:
+            function_path: The database and the name of the function.
 
         Raises:
             CatalogError: If there is no such function.

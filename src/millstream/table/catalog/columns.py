@@ -18,7 +18,14 @@ def quote(name: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a resolved schema."""
+    """A column of a resolved schema.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> Column.physical("amount", DataTypes.INT()).with_comment("in cents").as_summary_string()
+        '`amount` INT'
+
+    """
 
     name: str
     data_type: t.DataType
@@ -26,7 +33,13 @@ class Column:
 
     @staticmethod
     def physical(name: str, data_type: t.DataType) -> PhysicalColumn:
-        """Create a physical column, which the records of the connector contain."""
+        """Create a physical column, which the records of the connector contain.
+
+        Args:
+            name: The name of the column.
+            data_type: The data type.
+
+        """
         return PhysicalColumn(name, data_type)
 
     @staticmethod
@@ -59,7 +72,12 @@ class Column:
         return MetadataColumn(name, data_type, None, metadata_key, is_virtual)
 
     def with_comment(self, comment: str | None) -> Column:
-        """Return the column with a comment."""
+        """Return the column with a comment.
+
+        Args:
+            comment: The comment; None for none.
+
+        """
         return replace(self, comment=comment)
 
     def is_physical(self) -> bool:
@@ -92,17 +110,34 @@ class Column:
         return None
 
     def copy(self, new_type: t.DataType) -> Column:
-        """Return the column with another data type."""
+        """Return the column with another data type.
+
+        Args:
+            new_type: The data type.
+
+        """
         return replace(self, data_type=new_type)
 
     def rename(self, new_name: str) -> Column:
-        """Return the column with another name."""
+        """Return the column with another name.
+
+        Args:
+            new_name: The name.
+
+        """
         return replace(self, name=new_name)
 
 
 @dataclass(frozen=True)
 class PhysicalColumn(Column):
-    """A column that the records of the connector contain."""
+    """A column that the records of the connector contain.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> Column.physical("amount", DataTypes.INT()).is_physical()
+        True
+
+    """
 
     def copy(self, new_data_type: t.DataType) -> PhysicalColumn:
         """Return the column with another data type."""
@@ -111,7 +146,13 @@ class PhysicalColumn(Column):
 
 @dataclass(frozen=True)
 class ComputedColumn(Column):
-    """A column that is computed from others."""
+    """A column that is computed from others.
+
+    Example:
+        >>> Column.computed("total", "price * amount").is_persisted()
+        False
+
+    """
 
     expression: Any = None
 
@@ -138,7 +179,14 @@ class ComputedColumn(Column):
 
 @dataclass(frozen=True)
 class MetadataColumn(Column):
-    """A column that the connector reads from or writes to the metadata of a record."""
+    """A column that the connector reads from or writes to the metadata of a record.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> Column.metadata("time", DataTypes.TIMESTAMP_LTZ(3), "timestamp", True).get_metadata_key()
+        'timestamp'
+
+    """
 
     metadata_key: str | None = None
     virtual: bool = False

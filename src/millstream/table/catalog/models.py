@@ -5,6 +5,7 @@ Does not know: providers, and how models predict."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from millstream.sql.catalog import catalog as c
@@ -26,7 +27,16 @@ def to_columns(schema: Schema | None) -> tuple[c.ColumnDefinition, ...]:
 
 
 class CatalogModel:
-    """The definition of a model of a catalog."""
+    """The definition of a model of a catalog.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> text = Schema.new_builder().column("text", DataTypes.STRING()).build()
+        >>> label = Schema.new_builder().column("label", DataTypes.STRING()).build()
+        >>> CatalogModel.create_model(text, label, {"provider": "openai"}).get_options()
+        {'provider': 'openai'}
+
+    """
 
     def __init__(self, definition: ModelDefinition) -> None:
         self._definition = definition
@@ -64,11 +74,12 @@ class CatalogModel:
         return CatalogModel(self._definition)
 
 
-class CatalogModels:
+class CatalogModels(ABC):
     """The methods of a catalog about models."""
 
+    @abstractmethod
     def _database(self, name: str) -> c.Database:
-        raise NotImplementedError
+        """Return a database of the catalog; raises `CatalogError` if there is none."""
 
     def list_models(self, database_name: str) -> list[str]:
         """Return the names of all models of a database."""

@@ -38,11 +38,23 @@ class _PropertiesAndComment:
 
 
 class CatalogDatabase(_PropertiesAndComment):
-    """The properties and the comment of a database."""
+    """The properties and the comment of a database.
+
+    Example:
+        >>> CatalogDatabase.create_instance({"owner": "ann"}, "orders of the shop").get_comment()
+        'orders of the shop'
+
+    """
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogDatabase:
-        """Create the description of a database."""
+        """Create the description of a database.
+
+        Args:
+            properties: The properties.
+            comment: The comment; None for none.
+
+        """
         return CatalogDatabase(properties, comment)
 
     def copy(self) -> CatalogDatabase:
@@ -51,11 +63,23 @@ class CatalogDatabase(_PropertiesAndComment):
 
 
 class CatalogPartition(_PropertiesAndComment):
-    """The properties and the comment of a partition."""
+    """The properties and the comment of a partition.
+
+    Example:
+        >>> CatalogPartition.create_instance({"rows": "5"}).get_properties()
+        {'rows': '5'}
+
+    """
 
     @staticmethod
     def create_instance(properties: Mapping[str, str], comment: str | None = None) -> CatalogPartition:
-        """Create the description of a partition."""
+        """Create the description of a partition.
+
+        Args:
+            properties: The properties.
+            comment: The comment; None for none.
+
+        """
         return CatalogPartition(properties, comment)
 
     def copy(self) -> CatalogPartition:
@@ -64,7 +88,13 @@ class CatalogPartition(_PropertiesAndComment):
 
 
 class CatalogPartitionSpec:
-    """The values of the partition keys that identify a partition."""
+    """The values of the partition keys that identify a partition.
+
+    Example:
+        >>> CatalogPartitionSpec({"day": "2024-05-01"}).get_partition_spec()
+        {'day': '2024-05-01'}
+
+    """
 
     def __init__(self, partition_spec: Mapping[str, str]) -> None:
         self._spec = dict(partition_spec)
@@ -84,7 +114,13 @@ class CatalogPartitionSpec:
 
 
 class CatalogFunction:
-    """A function of a catalog, given by the import path of a Python object."""
+    """A function of a catalog, given by the import path of a Python object.
+
+    Example:
+        >>> CatalogFunction.create_instance("functions.discount").get_class_name()
+        'functions.discount'
+
+    """
 
     def __init__(
         self, class_name: str, function_language: str = "Python", options: Mapping[str, str] | None = None
@@ -128,7 +164,15 @@ class CatalogFunction:
 
 
 class CatalogBaseTable:
-    """The definition of a table or view of a catalog."""
+    """The definition of a table or view of a catalog.
+
+    Example:
+        >>> from millstream.table import DataTypes, Schema
+        >>> schema = Schema.new_builder().column("name", DataTypes.STRING()).build()
+        >>> CatalogBaseTable.create_table(schema, properties={"connector": "blackhole"}).get_options()
+        {'connector': 'blackhole'}
+
+    """
 
     def __init__(self, definition: c.CatalogObject) -> None:
         self._definition = definition
@@ -221,7 +265,15 @@ class CatalogBaseTable:
 
 @dataclass(frozen=True)
 class CatalogDescriptor:
-    """The name, the options and the comment of a catalog to create."""
+    """The name, the options and the comment of a catalog to create.
+
+    Example:
+        >>> from millstream.common import Configuration
+        >>> descriptor = CatalogDescriptor.of("shop", Configuration().set_string("type", "generic_in_memory"))
+        >>> descriptor.catalog_name
+        'shop'
+
+    """
 
     catalog_name: str
     configuration: Configuration

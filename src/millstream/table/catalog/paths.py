@@ -10,14 +10,25 @@ from functools import total_ordering
 
 @total_ordering
 class ObjectPath:
-    """The path of an object in a catalog: a database and a name."""
+    """The path of an object in a catalog: a database and a name.
+
+    Example:
+        >>> ObjectPath.from_string("sales.orders").get_object_name()
+        'orders'
+
+    """
 
     def __init__(self, database_name: str | None = None, object_name: str | None = None) -> None:
         self._database, self._name = database_name or "", object_name or ""
 
     @staticmethod
     def from_string(full_name: str) -> ObjectPath:
-        """Parse a path of the form `database.name`."""
+        """Parse a path of the form `database.name`.
+
+        Args:
+            full_name: The text.
+
+        """
         database, _, name = full_name.partition(".")
         return ObjectPath(database, name)
 
@@ -35,6 +46,9 @@ class ObjectPath:
 
     def compare_to(self, other: ObjectPath) -> int:
         """Compare two paths by their full names.
+
+        Args:
+            other: The other path.
 
         Returns:
             -1, 0 or 1, if this path is less than, equal to or greater than the other.
@@ -56,14 +70,27 @@ class ObjectPath:
 
 
 class ObjectIdentifier:
-    """The full identifier of an object: catalog, database and name."""
+    """The full identifier of an object: catalog, database and name.
+
+    Example:
+        >>> ObjectIdentifier.of("shop", "sales", "orders").as_serializable_string()
+        '`shop`.`sales`.`orders`'
+
+    """
 
     def __init__(self, catalog_name: str, database_name: str, object_name: str) -> None:
         self._parts = (catalog_name, database_name, object_name)
 
     @staticmethod
     def of(catalog_name: str, database_name: str, object_name: str) -> ObjectIdentifier:
-        """Create an identifier."""
+        """Create an identifier.
+
+        Args:
+            catalog_name: The catalog.
+            database_name: The database.
+            object_name: The table, view, function or model.
+
+        """
         return ObjectIdentifier(catalog_name, database_name, object_name)
 
     def get_catalog_name(self) -> str:

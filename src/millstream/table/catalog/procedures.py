@@ -6,6 +6,7 @@ Does not know: what procedures do."""
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,13 @@ from millstream.table.udf import to_data_type
 
 @dataclass(frozen=True)
 class ProcedureContext:
-    """What a procedure gets as its first argument: the environments in which CALL was executed."""
+    """What a procedure gets as its first argument: the environments in which CALL was executed.
+
+    Example:
+        >>> def parallelism(context):
+        ...     return context.get_execution_environment().get_parallelism()
+
+    """
 
     _env: Any
     _t_env: Any
@@ -68,11 +75,12 @@ class Procedure:
             raise InvalidArgument(msg, hint="give a type for each parameter after the context")
 
 
-class CatalogProcedures:
+class CatalogProcedures(ABC):
     """The methods of a catalog about procedures."""
 
+    @abstractmethod
     def _database(self, name: str) -> c.Database:
-        raise NotImplementedError
+        """Return a database of the catalog; raises `CatalogError` if there is none."""
 
     def list_procedures(self, database_name: str) -> list[str]:
         """Return the names of all procedures of a database."""

@@ -16,7 +16,14 @@ from millstream.table.catalog.columns import Column, PhysicalColumn, quote
 
 @dataclass(frozen=True)
 class WatermarkSpec:
-    """The event-time attribute of a schema and the expression of its watermark."""
+    """The event-time attribute of a schema and the expression of its watermark.
+
+    Example:
+        >>> from millstream.table.expressions import col, lit
+        >>> WatermarkSpec.of("rowtime", col("rowtime") - lit(5).seconds).get_rowtime_attribute()
+        'rowtime'
+
+    """
 
     rowtime_attribute: str
     watermark_expression: Any
@@ -47,7 +54,13 @@ class WatermarkSpec:
 
 @dataclass(frozen=True)
 class Constraint:
-    """An integrity constraint of a table."""
+    """An integrity constraint of a table.
+
+    Example:
+        >>> UniqueConstraint.primary_key("pk", ["id"]).get_type()
+        <ConstraintType.PRIMARY_KEY: 0>
+
+    """
 
     class ConstraintType(Enum):
         """The types of constraints."""
@@ -76,7 +89,13 @@ class Constraint:
 
 @dataclass(frozen=True)
 class UniqueConstraint(Constraint):
-    """A primary key constraint."""
+    """A primary key constraint.
+
+    Example:
+        >>> UniqueConstraint.primary_key("pk", ["id"]).get_columns()
+        ['id']
+
+    """
 
     columns: tuple[str, ...] = ()
 
@@ -106,7 +125,15 @@ class UniqueConstraint(Constraint):
 
 
 class ResolvedSchema:
-    """The columns of a table with their data types, its watermarks and its primary key."""
+    """The columns of a table with their data types, its watermarks and its primary key.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> schema = ResolvedSchema.physical(["id", "name"], [DataTypes.INT(), DataTypes.STRING()])
+        >>> schema.get_column_names()
+        ['id', 'name']
+
+    """
 
     def __init__(
         self,
@@ -124,7 +151,12 @@ class ResolvedSchema:
 
     @staticmethod
     def of(columns: Sequence[Column]) -> ResolvedSchema:
-        """Create a schema of columns."""
+        """Create a schema of columns.
+
+        Args:
+            columns: The columns, in order.
+
+        """
         return ResolvedSchema(columns)
 
     @staticmethod
@@ -155,7 +187,12 @@ class ResolvedSchema:
         return [column.data_type for column in self._columns]
 
     def get_column(self, column_index_or_name: int | str) -> Column | None:
-        """Return a column by index or name, or None if there is no such column."""
+        """Return a column by index or name, or None if there is no such column.
+
+        Args:
+            column_index_or_name: The index, counted from 0, or the name.
+
+        """
         if isinstance(column_index_or_name, str):
             return next((column for column in self._columns if column.name == column_index_or_name), None)
         return self._columns[column_index_or_name] if 0 <= column_index_or_name < len(self._columns) else None

@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 
 
 class CatalogTableStatistics:
-    """The size of a table or partition; -1 stands for an unknown value."""
+    """The size of a table or partition; -1 stands for an unknown value.
+
+    Example:
+        >>> CatalogTableStatistics(row_count=1_000).get_row_count()
+        1000
+
+    """
 
     UNKNOWN: ClassVar[CatalogTableStatistics]
 
@@ -54,7 +60,13 @@ CatalogTableStatistics.UNKNOWN = CatalogTableStatistics(-1, -1, -1, -1)
 
 
 class CatalogColumnStatistics:
-    """The statistics of the columns of a table or partition."""
+    """The statistics of the columns of a table or partition.
+
+    Example:
+        >>> CatalogColumnStatistics({"name": {"distinct": 5}}).get_column_statistics_data()
+        {'name': {'distinct': 5}}
+
+    """
 
     def __init__(self, column_statistics_data: Any = None, properties: Mapping[str, str] | None = None) -> None:
         self._data, self._properties = column_statistics_data, dict(properties or {})

@@ -28,7 +28,7 @@ class CatalogTableNotes(ABC):
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
-    def _spec(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> c.PartitionSpec:
+    def _resolve_spec(self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec) -> c.PartitionSpec:
         table, _ = self._table_with_notes(table_path)
         keys = table.partitions if isinstance(table, c.TableDefinition) else ()
         spec = partition_spec.get_partition_spec()
@@ -74,7 +74,7 @@ class CatalogTableNotes(ABC):
     def _partition(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> tuple[dict[str, str], str | None]:
-        spec = self._spec(table_path, partition_spec)
+        spec = self._resolve_spec(table_path, partition_spec)
         partitions = self._table_with_notes(table_path)[1].partitions
         if spec not in partitions:
             msg = f"table '{table_path}' has no partition {partition_spec.get_partition_spec()}"
@@ -108,7 +108,7 @@ class CatalogTableNotes(ABC):
                 these keys.
 
         """
-        spec, notes = self._spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
+        spec, notes = self._resolve_spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
         if spec in notes.partitions:
             if ignore_if_exists:
                 return
@@ -133,7 +133,7 @@ class CatalogTableNotes(ABC):
         if ignore_if_not_exists and not self.partition_exists(table_path, partition_spec):
             return
         self._partition(table_path, partition_spec)
-        spec, notes = self._spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
+        spec, notes = self._resolve_spec(table_path, partition_spec), self._table_with_notes(table_path)[1]
         del notes.partitions[spec]
         notes.statistics.pop(spec, None)
         notes.column_statistics.pop(spec, None)
@@ -161,7 +161,7 @@ class CatalogTableNotes(ABC):
             return
         self._partition(table_path, partition_spec)
         notes = self._table_with_notes(table_path)[1]
-        notes.partitions[self._spec(table_path, partition_spec)] = (
+        notes.partitions[self._resolve_spec(table_path, partition_spec)] = (
             new_partition.get_properties(),
             new_partition.get_comment(),
         )
@@ -170,25 +170,25 @@ class CatalogTableNotes(ABC):
 
     def get_table_statistics(self, table_path: ObjectPath) -> CatalogTableStatistics:
         """Return the statistics of a table; unknown values if none are registered."""
-        return self._statistics(table_path, None)
+        return self._get_statistics(table_path, None)
 
     def get_table_column_statistics(self, table_path: ObjectPath) -> CatalogColumnStatistics:
         """Return the column statistics of a table; none if none are registered."""
-        return self._column_statistics(table_path, None)
+        return self._get_column_statistics(table_path, None)
 
     def get_partition_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogTableStatistics:
         """Return the statistics of a partition; unknown values if none are registered."""
         self._partition(table_path, partition_spec)
-        return self._statistics(table_path, self._spec(table_path, partition_spec))
+        return self._get_statistics(table_path, self._resolve_spec(table_path, partition_spec))
 
     def get_partition_column_statistics(
         self, table_path: ObjectPath, partition_spec: CatalogPartitionSpec
     ) -> CatalogColumnStatistics:
         """Return the column statistics of a partition; none if none are registered."""
         self._partition(table_path, partition_spec)
-        return self._column_statistics(table_path, self._spec(table_path, partition_spec))
+        return self._get_column_statistics(table_path, self._resolve_spec(table_path, partition_spec))
 
     def bulk_get_partition_statistics(
         self, table_path: ObjectPath, partition_specs: Sequence[CatalogPartitionSpec]
@@ -202,7 +202,7 @@ class CatalogTableNotes(ABC):
         """Return the column statistics of several partitions, in their order."""
         return [self.get_partition_column_statistics(table_path, spec) for spec in partition_specs]
 
-    def _statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogTableStatistics:
+    def _get_statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogTableStatistics:
         statistics = self._table_with_notes(table_path)[1].statistics.get(spec)
         return (
             statistics.copy()
@@ -210,7 +210,7 @@ class CatalogTableNotes(ABC):
             else CatalogTableStatistics.UNKNOWN.copy()
         )
 
-    def _column_statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogColumnStatistics:
+    def _get_column_statistics(self, table_path: ObjectPath, spec: c.PartitionSpec | None) -> CatalogColumnStatistics:
         statistics = self._table_with_notes(table_path)[1].column_statistics.get(spec)
         return statistics.copy() if isinstance(statistics, CatalogColumnStatistics) else CatalogColumnStatistics({})
 
@@ -260,7 +260,7 @@ class CatalogTableNotes(ABC):
         """
         if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
             self._partition(table_path, partition_spec)
-            spec = self._spec(table_path, partition_spec)
+            spec = self._resolve_spec(table_path, partition_spec)
             self._table_with_notes(table_path)[1].statistics[spec] = partition_statistics.copy()
 
     def alter_partition_column_statistics(
@@ -281,5 +281,5 @@ class CatalogTableNotes(ABC):
         """
         if self.partition_exists(table_path, partition_spec) or not ignore_if_not_exists:
             self._partition(table_path, partition_spec)
-            spec = self._spec(table_path, partition_spec)
+            spec = self._resolve_spec(table_path, partition_spec)
             self._table_with_notes(table_path)[1].column_statistics[spec] = column_statistics.copy()

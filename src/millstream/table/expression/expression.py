@@ -154,7 +154,12 @@ class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, B
         return renamed
 
     def as_argument(self, name: str) -> Expression:
-        """Pass the expression to a function as a named argument."""
+        """Pass the expression to a function as a named argument.
+
+        Args:
+            name: The name of the parameter.
+
+        """
         return self._of(s.NamedArgument(0, name, self._node))
 
     def _with_order(self, ascending: bool) -> Expression:
@@ -166,11 +171,21 @@ class Expression(Conditions, Aggregates, Numbers, Strings, Times, Collections, B
     desc = property(lambda self: self._with_order(False), doc="Descending order, for `Table.order_by`.")
 
     def cast(self, data_type: t.DataType) -> Expression:
-        """Convert the value to another data type, like CAST; the query fails if a value cannot be converted."""
+        """Convert the value to another data type, like CAST; the query fails if a value cannot be converted.
+
+        Args:
+            data_type: The type of the result.
+
+        """
         return self._of(s.Cast(0, self._node, data_type))
 
     def try_cast(self, data_type: t.DataType) -> Expression:
-        """Convert the value to another data type, like TRY_CAST; the result is NULL if a value cannot be converted."""
+        """Convert the value to another data type, like TRY_CAST; the result is NULL if a value cannot be converted.
+
+        Args:
+            data_type: The type of the result.
+
+        """
         return self._of(s.Cast(0, self._node, data_type, True))
 
 

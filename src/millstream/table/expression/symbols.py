@@ -9,7 +9,13 @@ from enum import Enum
 
 
 class TimeIntervalUnit(Enum):
-    """Time units for EXTRACT, FLOOR and CEIL."""
+    """Time units for EXTRACT, FLOOR and CEIL.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> day = col("rowtime").extract(TimeIntervalUnit.DAY)
+
+    """
 
     YEAR = "YEAR"
     YEAR_TO_MONTH = "YEAR TO MONTH"
@@ -29,7 +35,13 @@ class TimeIntervalUnit(Enum):
 
 
 class TimePointUnit(Enum):
-    """Time units for TIMESTAMPDIFF."""
+    """Time units for TIMESTAMPDIFF.
+
+    Example:
+        >>> from millstream.table.expressions import col, timestamp_diff
+        >>> days = timestamp_diff(TimePointUnit.DAY, col("ordered"), col("paid"))
+
+    """
 
     YEAR = "YEAR"
     MONTH = "MONTH"
@@ -44,7 +56,13 @@ class TimePointUnit(Enum):
 
 
 class JsonType(Enum):
-    """The types of JSON values that IS JSON can check for."""
+    """The types of JSON values that IS JSON can check for.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> condition = col("document").is_json(JsonType.OBJECT)
+
+    """
 
     VALUE = "VALUE"
     SCALAR = "SCALAR"
@@ -53,7 +71,13 @@ class JsonType(Enum):
 
 
 class JsonExistsOnError(Enum):
-    """The result of JSON_EXISTS if an error occurs."""
+    """The result of JSON_EXISTS if an error occurs.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> condition = col("document").json_exists("$.name", JsonExistsOnError.FALSE)
+
+    """
 
     TRUE = "TRUE"
     FALSE = "FALSE"
@@ -62,7 +86,14 @@ class JsonExistsOnError(Enum):
 
 
 class JsonValueOnEmptyOrError(Enum):
-    """The result of JSON_VALUE if the path selects nothing, or an error occurs."""
+    """The result of JSON_VALUE if the path selects nothing, or an error occurs.
+
+    Example:
+        >>> from millstream.table import DataTypes
+        >>> from millstream.table.expressions import col
+        >>> age = col("document").json_value("$.age", DataTypes.INT(), on_error=JsonValueOnEmptyOrError.ERROR)
+
+    """
 
     NULL = "NULL"
     ERROR = "ERROR"
@@ -70,7 +101,13 @@ class JsonValueOnEmptyOrError(Enum):
 
 
 class JsonQueryWrapper(Enum):
-    """Whether JSON_QUERY wraps its result in an array."""
+    """Whether JSON_QUERY wraps its result in an array.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> tags = col("document").json_query("$.tags", JsonQueryWrapper.UNCONDITIONAL_ARRAY)
+
+    """
 
     WITHOUT_ARRAY = "WITHOUT WRAPPER"
     CONDITIONAL_ARRAY = "WITH CONDITIONAL WRAPPER"
@@ -78,7 +115,13 @@ class JsonQueryWrapper(Enum):
 
 
 class JsonQueryOnEmptyOrError(Enum):
-    """The result of JSON_QUERY if the path selects nothing, or an error occurs."""
+    """The result of JSON_QUERY if the path selects nothing, or an error occurs.
+
+    Example:
+        >>> from millstream.table.expressions import col
+        >>> tags = col("document").json_query("$.tags", on_empty=JsonQueryOnEmptyOrError.EMPTY_ARRAY)
+
+    """
 
     NULL = "NULL"
     EMPTY_ARRAY = "EMPTY ARRAY"
@@ -87,7 +130,13 @@ class JsonQueryOnEmptyOrError(Enum):
 
 
 class JsonOnNull(Enum):
-    """Whether a JSON constructor writes NULL as a JSON null or leaves it out."""
+    """Whether a JSON constructor writes NULL as a JSON null or leaves it out.
+
+    Example:
+        >>> from millstream.table.expressions import json_object, lit
+        >>> document = json_object(JsonOnNull.ABSENT, "name", lit("tea"))
+
+    """
 
     NULL = "NULL"
     ABSENT = "ABSENT"

@@ -1,8 +1,7 @@
-"""The Iceberg sink: what its builder checks, and the bounded number of marks in a table."""
+"""The Iceberg sink: what its builder checks."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,19 +12,7 @@ import pyarrow as pa
 import pytest
 
 from millstream.connectors.lakehouse.iceberg_catalog import NoSuchTable, TableLoader
-from millstream.connectors.lakehouse.iceberg_sink import (
-    _EPOCH,
-    _MAX_MARKS,
-    CannotAppend,
-    IcebergCommitter,
-    IcebergSink,
-    TableForm,
-    _expired_marks,
-    _iceberg_field,
-    _parse_mark,
-    _partition_by,
-)
-from millstream.connectors.lakehouse.staging import StagedDataFile
+from millstream.connectors.lakehouse.iceberg_sink import CannotAppend, IcebergSink, _partition_by, iceberg_field
 from millstream.types.factory import Types
 
 ROWS = Types.ROW_NAMED(["id", "day"], [Types.LONG(), Types.STRING()])
@@ -81,29 +68,4 @@ def test_partitions_by_transforms_are_refused() -> None:
     ("narrow", "wide"), [(pa.int8(), pa.int32()), (pa.int16(), pa.int32()), (pa.int64(), pa.int64())]
 )
 def test_small_integers_are_widened(narrow: pa.DataType, wide: pa.DataType) -> None:
-    assert _iceberg_field(pa.field("n", narrow)).type == wide
-
-
-def test_marks_of_earlier_releases_are_read() -> None:
-    assert _parse_mark("7") == {"epoch": 7, "staged": "", "at": 0}
-    mark = {"epoch": 7, "staged": "abc", "at": 5}
-    assert _parse_mark(json.dumps(mark)) == mark
-
-
-def marks(count: int) -> dict[str, str]:
-    return {f"{_EPOCH}.job{at}": json.dumps({"epoch": 1, "staged": "", "at": at}) for at in range(count)}
-
-
-def test_the_oldest_marks_of_other_jobs_expire() -> None:
-    properties = {**marks(_MAX_MARKS + 1), "owner": "somebody"}
-    assert _expired_marks(properties, f"{_EPOCH}.new job") == [f"{_EPOCH}.job0", f"{_EPOCH}.job1"]
-    assert _expired_marks(properties, f"{_EPOCH}.job0") == [f"{_EPOCH}.job1"], "not the one that is written"
-    assert _expired_marks(marks(_MAX_MARKS - 1), f"{_EPOCH}.new job") == []
-
-
-@pytest.mark.parametrize(
-    ("location", "path"), [("/warehouse/t", "file:///warehouse/t/data/a"), ("s3://bucket/t", "s3://bucket/t/data/a")]
-)
-def test_files_are_named_by_uris(location: str, path: str) -> None:
-    sink = IcebergSink(LOADER, ROWS, TableForm(location, pa.schema([]), ()))
-    assert IcebergCommitter(sink)._paths([StagedDataFile("job", 1, "data/a", 1, 1, {}, {}, 0)]) == [path]
+    assert iceberg_field(pa.field("n", narrow)).type == wide

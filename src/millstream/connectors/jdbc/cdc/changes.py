@@ -11,13 +11,15 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+from millstream.connectors.jdbc.cdc.captured import CapturedTable
 from millstream.connectors.jdbc.cdc.pgoutput import UNCHANGED, Event, Relation, Values
 from millstream.connectors.jdbc.cdc.tables import Table
+from millstream.connectors.jdbc.cdc.widening import widening
 from millstream.connectors.jdbc.types import PgType, pg_type
 from millstream.errors import UserError
 from millstream.times import Instant
@@ -51,9 +53,17 @@ class ValueNotSent(UserError):
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change of one row. `op` is r(ead by the snapshot), c(reated), u(pdated) or d(eleted); values are Python's,
-    in the order of the table's columns; `before` is None if it is unknown."""
+    in the order of the table's columns; `before` is None if it is unknown.
 
-    table: Table
+    Example:
+        >>> orders = Table("public", "orders", columns=(("id", 20),), key=(), identity="d")
+        >>> change = Change(orders, "c", None, [1], before_is_full=False, at=1_700_000_000_000, commit=16)
+        >>> RowDeserializer().deserialize(change)
+        [Row(id=1)]
+
+    """
+
+    table: CapturedTable
     op: str
     before: list[Any] | None
     after: list[Any] | None
@@ -63,38 +73,66 @@ class Change:
 
 
 class ChangeDeserializer(ABC):
-    """Converts changes to records. Must be picklable."""
+    """Converts changes to records. Must be picklable.
+
+    Example:
+        >>> class OnlyDeleted(ChangeDeserializer):
+        ...     def type_info(self, tables):
+        ...         return Types.STRING()
+        ...
+        ...     def deserialize(self, change):
+        ...         return [change.table.id] if change.op == "d" else []
+
+    """
 
     @abstractmethod
-    def type_info(self, tables: Sequence[Table]) -> TypeInformation:
-        """Return the type of the records."""
+    def type_info(self, tables: Sequence[CapturedTable]) -> TypeInformation:
+        """Return the type of the records.
+
+        Args:
+            tables: The captured tables with their columns.
+
+        """
 
     @abstractmethod
     def deserialize(self, change: Change) -> Iterable[Any]:
-        """Return the records of one change."""
+        """Return the records of one change.
+
+        Args:
+            change: The change.
+
+        """
 
 
 @dataclass(frozen=True)
 class RowDeserializer(ChangeDeserializer):
-    """Rows with their row kind. With several tables, each row is nested in a row with the fields `table` and `row`."""
+    """Rows with their row kind. With several tables, each row is nested in a row with the fields `table` and `row`.
+
+    Example:
+        >>> from millstream.datastream.connectors.postgres_cdc import PostgresSource
+        >>> builder = PostgresSource.builder().table_list("public.orders", "public.returns")
+        >>> builder = builder.deserializer(RowDeserializer(nested=True))
+
+    """
 
     nested: bool = False
 
-    def type_info(self, tables: Sequence[Table]) -> TypeInformation:
+    def type_info(self, tables: Sequence[CapturedTable]) -> TypeInformation:
         """Return the row type of the table; untyped for rows of several tables."""
         return Types.PICKLED_BYTE_ARRAY() if self.nested else tables[0].row_type()
 
     def deserialize(self, change: Change) -> Iterable[Any]:
         """Return one row, or two for an update whose old row is known."""
         names = [name for name, _ in change.table.columns]
-        rows = [Row._from(names, values, kind) for kind, values in _rows_with_kinds(change)]
+        rows = [Row._from(names, values, kind) for kind, values in rows_with_kinds(change)]
         if not self.nested:
             return rows
         table = change.table.id
         return [Row._from(["table", "row"], [table, row], row.get_row_kind()) for row in rows]
 
 
-def _rows_with_kinds(change: Change) -> list[tuple[RowKind, list[Any]]]:
+def rows_with_kinds(change: Change) -> list[tuple[RowKind, list[Any]]]:
+    """Return the rows that a change consists of, with their kinds."""
     before, after = change.before, change.after
     if after is None:
         return [(RowKind.DELETE, before or [])]
@@ -107,22 +145,28 @@ def _rows_with_kinds(change: Change) -> list[tuple[RowKind, list[Any]]]:
 
 @dataclass(frozen=True)
 class JsonDebeziumDeserializationSchema(ChangeDeserializer):
-    """Debezium's envelope as JSON text: `before`, `after`, `source`, `op`, `ts_ms`."""
+    """Debezium's envelope as JSON text: `before`, `after`, `source`, `op`, `ts_ms`.
+
+    Example:
+        >>> from millstream.datastream.connectors.postgres_cdc import PostgresSource
+        >>> builder = PostgresSource.builder().database("shop").deserializer(JsonDebeziumDeserializationSchema("shop"))
+
+    """
 
     database: str = ""
 
-    def type_info(self, tables: Sequence[Table]) -> TypeInformation:
+    def type_info(self, tables: Sequence[CapturedTable]) -> TypeInformation:
         """Return the type of strings."""
         return Types.STRING()
 
     def deserialize(self, change: Change) -> Iterable[Any]:
         """Return the JSON text of the change."""
         names = [name for name, _ in change.table.columns]
-        source = {"db": self.database, "schema": change.table.schema, "table": change.table.name, "lsn": change.commit}
+        source = {"db": self.database, **change.table.source_fields(change.commit)}
         envelope = {
             "before": None if change.before is None else dict(zip(names, change.before, strict=True)),
             "after": None if change.after is None else dict(zip(names, change.after, strict=True)),
-            "source": {**source, "ts_ms": change.at, "connector": "postgresql"},
+            "source": {**source, "ts_ms": change.at},
             "op": change.op,
             "ts_ms": change.at,
         }
@@ -139,24 +183,40 @@ def _plain(value: Any) -> Any:
     raise TypeError(value)
 
 
+def _null(_: str) -> None:
+    return None
+
+
+def _converting(read: Callable[[str], Any], convert: Callable[[Any], Any]) -> Callable[[str], Any]:
+    return lambda text: convert(read(text))
+
+
 class RowConverter:
     """Converts rows of one table in the stream to values, as long as its columns do not change."""
 
-    def __init__(self, table: Table, relation: Relation) -> None:
+    def __init__(self, table: Table, relation: Relation, *, lenient: bool = False) -> None:
+        """`lenient`: a column that a row does not have is null, and a value of a narrower type is widened."""
         self.table = table
         self.relation = relation
         column_indexes = {column.name: column_index for column_index, column in enumerate(relation.columns)}
         self._reads: list[tuple[int, Callable[[str], Any]]] = []
         self._types: list[PgType] = []
         for name, type_oid in table.columns:
+            if name not in column_indexes and lenient:
+                self._types.append(replace(pg_type(type_oid), read=_null))
+                self._reads.append((0, _null))
+                continue
             if name not in column_indexes:
                 raise SchemaChanged(table.id, f"the column {name} was dropped")
             stream_oid = relation.columns[column_indexes[name]].type_oid
-            if stream_oid != type_oid:
-                was, now = pg_type(type_oid).name, pg_type(stream_oid).name
-                raise SchemaChanged(table.id, f"the type of {name} was {was} ({type_oid}) and is {now} ({stream_oid})")
-            self._types.append(pg_type(type_oid))
-            self._reads.append((column_indexes[name], self._types[-1].read))
+            was, now = pg_type(type_oid), pg_type(stream_oid)
+            convert = widening(now.type_info, was.type_info) if lenient and stream_oid != type_oid else None
+            if stream_oid != type_oid and convert is None:
+                message = f"the type of {name} was {was.name} ({type_oid}) and is {now.name} ({stream_oid})"
+                raise SchemaChanged(table.id, message)
+            read = was.read if convert is None else _converting(now.read, convert)
+            self._types.append(replace(was, read=read))
+            self._reads.append((column_indexes[name], read))
         new_columns = sorted(column_indexes.keys() - {name for name, _ in table.columns})
         if new_columns:
             _log.warning(
@@ -200,18 +260,6 @@ class RowConverter:
             ]
 
 
-def snapshot_changes(table: Table, rows: Iterable[Sequence[str | None]], at: int, commit: int) -> list[Change]:
+def snapshot_changes(table: CapturedTable, rows: Iterable[Sequence[str | None]], at: int, commit: int) -> list[Change]:
     """Convert rows of a snapshot, which are texts in the order of the table's columns, to changes."""
-    column_types = [pg_type(type_oid) for _, type_oid in table.columns]
-    return [
-        Change(
-            table,
-            "r",
-            None,
-            [column_type.value(text) for column_type, text in zip(column_types, row, strict=True)],
-            False,
-            at,
-            commit,
-        )
-        for row in rows
-    ]
+    return [Change(table, "r", None, table.read_texts(row), False, at, commit) for row in rows]

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.connector.source import Budget, SplitEnumerator, SplitRange
+from millstream.connector.source import Budget, SplitRange
 from millstream.connectors.jdbc.cdc.pgoutput import format_lsn
+from millstream.connectors.jdbc.cdc.planning import MAX_CHUNK_ROWS, SnapshotEnumerator
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
 from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
@@ -31,7 +32,6 @@ _log = logging.getLogger("millstream.cdc")
 _HEARTBEAT = 16 << 20  # bytes of log after which a range without changes is planned, so that a checkpoint advances
 _MAX_WAIT = 600.0  # seconds that a transaction may delay the snapshot of its table
 _WAIT_PER_PLAN = 0.25  # seconds that one plan waits for transactions
-_MAX_CHUNK_ROWS = 50_000  # the maximum number of rows of a chunk
 _HOLDERS = """
 SELECT DISTINCT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass AND granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -51,7 +51,7 @@ class WritersInTheWay(ExternalError):
         )
 
 
-class ChangeEnumerator(SplitEnumerator):
+class ChangeEnumerator(SnapshotEnumerator[Table]):
     """Plans ranges of one slot; keeps the position in it."""
 
     def __init__(
@@ -66,12 +66,10 @@ class ChangeEnumerator(SplitEnumerator):
         stop: int | None,
         snapshot_only: bool,
         chunk_rows: int,
+        describe: Callable[[], Sequence[Table]] | None = None,
     ) -> None:
-        self._session, self._slot, self._name, self._prefix = session, slot, name, prefix
-        self._tables = tables
-        self._progress = progress
-        self._stop = stop
-        self._snapshot_only = snapshot_only
+        super().__init__(name, tables, progress=progress, stop=stop, snapshot_only=snapshot_only, describe=describe)
+        self._session, self._slot, self._prefix = session, slot, prefix
         self._chunk_rows = chunk_rows
         confirmed = slot.confirmed()
         if confirmed > progress.lsn:
@@ -81,16 +79,8 @@ class ChangeEnumerator(SplitEnumerator):
         self._peeked_to = -1
         self._holders: set[str] | None = None
         self._waiting_since = 0.0
-        self._lag: int | None = None
 
     # ------------------------------------------------------------------------------------------------- planning
-
-    def plan(self, budget: Budget) -> list[SplitRange]:
-        """Plan the next range of the log, with a chunk of a table while the snapshot is incomplete."""
-        if self.finished() or self._name in budget.held:
-            return []
-        table = next((table for table in self._tables if not self._progress.complete([table.id])), None)
-        return self._plan_changes(budget) if table is None else self._plan_chunk(table, budget)
 
     def _plan_changes(self, budget: Budget) -> list[SplitRange]:
         position = self._progress.lsn
@@ -111,13 +101,6 @@ class ChangeEnumerator(SplitEnumerator):
         self._planned += peeked.fresh
         self._peeked_to = -1
         return [self._range(peeked.end, peeked.fresh)]
-
-    def _range(self, end: int, records: int, chunk: Chunk | None = None) -> SplitRange:
-        start = self._progress
-        progress_after = (start if chunk is None else start.after(chunk)).at(end)
-        self._progress = progress_after
-        range_end = {"to": progress_after.to_json(), "chunk": None if chunk is None else chunk.to_json()}
-        return SplitRange(self._name, start.to_json(), range_end, records)
 
     # ------------------------------------------------------------------------------------------------- snapshot
 
@@ -187,7 +170,7 @@ class ChangeEnumerator(SplitEnumerator):
             "SELECT pg_table_size(oid), reltuples FROM pg_class WHERE oid = %s::regclass", (table.quoted_name,)
         ).fetchone()
         width = max(size // max(int(rows), 1), 1) if rows > 0 else 1
-        return int(max(min(max(self._chunk_rows, budget.records), _MAX_CHUNK_ROWS, budget.bytes // width), 1))
+        return int(max(min(max(self._chunk_rows, budget.records), MAX_CHUNK_ROWS, budget.bytes // width), 1))
 
     def _chunk_query(self, table: Table, lower: Key | None, limit: int) -> tuple[str, list[Any]]:
         """Return the query of the next rows by key; all rows of a table without a key."""
@@ -202,25 +185,9 @@ class ChangeEnumerator(SplitEnumerator):
 
     # ------------------------------------------------------------------------------------------------- position
 
-    def snapshot(self) -> Any:
-        """Return the position and the progress of the snapshot."""
-        return {**self._progress.to_json(), "stop": self._stop}
-
-    def skip(self, split_range: SplitRange) -> None:
-        """Continue after a range."""
-        self._progress = Progress.from_json(split_range.end["to"])
+    def _on_moved(self) -> None:
         self._holders = None
         self._peeked_to = -1
-
-    def splits(self) -> list[str]:
-        """Return the slot, unless the source is finished."""
-        return [] if self.finished() else [self._name]
-
-    def finished(self) -> bool:
-        """Return whether the stopping position is reached; False if there is none."""
-        if not self._progress.complete([table.id for table in self._tables]):
-            return False
-        return self._snapshot_only or (self._stop is not None and self._progress.lsn >= self._stop)
 
     def acknowledge(self) -> None:
         """Advance the slot to the position, so that the server can delete older log; failures are ignored."""
@@ -231,10 +198,6 @@ class ChangeEnumerator(SplitEnumerator):
             return
         self._acknowledged = self._progress.lsn
         self._planned = 0
-
-    def lag(self) -> int | None:
-        """Return the number of changes that the last peek found."""
-        return self._lag
 
     def close(self) -> None:
         """Return the connection to the pool of this process."""

@@ -8,26 +8,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
-from millstream.connector.source import Records, SourceReader, SplitRange
+from millstream.connector.source import SplitRange
 from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer, RowConverter, snapshot_changes
 from millstream.connectors.jdbc.cdc.pgoutput import DatabaseSnapshot, Decoder, Event
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
+from millstream.connectors.jdbc.cdc.reading import LogReader, Truncated
 from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
-from millstream.errors import ExternalError, UserError
-
-
-class Truncated(UserError):
-    """A captured table was truncated, which cannot be emitted as deletions of rows."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f"the table {table} was truncated, which does not name the deleted rows",
-            hint="use DELETE, or let the source ignore it: on_truncate('ignore')",
-        )
+from millstream.errors import ExternalError
 
 
 class ChunkMissing(ExternalError):
@@ -48,7 +38,7 @@ class _KeyChange:
     key: Key
 
 
-class ChangeReader(SourceReader):
+class ChangeReader(LogReader[Key]):
     """Reads changes of a slot."""
 
     def __init__(
@@ -61,39 +51,25 @@ class ChangeReader(SourceReader):
         *,
         ignore_truncate: bool,
         block_records: int,
+        lenient: bool = False,
     ) -> None:
+        super().__init__(deserializer, block_records)
         self._session, self._slot, self._prefix = session, slot, prefix
         self._tables = {table.id: table for table in tables}
-        self._deserializer = deserializer
-        self._ignore_truncate = ignore_truncate
-        self._block = max(block_records, 1)
+        self._ignore_truncate, self._lenient = ignore_truncate, lenient
         self._converters: dict[str, RowConverter] = {}
 
-    def read(self, part: SplitRange) -> Iterator[Records]:
-        """Yield the records of a range of the log."""
+    def _changes(self, part: SplitRange) -> Iterator[Change]:
         start, end = Progress.from_json(part.start), Progress.from_json(part.end["to"])
         chunk = Chunk.from_json(part.end["chunk"]) if part.end["chunk"] is not None else None
         confirmed = self._slot.confirmed()
         if confirmed > start.lsn:
             raise SlotMovedOn(part.split, start.lsn, confirmed)
         events = Decoder().events(self._slot.messages(end.lsn), start.lsn, end.lsn)
-        changes: Iterator[Change]
         if start.complete(list(self._tables)):
-            changes = (change for event in events for change in self._plain(event))
-        else:
-            tables_begun = {*start.read, *([chunk.table] if chunk is not None else [])}
-            changes = self._with_chunk([event for event in events if _is_relevant(event, tables_begun)], start, chunk)
-        values: list[Any] = []
-        times: list[int] = []
-        for change in changes:
-            records = list(self._deserializer.deserialize(change))
-            values += records
-            times += [change.at] * len(records)
-            if len(values) >= self._block:
-                yield Records(values, times)
-                values, times = [], []
-        if values:
-            yield Records(values, times)
+            return (change for event in events for change in self._plain(event))
+        tables_begun = {*start.read, *([chunk.table] if chunk is not None else [])}
+        return self._with_chunk([event for event in events if _is_relevant(event, tables_begun)], start, chunk)
 
     def _plain(self, event: Event) -> list[Change]:
         """Return the change of an event when the snapshot is complete."""
@@ -113,7 +89,9 @@ class ChangeReader(SourceReader):
             return None
         converter = self._converters.get(relation.table)
         if converter is None or converter.relation != relation:
-            converter = self._converters[relation.table] = RowConverter(self._tables[relation.table], relation)
+            converter = self._converters[relation.table] = RowConverter(
+                self._tables[relation.table], relation, lenient=self._lenient
+            )
         return converter
 
     # ------------------------------------------------------------------------------------------ during the snapshot
@@ -123,8 +101,9 @@ class ChangeReader(SourceReader):
         parts = [self._key_changes(event) for event in events]
         key_changes = [key_change for event_changes in parts for key_change in event_changes]
         progress, after_chunk = start, list[_KeyChange]()
-        keys_before = self._keys_read(key_changes, start.read)
-        keys_after = self._keys_read(key_changes, start.after(chunk).read) if chunk is not None else keys_before
+        keys = [(self._table(key_change), key_change.key) for key_change in key_changes]
+        keys_before = self._keys_read(keys, start.read)
+        keys_after = self._keys_read(keys, start.after(chunk).read) if chunk is not None else keys_before
         snapshot: DatabaseSnapshot | None = None
         chunk_index = self._find_chunk(events, chunk)
         if chunk is not None:
@@ -190,21 +169,6 @@ class ChangeReader(SourceReader):
             update = replace(key_changes[0].event, op="U", new=key_changes[1].event.new)
             return converter.change("u", update)
         return converter.change(first.op, first.event)
-
-    def _keys_read(self, key_changes: list[_KeyChange], read: Any) -> set[tuple[str, Key]]:
-        """Return the keys that were read; the database compares them, because only it has the order of its texts."""
-        keys: dict[str, set[Key]] = {}
-        for key_change in key_changes:
-            keys.setdefault(self._table(key_change), set()).add(key_change.key)
-        keys_of_tables: set[tuple[str, Key]] = set()
-        for name, table_keys in keys.items():
-            if name not in read:
-                continue
-            bound = read[name]
-            keys_of_tables |= {
-                (name, key) for key in (table_keys if bound is None else self._up_to(name, list(table_keys), bound))
-            }
-        return keys_of_tables
 
     def _up_to(self, name: str, keys: list[Key], bound: Key) -> list[Key]:
         table = self._tables[name]

@@ -13,8 +13,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from millstream.connectors.jdbc.cdc.captured import CannotCapture
 from millstream.connectors.jdbc.cdc.pgoutput import format_lsn, parse_lsn
-from millstream.connectors.jdbc.cdc.tables import CannotCapture, Table
+from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import DatabaseFailure, Session, psycopg, translate_errors
 from millstream.connectors.jdbc.statements import quote_name
 from millstream.errors import ExternalError

@@ -18,7 +18,7 @@ from millstream.connectors.jdbc.cdc.pgoutput import parse_lsn
 from millstream.connectors.jdbc.cdc.progress import Progress
 from millstream.connectors.jdbc.cdc.reader import ChangeReader
 from millstream.connectors.jdbc.cdc.slot import Slot
-from millstream.connectors.jdbc.cdc.tables import Table, check_server, describe_table
+from millstream.connectors.jdbc.cdc.tables import Table, check_server, describe_table, list_tables
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.options import InvalidJdbcOption, JdbcConnectionOptions
 from millstream.connectors.jdbc.types import SESSION
@@ -26,7 +26,12 @@ from millstream.types.factory import TypeInformation
 
 
 class StartupOptions(Enum):
-    """Where a job without a checkpoint begins reading."""
+    """Where a job without a checkpoint begins reading.
+
+    Example:
+        >>> builder = PostgresSource.builder().startup_options(StartupOptions.latest())
+
+    """
 
     INITIAL = "initial"
     LATEST = "latest-offset"
@@ -56,7 +61,13 @@ class StartupOptions(Enum):
 
 @dataclass(frozen=True)
 class PostgresSource(Source):
-    """Reads changes of tables. `stop`: a position in the log, or "latest" for the one when the job starts."""
+    """Reads changes of tables. `stop`: a position in the log, or "latest" for the one when the job starts.
+
+    Example:
+        >>> builder = PostgresSource.builder().hostname("localhost").database("shop").table_list("public.orders")
+        >>> builder = builder.username("replicator").password("secret").slot_name("orders")  # .build() connects
+
+    """
 
     connection: JdbcConnectionOptions
     tables: tuple[Table, ...]
@@ -67,6 +78,8 @@ class PostgresSource(Source):
     stop: str | None = None
     split_size: int = 8096
     ignore_truncate: bool = False
+    #: Whether the source halts when the columns of a table change, and accepts rows with the columns of before.
+    halt_on_schema_change: bool = False
 
     @staticmethod
     def builder() -> PostgresSourceBuilder:
@@ -99,6 +112,8 @@ class PostgresSource(Source):
         session, slot = self._open()
         if state is not None:
             progress, stop = Progress.from_json(state), state["stop"]
+            if self.halt_on_schema_change:  # tables may be new since the state was written
+                slot.publish(self.tables)
         else:
             exists = slot.exists()
             if not exists and self.startup is StartupOptions.COMMITTED:
@@ -122,7 +137,21 @@ class PostgresSource(Source):
             stop=stop,
             snapshot_only=self.startup is StartupOptions.SNAPSHOT,
             chunk_rows=self.split_size,
+            describe=(lambda: self._describe(session)) if self.halt_on_schema_change else None,
         )
+
+    def tables_have_changed(self) -> bool:
+        """Return whether a captured table has other columns than when the source was built, or is gone."""
+        session = Session(self.connection.conninfo())
+        try:
+            return self._describe(session) != list(self.tables)
+        finally:
+            session.close()
+
+    def _describe(self, session: Session) -> list[Table]:
+        existing = set(list_tables(session))
+        tables = [table for table in self.tables if (table.schema, table.name) in existing]
+        return [describe_table(session, table.quoted_name) for table in tables]
 
     def create_reader(self, context: ReaderContext) -> SourceReader:
         """Create a reader of ranges of the log."""
@@ -135,6 +164,7 @@ class PostgresSource(Source):
             self.deserializer,
             ignore_truncate=self.ignore_truncate,
             block_records=context.block_records,
+            lenient=self.halt_on_schema_change,
         )
 
     def drop_slot(self) -> None:
@@ -161,7 +191,13 @@ class PostgresSource(Source):
 
 class PostgresSourceBuilder:
     """Builds a PostgresSource, under the names of Flink CDC; `build` reads the columns of the tables from the
-    database."""
+    database.
+
+    Example:
+        >>> builder = PostgresSourceBuilder().url("postgresql://localhost/shop").username("replicator").password("secret")
+        >>> builder = builder.table_list("public.orders").slot_name("orders").stop_at("latest")  # .build() connects
+
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None
@@ -178,89 +214,174 @@ class PostgresSourceBuilder:
         self._ignore_truncate = False
 
     def url(self, url: str) -> PostgresSourceBuilder:
-        """Set the URL of the database, instead of host name, port and database name."""
+        """Set the URL of the database, instead of host name, port and database name.
+
+        Args:
+            url: The URL, such as `postgresql://localhost:5432/shop`.
+
+        """
         self._url = url
         return self
 
     def connection(self, options: JdbcConnectionOptions) -> PostgresSourceBuilder:
-        """Set the database, the user and the password."""
+        """Set the database, the user and the password.
+
+        Args:
+            options: The URL with the user name and the password.
+
+        """
         self._url, self._user, self._password = options.url, options.user_name, options.password
         return self
 
     def hostname(self, hostname: str) -> PostgresSourceBuilder:
-        """Set the host name of the server."""
+        """Set the host name of the server.
+
+        Args:
+            hostname: The host name; `localhost` by default.
+
+        """
         self._hostname = hostname
         return self
 
     def port(self, port: int) -> PostgresSourceBuilder:
-        """Set the port of the server."""
+        """Set the port of the server.
+
+        Args:
+            port: The port; 5432 by default.
+
+        """
         self._port = port
         return self
 
     def database(self, database: str) -> PostgresSourceBuilder:
-        """Set the name of the database."""
+        """Set the name of the database.
+
+        Args:
+            database: The name of the database.
+
+        """
         self._database = database
         return self
 
     def username(self, username: str) -> PostgresSourceBuilder:
-        """Set the user name; the role needs REPLICATION."""
+        """Set the user name; the role needs REPLICATION.
+
+        Args:
+            username: The user name.
+
+        """
         self._user = username
         return self
 
     def password(self, password: str) -> PostgresSourceBuilder:
-        """Set the password."""
+        """Set the password.
+
+        Args:
+            password: The password.
+
+        """
         self._password = password
         return self
 
     def schema_list(self, *schemas: str) -> PostgresSourceBuilder:
-        """Set the schemas that tables may be in; tables of other schemas are refused."""
+        """Set the schemas that tables may be in; tables of other schemas are refused.
+
+        Args:
+            *schemas: The names of the schemas; without them, tables may be in any schema.
+
+        """
         self._schemas = schemas
         return self
 
     def table_list(self, *tables: str) -> PostgresSourceBuilder:
-        """Set the tables, as `schema.table`; names may be quoted."""
+        """Set the tables, as `schema.table`; names may be quoted.
+
+        Args:
+            *tables: The names of the tables.
+
+        """
         self._tables = tables
         return self
 
     def slot_name(self, slot_name: str) -> PostgresSourceBuilder:
-        """Set the name of the replication slot: one for each job."""
+        """Set the name of the replication slot: one for each job.
+
+        Args:
+            slot_name: The name of the slot.
+
+        """
         self._slot = slot_name
         return self
 
     def publication_name(self, publication: str) -> PostgresSourceBuilder:
-        """Set the name of the publication; it is created if it does not exist."""
+        """Set the name of the publication; it is created if it does not exist.
+
+        Args:
+            publication: The name of the publication; `millstream_` and the name of the slot by default.
+
+        """
         self._publication = publication
         return self
 
     def decoding_plugin_name(self, name: str) -> PostgresSourceBuilder:
-        """Set the decoding plugin, which must be `pgoutput`."""
+        """Set the decoding plugin, which must be `pgoutput`.
+
+        Args:
+            name: `pgoutput`.
+
+        """
         if name != "pgoutput":
             message = f"the decoding plugin {name} is not supported"
             raise InvalidJdbcOption(message, hint="use pgoutput, which is part of every server")
         return self
 
     def deserializer(self, deserializer: ChangeDeserializer) -> PostgresSourceBuilder:
-        """Set the deserializer; the default produces rows with their row kind."""
+        """Set the deserializer; the default produces rows with their row kind.
+
+        Args:
+            deserializer: Turns changes into records.
+
+        """
         self._deserializer = deserializer
         return self
 
     def startup_options(self, options: StartupOptions) -> PostgresSourceBuilder:
-        """Set where a job without a checkpoint begins."""
+        """Set where a job without a checkpoint begins.
+
+        Args:
+            options: Where to begin; `StartupOptions.initial()` by default.
+
+        """
         self._startup = options
         return self
 
     def stop_at(self, position: str = "latest") -> PostgresSourceBuilder:
-        """End at a position in the log, `16/B374D848`, or at the latest when the job starts."""
+        """End at a position in the log, `16/B374D848`, or at the latest when the job starts.
+
+        Args:
+            position: The position in the log, or `latest`.
+
+        """
         self._stop = position
         return self
 
     def split_size(self, rows: int) -> PostgresSourceBuilder:
-        """Set the minimal number of rows that one query of a snapshot reads."""
+        """Set the minimal number of rows that one query of a snapshot reads.
+
+        Args:
+            rows: The number of rows; 8096 by default.
+
+        """
         self._split_size = rows
         return self
 
     def on_truncate(self, reaction: str) -> PostgresSourceBuilder:
-        """Set what happens on TRUNCATE: `fail` (the default) or `ignore`."""
+        """Set what happens on TRUNCATE: `fail` (the default) or `ignore`.
+
+        Args:
+            reaction: `fail` or `ignore`.
+
+        """
         if reaction not in ("fail", "ignore"):
             message = f"on_truncate does not accept {reaction!r}"
             raise InvalidJdbcOption(message, hint="use 'fail' or 'ignore'")

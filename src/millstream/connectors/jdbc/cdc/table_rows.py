@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connectors.jdbc.cdc.captured import CannotCapture, CapturedTable
 from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer
-from millstream.connectors.jdbc.cdc.tables import CannotCapture, Table
-from millstream.connectors.jdbc.types import pg_type
 from millstream.times import Instant
 from millstream.types.factory import RowTypeInfo, TypeInformation, Types
 from millstream.types.row import Row, RowKind
@@ -29,7 +28,7 @@ METADATA = ("table_name", "schema_name", "database_name", "op_ts", "row_kind")
 @dataclass(frozen=True)
 class TableRowDeserializer(ChangeDeserializer):
     """Converts changes to rows. `metadata` are pairs of a column and one of `METADATA`; `key` are the columns by which
-    `upsert` identifies rows."""
+    `upsert` identifies rows; without a `database`, the schema of a table is its database."""
 
     columns: tuple[str, ...]
     metadata: tuple[tuple[str, str], ...]
@@ -37,7 +36,7 @@ class TableRowDeserializer(ChangeDeserializer):
     mode: str
     key: tuple[str, ...]
 
-    def type_info(self, tables: Sequence[Table]) -> TypeInformation:
+    def type_info(self, tables: Sequence[CapturedTable]) -> TypeInformation:
         """Return the row type; the tables must have the columns, with the same types."""
         types = [dict(table.columns) for table in tables]
         for table, column_types in zip(tables, types, strict=True):
@@ -48,7 +47,9 @@ class TableRowDeserializer(ChangeDeserializer):
                 if column_types[column] != types[0][column]:
                     message = f"the column {column} has different types in {tables[0].id} and {table.id}"
                     raise CannotCapture(message, hint="declare one table for each")
-        fields = [pg_type(types[0][column]).type_info for column in self.columns]
+        row_type = tables[0].row_type()
+        type_infos = dict(zip(row_type.get_field_names(), row_type.get_field_types(), strict=True))
+        fields = [type_infos[column] for column in self.columns]
         fields += [Types.INSTANT() if key == "op_ts" else Types.STRING() for _, key in self.metadata]
         return RowTypeInfo(fields, [*self.columns, *(name for name, _ in self.metadata)])
 
@@ -75,7 +76,7 @@ class TableRowDeserializer(ChangeDeserializer):
         metadata = {
             "table_name": change.table.name,
             "schema_name": change.table.schema,
-            "database_name": self.database,
+            "database_name": self.database or change.table.schema,
             # a row of the snapshot has no time of change, as in Flink CDC
             "op_ts": Instant.of_epoch_milli(0 if change.op == "r" else change.at),
             "row_kind": _KIND_TEXTS[kind],

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from millstream.connectors.jdbc.cdc.captured import CannotCapture
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.statements import quote_name, quote_table
 from millstream.connectors.jdbc.types import pg_type
-from millstream.errors import UserError
 from millstream.types.factory import RowTypeInfo
-
-
-class CannotCapture(UserError):
-    """Changes of a table or a server cannot be captured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,15 @@ class Table:
         return RowTypeInfo(
             [pg_type(type_oid).type_info for _, type_oid in self.columns], [name for name, _ in self.columns]
         )
+
+    def read_texts(self, texts: Sequence[str | None]) -> list[Any]:
+        """Return the values of a row of the snapshot."""
+        types = (pg_type(type_oid) for _, type_oid in self.columns)
+        return [column_type.value(text) for column_type, text in zip(types, texts, strict=True)]
+
+    def source_fields(self, commit: int) -> dict[str, Any]:
+        """Return the fields of Debezium's `source` that locate a change."""
+        return {"connector": "postgresql", "schema": self.schema, "table": self.name, "lsn": commit}
 
     def key_list(self, prefix: str = "") -> str:
         """Return the columns of the key, separated by commas."""

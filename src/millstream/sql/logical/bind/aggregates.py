@@ -15,10 +15,16 @@ from millstream.sql.functions.aggregates import resolve_aggregate
 from millstream.sql.functions.user_functions import TABLE_AGGREGATE, UserFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind import windows
-from millstream.sql.logical.bind.expressions import ExpressionBinder, Hooks, is_aggregate, user_arguments, user_options
+from millstream.sql.logical.bind.expressions import (
+    ExpressionBinder,
+    Hooks,
+    find_user_arguments,
+    find_user_options,
+    is_aggregate,
+)
 from millstream.sql.logical.bind.over import OverRef
 from millstream.sql.logical.bind.scope import Outer, Scope
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import parse_duration_millis
@@ -101,27 +107,27 @@ class Grouping:
             if item.type == "PLAIN":
                 (expr,) = item.sets[0]
                 if isinstance(expr, s.Call) and expr.name == "ROW" and not expr.path:
-                    choices.append([tuple(self._key(arg) for arg in expr.args)])
+                    choices.append([tuple(self._bind_key(arg) for arg in expr.args)])
                     continue
                 if isinstance(expr, s.Call) and expr.name in _GROUP_WINDOWS:
                     self._window = windows.group_window(self._binder, self._plan, expr)
                     continue
-                choices.append([(self._key(expr),)])
+                choices.append([(self._bind_key(expr),)])
                 continue
-            indexes = [tuple(self._key(key) for key in group) for group in item.sets]
+            indexes = [tuple(self._bind_key(key) for key in group) for group in item.sets]
             if item.type == "SETS":
                 choices.append(indexes)
             elif item.type == "ROLLUP":
-                choices.append([_flat(indexes[:n]) for n in range(len(indexes), -1, -1)])
+                choices.append([_flatten(indexes[:n]) for n in range(len(indexes), -1, -1)])
             else:
                 subsets = [c for n in range(len(indexes), -1, -1) for c in combinations(indexes, n)]
-                choices.append([_flat(list(subset)) for subset in subsets])
+                choices.append([_flatten(list(subset)) for subset in subsets])
         sets: list[tuple[int, ...]] = [()]
         for choice in choices:
             sets = [tuple(dict.fromkeys((*left, *right))) for left in sets for right in choice]
         self._sets = list(dict.fromkeys(sets))
 
-    def _key(self, node: s.Expr) -> int:
+    def _bind_key(self, node: s.Expr) -> int:
         expression = self._binder.bind(node)
         if isinstance(expression, Lit):
             expression = replace(expression)
@@ -135,21 +141,21 @@ class Grouping:
         """Add an aggregate call and return a placeholder for its result."""
         args = [self._inside.bind(arg) for arg in node.args if not isinstance(arg, s.Symbol)]
         words = tuple(arg.word for arg in node.args if isinstance(arg, s.Symbol))
-        condition = None if node.filter is None else self._inside.condition(node.filter)
+        condition = None if node.filter is None else self._inside.bind_condition(node.filter)
         if node.order and node.name not in ("LISTAGG", "ARRAY_AGG"):
             message = f"ORDER BY inside {node.name} is not supported"
             raise SqlNotSupported(message, at=node.at)
         user = node.user or self._session.catalogs.function(node.path or (node.name,))
         options: tuple[object, ...] = words if node.nulls is None else (node.nulls,)
         if isinstance(user, UserFunction):
-            args = user_arguments(user, args, node.at)
+            args = find_user_arguments(user, args, node.at)
             result_type = user.result_type or t.STRING
             if user.kind == TABLE_AGGREGATE:
                 if node.user is None:
                     message = f"'{user.name}' is a table aggregate function, which returns several rows"
                     raise SqlValidationError(message, at=node.at, hint="use it in flat_aggregate of the Table API")
                 result_type = t.ArrayType(result_type.not_null())
-            options = user_options(user, args, self._session.zone)
+            options = find_user_options(user, args, self._session.zone)
             arg_types = tuple(a.type for a in args)
             call = AggregateCall(user.name, (), result_type, arg_types, node.distinct, options=options, user=user)
         else:
@@ -219,7 +225,7 @@ class Grouping:
         for call, args, condition, _ in self._calls:
             filter_column = None if condition is None else column_index(condition)
             calls.append(replace(call, args=tuple(column_index(arg) for arg in args), filter=filter_column))
-        names = [self._key_name(i, e) for i, e in enumerate(columns)]
+        names = [self._name_key(i, e) for i, e in enumerate(columns)]
         base: l.Plan = l.project(plan, columns, names)
         count = offset + len(keys)
         has_sets = len(self._sets) > 1 or (len(self._sets) == 1 and len(self._sets[0]) < len(keys))
@@ -236,13 +242,13 @@ class Grouping:
             expand_id = len(base.schema)
             base = l.Expand(schema, base, tuple(range(offset, count)), sets)
             key_indexes = (*key_indexes, expand_id)
-        out_names = l.unique_names(
+        out_names = l.make_names_unique(
             [*(base.schema.names[i] for i in key_indexes), *(f"EXPR${i}" for i in range(len(calls)))]
         )
         data_types = [t.strip_time_attribute(base.schema.types[i]) for i in key_indexes]
         for i in range(len(starts)):
             data_types[i] = base.schema.types[i]
-        edges = window_edges(base)
+        edges = find_window_edges(base)
         if {"start", "end"} <= {edges[i][0] for i in key_indexes if i in edges}:
             data_types = [
                 base.schema.types[index] if index in edges and edges[index][0] == "time" else data_type
@@ -252,10 +258,10 @@ class Grouping:
         count_window = None
         if isinstance(self._window, windows.CountWindow):
             count_window = (self._window.size, self._window.slide)
-        grouped: l.Plan = l.Aggregate(schema, base, key_indexes, tuple(calls), self._ttl(), count_window)
+        grouped: l.Plan = l.Aggregate(schema, base, key_indexes, tuple(calls), self._read_ttl(), count_window)
         return grouped, [self._lower(expr, starts, key_indexes, schema, expand_id) for expr in exprs]
 
-    def _ttl(self) -> int | None:
+    def _read_ttl(self) -> int | None:
         """Return the duration of a STATE_TTL hint that names the source."""
         names = {getattr(self._node.source, "alias", None), *getattr(self._node.source, "parts", ())[-1:]}
         for hint in self._node.hints:
@@ -265,7 +271,7 @@ class Grouping:
                         return parse_duration_millis(value, hint.at)
         return None
 
-    def _key_name(self, index: int, expression: Expression) -> str:
+    def _name_key(self, index: int, expression: Expression) -> str:
         if isinstance(expression, Ref) and index >= 0:
             names = [name for name, _, i in self._scope.columns() if i == expression.index]
             if names:
@@ -289,20 +295,20 @@ class Grouping:
                 assert self._window is not None
                 return self._window.part(node.part, schema)
             if isinstance(node, GroupingRef):
-                return self._grouping_value(node, schema, width - 1 if expand_id is not None else None)
+                return self._compute_grouping_value(node, schema, width - 1 if expand_id is not None else None)
             if node in keys:
                 index = offset + keys.index(node)
                 return Ref(schema.types[index], index)
             if isinstance(node, Ref):
-                known = [name for name, _, i in self._scope.columns() if i == node.index]
-                message = f"column '{known[0] if known else node}' is neither grouped by nor inside an aggregate"
-                at = _find_column(self._node, known[0]) if known else None
+                names = [name for name, _, i in self._scope.columns() if i == node.index]
+                message = f"column '{names[0] if names else node}' is neither grouped by nor inside an aggregate"
+                at = _find_column(self._node, names[0]) if names else None
                 raise SqlValidationError(message, at=self._node.at if at is None else at, hint="add it to GROUP BY")
             return node if isinstance(node, OverRef | Outer) else None
 
         return rewrite(expression, change)
 
-    def _grouping_value(self, ref: GroupingRef, schema: t.RowType, set_column: int | None) -> Expression:
+    def _compute_grouping_value(self, ref: GroupingRef, schema: t.RowType, set_column: int | None) -> Expression:
         if set_column is None:
             return Lit(t.BIGINT.not_null(), 0)
         args: list[Expression] = []
@@ -310,16 +316,16 @@ class Grouping:
             bits = 0
             for key in ref.keys:
                 bits = bits * 2 + (0 if key in self._keys and self._keys.index(key) in chosen else 1)
-            args += [_equals(set_column, number), Lit(t.BIGINT.not_null(), bits)]
+            args += [_create_equals(set_column, number), Lit(t.BIGINT.not_null(), bits)]
         return Choose(t.BIGINT.not_null(), (*args, Lit(t.BIGINT.not_null(), 0)))
 
 
-def _equals(column_index: int, number: int) -> Expression:
+def _create_equals(column_index: int, number: int) -> Expression:
     bigint = t.BIGINT.not_null()
     return Apply(t.BOOLEAN.not_null(), "=", (Ref(bigint, column_index), Lit(bigint, number)))
 
 
-def _flat(groups: list[tuple[int, ...]]) -> tuple[int, ...]:
+def _flatten(groups: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(index for group in groups for index in group))
 
 

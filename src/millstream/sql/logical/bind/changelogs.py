@@ -21,12 +21,12 @@ _PARAMETERS = ("input", "op", "op_mapping")
 _UPDATE_BEFORE, _UPDATE_AFTER = 1, 2
 
 
-def changelog_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
+def bind_changelog_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind TO_CHANGELOG(input => TABLE t, op => DESCRIPTOR(op), op_mapping => MAP[...]) or FROM_CHANGELOG."""
     arguments = arguments_of(call, _PARAMETERS)
     plan, partition = table_of(queries, call, arguments.get("INPUT"), bind, "input => TABLE t")
-    op = _column(call, arguments.get("OP"))
-    pairs = _pairs(call, arguments.get("OP_MAPPING"))
+    op = _read_column(call, arguments.get("OP"))
+    pairs = _read_pairs(call, arguments.get("OP_MAPPING"))
     if call.name == "TO_CHANGELOG":
         return to_changelog(plan, op, pairs, partition, call.at)
     return from_changelog(plan, op, pairs, partition, call.at)
@@ -39,7 +39,7 @@ def to_changelog(
     codes: dict[int, str] = {}
     for kind_names, code in pairs if pairs is not None else [(name, name) for name in l.ROW_KINDS]:
         for kind_name in kind_names.split(","):
-            _add_code(codes, _row_kind(kind_name.strip(), at), code, at)
+            _add_code(codes, _read_row_kind(kind_name.strip(), at), code, at)
     if op in plan.schema.names:
         message = f"TO_CHANGELOG adds a column '{op}', but the table has one already"
         raise SqlValidationError(message, at=at, hint="give it another name: op => DESCRIPTOR(name)")
@@ -64,7 +64,7 @@ def from_changelog(
     codes: dict[str, int] = {}
     seen: dict[int, str] = {}
     for code_list, name in pairs if pairs is not None else [(name, name) for name in l.ROW_KINDS]:
-        row_kind = _row_kind(name.strip(), at)
+        row_kind = _read_row_kind(name.strip(), at)
         _add_code(seen, row_kind, code_list, at)
         codes.update({code.strip(): row_kind for code in code_list.split(",")})
     if _UPDATE_AFTER in seen and _UPDATE_BEFORE not in seen:
@@ -90,14 +90,14 @@ def _add_code(codes: dict[int, str], row_kind: int, code: str, at: int) -> None:
     codes[row_kind] = code
 
 
-def _row_kind(name: str, at: int) -> int:
+def _read_row_kind(name: str, at: int) -> int:
     if name not in l.ROW_KINDS:
         message = f"op_mapping has '{name}', which is not a row kind"
         raise SqlValidationError(message, at=at, hint=nearest(name, l.ROW_KINDS))
     return l.ROW_KINDS.index(name)
 
 
-def _column(call: s.Call, argument: s.Expr | None) -> str:
+def _read_column(call: s.Call, argument: s.Expr | None) -> str:
     if argument is None:
         return "op"
     if not isinstance(argument, s.Descriptor) or len(argument.columns) != 1:
@@ -106,7 +106,7 @@ def _column(call: s.Call, argument: s.Expr | None) -> str:
     return argument.columns[0]
 
 
-def _pairs(call: s.Call, argument: s.Expr | None) -> tuple[tuple[str, str], ...] | None:
+def _read_pairs(call: s.Call, argument: s.Expr | None) -> tuple[tuple[str, str], ...] | None:
     if argument is None:
         return None
     values = argument.args if isinstance(argument, s.Call) and argument.name == "MAP VALUE" else ()

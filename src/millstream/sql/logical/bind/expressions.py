@@ -88,21 +88,21 @@ class ExpressionBinder:
             case s.Symbol(word=word):
                 return Sym(t.SymbolType(null=False), word)
             case s.Cast():
-                return self._cast(node)
+                return self._bind_cast(node)
             case s.Case():
-                return self._case(node)
+                return self._bind_case(node)
             case s.In():
-                return self._in(node)
+                return self._bind_in(node)
             case s.Exists() | s.Subquery():
-                return self._subquery(node)
+                return self._bind_subquery(node)
             case s.ElementAccess(at=at, operand=operand, index=index):
                 return self.apply("ITEM", [self.bind(operand), self.bind(index)], at)
             case s.FieldAccess(at=at, operand=operand, name=int(index)):
-                return self._field_or_element(self.bind(operand), index, at)
+                return self._access_field_or_element(self.bind(operand), index, at)
             case s.FieldAccess(at=at, operand=operand, name=str(name)):
                 return field_of(self.bind(operand), name, at)
             case s.Call():
-                return self._call(node)
+                return self._bind_call(node)
             case s.Star(at=at):
                 message = "* cannot be used here"
                 raise SqlValidationError(message, at=at)
@@ -112,7 +112,7 @@ class ExpressionBinder:
         message = "expected an expression"
         raise SqlValidationError(message, at=node.at)
 
-    def condition(self, node: s.Expr) -> Expression:
+    def bind_condition(self, node: s.Expr) -> Expression:
         """Bind an expression that must be BOOLEAN."""
         bound = self.bind(node)
         if isinstance(bound.type, t.NullType):
@@ -122,7 +122,7 @@ class ExpressionBinder:
             raise SqlValidationError(message, at=node.at)
         return bound
 
-    def _field_or_element(self, operand: Expression, index: int, at: int) -> Expression:
+    def _access_field_or_element(self, operand: Expression, index: int, at: int) -> Expression:
         if not isinstance(operand.type, t.RowType):
             return self.apply("ITEM", [operand, Lit(t.INT.with_null(False), index)], at)
         if index >= len(operand.type):
@@ -130,13 +130,13 @@ class ExpressionBinder:
             raise SqlValidationError(message, at=at)
         return field_of(operand, operand.type.names[index], at)
 
-    def _subquery(self, node: s.Expr) -> Expression:
+    def _bind_subquery(self, node: s.Expr) -> Expression:
         if self.hooks.subquery is None:
             message = f"a subquery cannot be used {self.clause}"
             raise SqlNotSupported(message, at=node.at)
         return self.hooks.subquery(node)
 
-    def _cast(self, node: s.Cast) -> Expression:
+    def _bind_cast(self, node: s.Cast) -> Expression:
         operand = self.bind(node.operand)
         if not can_cast(operand.type, node.type):
             message = f"{operand.type} cannot be cast to {node.type}"
@@ -146,11 +146,11 @@ class ExpressionBinder:
         )
         return Convert(data_type, operand, node.safe)
 
-    def _case(self, node: s.Case) -> Expression:
+    def _bind_case(self, node: s.Case) -> Expression:
         conditions: list[Expression] = []
         for when, _ in node.whens:
             if node.operand is None:
-                conditions.append(self.condition(when))
+                conditions.append(self.bind_condition(when))
             else:
                 conditions.append(self.apply("=", [self.bind(node.operand), self.bind(when)], when.at))
         results = [self.bind(result) for _, result in node.whens]
@@ -168,9 +168,9 @@ class ExpressionBinder:
         parts = [part for pair in zip(conditions, coerced_results[:-1], strict=True) for part in pair]
         return Choose(common, (*parts, coerced_results[-1]))
 
-    def _in(self, node: s.In) -> Expression:
+    def _bind_in(self, node: s.In) -> Expression:
         if node.query is not None:
-            return self._subquery(node)
+            return self._bind_subquery(node)
         operand = self.bind(node.operand)
         items = [self.bind(item) for item in node.items]
         membership = self.apply("IN", [operand, *items], node.at)
@@ -178,7 +178,7 @@ class ExpressionBinder:
 
     # --------------------------------------------------------------------------------------------------------- calls
 
-    def _call(self, node: s.Call) -> Expression:
+    def _bind_call(self, node: s.Call) -> Expression:
         if node.over is not None or (node.name in OVER_FUNCTIONS and not node.path):
             if self.hooks.over is None or node.over is None:
                 hint = f"write {node.name}(...) OVER (PARTITION BY ... ORDER BY ...)" if node.over is None else None
@@ -200,30 +200,30 @@ class ExpressionBinder:
         if special is not None:
             bound: Expression = special(self, node)
             return bound
-        return self._function(node)
+        return self._bind_function(node)
 
-    def _function(self, node: s.Call) -> Expression:
+    def _bind_function(self, node: s.Call) -> Expression:
         user = node.user or self.session.catalogs.function(node.path or (node.name,))
-        args = [self._argument(arg) for arg in node.args]
+        args = [self._bind_argument(arg) for arg in node.args]
         if isinstance(user, UserFunction):
-            return self._user(node, user, args)
+            return self._bind_user_call(node, user, args)
         if node.star:
             message = f"{node.name} does not take *"
             raise SqlValidationError(message, at=node.at)
         return self.apply(node.name, args, node.at)
 
-    def _argument(self, node: s.Expr) -> Expression:
+    def _bind_argument(self, node: s.Expr) -> Expression:
         if isinstance(node, s.NamedArgument):
             message = "named arguments are not supported by this function"
             raise SqlNotSupported(message, at=node.at)
         return self.bind(node)
 
-    def _user(self, node: s.Call, user: UserFunction, args: list[Expression]) -> Expression:
+    def _bind_user_call(self, node: s.Call, user: UserFunction, args: list[Expression]) -> Expression:
         if user.kind != SCALAR:
             message = f"'{user.name}' is a {user.kind} function"
             hint = "use it in LATERAL TABLE(...)" if "table" in user.kind else None
             raise SqlValidationError(message, at=node.at, hint=hint)
-        return UserCall(user.result_type or t.STRING, user.name, user, tuple(user_arguments(user, args, node.at)))
+        return UserCall(user.result_type or t.STRING, user.name, user, tuple(find_user_arguments(user, args, node.at)))
 
     def apply(self, name: str, args: list[Expression], at: int | None) -> Expression:
         """Apply a built-in function to bound arguments."""
@@ -242,7 +242,7 @@ class ExpressionBinder:
         left, right = (self.bind(arg) for arg in node.args)
         return self.sum(node.name, left, right, node.at)
 
-    def _plus(self, node: s.Call) -> Expression:
+    def _bind_plus(self, node: s.Call) -> Expression:
         """Bind + of the Table API, which concatenates if the left operand is a string; SQL has || for it."""
         left, right = (self.bind(arg) for arg in node.args)
         if t.is_text(left.type):
@@ -263,7 +263,7 @@ class ExpressionBinder:
             return self.apply("TEMPORAL +", [right, left], at)
         return self.apply(operator, [left, right], at)
 
-    def _product(self, node: s.Call) -> Expression:
+    def _bind_product(self, node: s.Call) -> Expression:
         left, right = (self.bind(arg) for arg in node.args)
         return self.product(node.name, left, right, node.at)
 
@@ -275,26 +275,26 @@ class ExpressionBinder:
             return self.apply("INTERVAL *", [right, left], at)
         return self.apply(operator, [left, right], at)
 
-    def _between(self, node: s.Call) -> Expression:
+    def _bind_between(self, node: s.Call) -> Expression:
         value, low, high = (self.bind(arg) for arg in node.args)
-        inside = self._inside(value, low, high, node.at)
+        inside = self._create_is_within(value, low, high, node.at)
         if node.name == "BETWEEN SYMMETRIC":
-            return self.apply("OR", [inside, self._inside(value, high, low, node.at)], node.at)
+            return self.apply("OR", [inside, self._create_is_within(value, high, low, node.at)], node.at)
         return inside
 
-    def _inside(self, value: Expression, low: Expression, high: Expression, at: int) -> Expression:
+    def _create_is_within(self, value: Expression, low: Expression, high: Expression, at: int) -> Expression:
         return self.apply("AND", [self.apply(">=", [value, low], at), self.apply("<=", [value, high], at)], at)
 
-    def _temporal_literal(self, node: s.Call) -> Expression:
+    def _bind_temporal_literal(self, node: s.Call) -> Expression:
         (constant,) = node.args
         assert isinstance(constant, s.Literal)
         return literals.temporal(node.name.removesuffix(" LITERAL"), str(constant.value), constant.at)
 
-    def _if(self, node: s.Call) -> Expression:
+    def _bind_if(self, node: s.Call) -> Expression:
         if len(node.args) != 3:
             message = "IF takes a condition and two values"
             raise SqlValidationError(message, at=node.at)
-        condition = self.condition(node.args[0])
+        condition = self.bind_condition(node.args[0])
         return self.choose([condition], [self.bind(node.args[1]), self.bind(node.args[2])], node.at)
 
     def _round(self, node: s.Call) -> Expression:
@@ -308,14 +308,14 @@ class ExpressionBinder:
                 return Apply(data_type, call.function, call.args)
         return call
 
-    def _timestampadd(self, node: s.Call) -> Expression:
-        call = self._function(node)
+    def _bind_timestampadd(self, node: s.Call) -> Expression:
+        call = self._bind_function(node)
         assert isinstance(call, Apply)
         assert isinstance(call.args[0], Sym)
         return Apply(timestampadd_type(call.args[0].word, call.type), call.function, call.args)
 
     def _to_timestamp_ltz(self, node: s.Call) -> Expression:
-        call = self._function(node)
+        call = self._bind_function(node)
         if not isinstance(call, Apply) or len(call.args) < 2 or not isinstance(call.args[1], Lit):
             return call
         try:
@@ -324,8 +324,8 @@ class ExpressionBinder:
             raise SqlValidationError(str(problem), at=node.at) from None
         return Apply(data_type, call.function, call.args)
 
-    def _date_pattern(self, node: s.Call) -> Expression:
-        call = self._function(node)
+    def _read_date_pattern(self, node: s.Call) -> Expression:
+        call = self._bind_function(node)
         pattern = call.args[1] if isinstance(call, Apply) and len(call.args) == 2 else None
         if isinstance(call, Apply) and isinstance(pattern, Lit) and isinstance(pattern.value, str):
             try:
@@ -334,25 +334,25 @@ class ExpressionBinder:
                 raise SqlValidationError(str(problem), at=node.at) from None
         return call
 
-    def _array(self, node: s.Call) -> Expression:
+    def _bind_array(self, node: s.Call) -> Expression:
         if not node.args:
             message = f"an empty {node.name.split()[0]} has no type"
             raise SqlValidationError(message, at=node.at, hint="CAST(NULL AS ARRAY<INT>) has one")
-        return self._function(node)
+        return self._bind_function(node)
 
-    def _object(self, node: s.Call) -> Expression:
-        make = objects.object_of if node.name == "OBJECT_OF" else objects.object_update
-        return make([self._argument(arg) for arg in node.args], node.at)
+    def _bind_object(self, node: s.Call) -> Expression:
+        make = objects.bind_object_of if node.name == "OBJECT_OF" else objects.bind_object_update
+        return make([self._bind_argument(arg) for arg in node.args], node.at)
 
-    def _current_database(self, node: s.Call) -> Expression:
+    def _bind_current_database(self, node: s.Call) -> Expression:
         return literals.literal(self.session.catalogs.current_database, node.at)
 
-    def _document(self, node: s.Expr) -> Expression:
+    def _bind_document(self, node: s.Expr) -> Expression:
         """Bind a JSON document: text, or the text of a VARIANT."""
         bound = self.bind(node)
         return self.apply("JSON_STRING", [bound], node.at) if isinstance(bound.type, t.VariantType) else bound
 
-    def _json_value(self, node: s.Call) -> Expression:
+    def _bind_json_value(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
         returning: t.DataType = t.STRING
         handling: dict[str, tuple[str, Expression]] = {}
@@ -365,14 +365,14 @@ class ExpressionBinder:
                     handling[clause.name] = (clause.value.word, null_text)
                 else:
                     handling[clause.name] = ("DEFAULT", coerce(self.bind(clause.value), t.STRING))
-        parts: list[Expression] = [self._document(document), self.bind(path)]
+        parts: list[Expression] = [self._bind_document(document), self.bind(path)]
         for event in ("ON EMPTY", "ON ERROR"):
             behavior, default = handling.get(event, ("NULL", null_text))
             parts += [Sym(t.SymbolType(null=False), behavior), default]
         value = self.apply("JSON_VALUE", parts, node.at)
         return value if t.is_text(returning) else Convert(returning.nullable(), value, safe=True)
 
-    def _json_query(self, node: s.Call) -> Expression:
+    def _bind_json_query(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
         wrapper = next((clause.word for clause in rest if isinstance(clause, s.Symbol)), "WITHOUT WRAPPER")
         handling = {
@@ -391,9 +391,9 @@ class ExpressionBinder:
             raise SqlValidationError(message, at=node.at, hint="write EMPTY ARRAY, NULL or ERROR")
         symbols: list[Expression] = [Sym(t.SymbolType(null=False), word) for word in words]
         function = "$JSON_QUERY_ARRAY" if returns_array else "JSON_QUERY"
-        return self.apply(function, [self._document(document), self.bind(path), *symbols], node.at)
+        return self.apply(function, [self._bind_document(document), self.bind(path), *symbols], node.at)
 
-    def _json_constructor(self, node: s.Call) -> Expression:
+    def _bind_json_constructor(self, node: s.Call) -> Expression:
         """Bind JSON_OBJECT and JSON_ARRAY; JSON of nested constructors is not quoted."""
         args: list[Expression] = []
         for arg in node.args:
@@ -403,46 +403,46 @@ class ExpressionBinder:
             args.append(bound)
         return self.apply(node.name, args, node.at)
 
-    def _json_exists(self, node: s.Call) -> Expression:
+    def _bind_json_exists(self, node: s.Call) -> Expression:
         document, path, *rest = node.args
         how = next(
             (e.value.word for e in rest if isinstance(e, s.NamedArgument) and isinstance(e.value, s.Symbol)), "FALSE"
         )
         symbol = Sym(t.SymbolType(null=False), how)
-        return self.apply("JSON_EXISTS", [self._document(document), self.bind(path), symbol], node.at)
+        return self.apply("JSON_EXISTS", [self._bind_document(document), self.bind(path), symbol], node.at)
 
 
 _SPECIAL: dict[str, Any] = {
     "+": ExpressionBinder._sum,
-    "$PLUS": ExpressionBinder._plus,
+    "$PLUS": ExpressionBinder._bind_plus,
     "-": ExpressionBinder._sum,
-    "*": ExpressionBinder._product,
-    "/": ExpressionBinder._product,
-    "BETWEEN": ExpressionBinder._between,
-    "BETWEEN SYMMETRIC": ExpressionBinder._between,
-    "DATE LITERAL": ExpressionBinder._temporal_literal,
-    "TIME LITERAL": ExpressionBinder._temporal_literal,
-    "TIMESTAMP LITERAL": ExpressionBinder._temporal_literal,
-    "TIMESTAMP_LTZ LITERAL": ExpressionBinder._temporal_literal,
-    "IF": ExpressionBinder._if,
+    "*": ExpressionBinder._bind_product,
+    "/": ExpressionBinder._bind_product,
+    "BETWEEN": ExpressionBinder._bind_between,
+    "BETWEEN SYMMETRIC": ExpressionBinder._bind_between,
+    "DATE LITERAL": ExpressionBinder._bind_temporal_literal,
+    "TIME LITERAL": ExpressionBinder._bind_temporal_literal,
+    "TIMESTAMP LITERAL": ExpressionBinder._bind_temporal_literal,
+    "TIMESTAMP_LTZ LITERAL": ExpressionBinder._bind_temporal_literal,
+    "IF": ExpressionBinder._bind_if,
     "ROUND": ExpressionBinder._round,
     "TO_TIMESTAMP_LTZ": ExpressionBinder._to_timestamp_ltz,
-    "DATE_FORMAT": ExpressionBinder._date_pattern,
-    "FROM_UNIXTIME": ExpressionBinder._date_pattern,
-    "UNIX_TIMESTAMP": ExpressionBinder._date_pattern,
-    "TO_DATE": ExpressionBinder._date_pattern,
+    "DATE_FORMAT": ExpressionBinder._read_date_pattern,
+    "FROM_UNIXTIME": ExpressionBinder._read_date_pattern,
+    "UNIX_TIMESTAMP": ExpressionBinder._read_date_pattern,
+    "TO_DATE": ExpressionBinder._read_date_pattern,
     "TRUNCATE": ExpressionBinder._round,
-    "TIMESTAMPADD": ExpressionBinder._timestampadd,
-    "ARRAY VALUE": ExpressionBinder._array,
-    "MAP VALUE": ExpressionBinder._array,
-    "OBJECT_OF": ExpressionBinder._object,
-    "OBJECT_UPDATE": ExpressionBinder._object,
-    "CURRENT_DATABASE": ExpressionBinder._current_database,
-    "JSON_VALUE": ExpressionBinder._json_value,
-    "JSON_QUERY": ExpressionBinder._json_query,
-    "JSON_EXISTS": ExpressionBinder._json_exists,
-    "JSON_OBJECT": ExpressionBinder._json_constructor,
-    "JSON_ARRAY": ExpressionBinder._json_constructor,
+    "TIMESTAMPADD": ExpressionBinder._bind_timestampadd,
+    "ARRAY VALUE": ExpressionBinder._bind_array,
+    "MAP VALUE": ExpressionBinder._bind_array,
+    "OBJECT_OF": ExpressionBinder._bind_object,
+    "OBJECT_UPDATE": ExpressionBinder._bind_object,
+    "CURRENT_DATABASE": ExpressionBinder._bind_current_database,
+    "JSON_VALUE": ExpressionBinder._bind_json_value,
+    "JSON_QUERY": ExpressionBinder._bind_json_query,
+    "JSON_EXISTS": ExpressionBinder._bind_json_exists,
+    "JSON_OBJECT": ExpressionBinder._bind_json_constructor,
+    "JSON_ARRAY": ExpressionBinder._bind_json_constructor,
 }
 
 
@@ -462,14 +462,14 @@ def coerce(expression: Expression, data_type: t.DataType) -> Expression:
     return Convert(data_type.with_null(source_type.null), expression)
 
 
-def user_options(user: UserFunction, args: Sequence[Expression], zone: str) -> tuple[object, ...]:
+def find_user_options(user: UserFunction, args: Sequence[Expression], zone: str) -> tuple[object, ...]:
     """Return the options of a call of an aggregate function: the time zone if a pandas function needs it."""
     data_types = [user.result_type, *(arg.type for arg in args)]
     needs_zone = user.pandas and any("TIMESTAMP_LTZ" in str(data_type) for data_type in data_types)
     return (zone,) if needs_zone else ()
 
 
-def user_arguments(user: UserFunction, args: list[Expression], at: int | None) -> list[Expression]:
+def find_user_arguments(user: UserFunction, args: list[Expression], at: int | None) -> list[Expression]:
     """Coerce arguments to the types that a user-defined function declares, and check their number."""
     if user.input_types is None:
         expected = describe_mismatch(user, len(args))

@@ -20,7 +20,7 @@ def check_query_hints(node: s.Select) -> None:
     for hint in node.hints:
         _check_known(hint, _OF_QUERIES, _OF_TABLES, "after a table")
         table_names = hint.words if hint.name in _JOINS else [key for key, _ in hint.options]
-        names = sorted(set(_names(node.source)))
+        names = sorted(set(_read_names(node.source)))
         for name in table_names if hint.name != "LOOKUP" else ():
             if name not in names:
                 message = f"the hint {hint.name} names '{name}', which is not a table of this query"
@@ -43,11 +43,11 @@ def _check_known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...]
     raise SqlValidationError(message, at=hint.at, hint=nearest(hint.name, here))
 
 
-def _names(source: s.Source | None) -> Iterator[str]:
+def _read_names(source: s.Source | None) -> Iterator[str]:
     """Iterate over the names by which a query can refer to the tables of its FROM."""
     if isinstance(source, s.Join):
-        yield from _names(source.left)
-        yield from _names(source.right)
+        yield from _read_names(source.left)
+        yield from _read_names(source.right)
         return
     alias = getattr(source, "alias", None)
     if alias is not None:

@@ -96,47 +96,47 @@ def interval(node: s.IntervalLiteral) -> Lit:
     body, sign = node.value.strip(), -1 if node.negative else 1
     resolution = node.unit if node.to is None else f"{node.unit} TO {node.to}"
     if node.unit in _MONTHS:
-        months = _months(body, node) * sign
+        months = _parse_months(body, node) * sign
         data_type: t.DataType = t.YearMonthIntervalType(resolution, node.precision or 2, null=False)
         return Lit(data_type, months)
     if node.unit not in _MILLIS:
         message = f"there are no intervals in {node.unit}"
         raise SqlValidationError(message, at=node.at)
-    micros = _micros(body, node) * sign
+    micros = _parse_micros(body, node) * sign
     data_type = t.DayTimeIntervalType(resolution, node.precision or 2 if node.unit == "DAY" else 2, 6, null=False)
     return Lit(data_type, datetime.timedelta(microseconds=micros))
 
 
-def _months(body: str, node: s.IntervalLiteral) -> int:
+def _parse_months(body: str, node: s.IntervalLiteral) -> int:
     if node.to is None and re.fullmatch(r"[+-]?\d+", body):
         return int(body) * _MONTHS[node.unit]
     match = _YEAR_MONTH.fullmatch(body)
     if match is None or node.to != "MONTH":
-        raise _invalid_interval(node)
+        raise _create_interval_error(node)
     months = int(match.group(2)) * 12 + int(match.group(3))
     return -months if match.group(1) == "-" else months
 
 
-def _micros(body: str, node: s.IntervalLiteral) -> int:
+def _parse_micros(body: str, node: s.IntervalLiteral) -> int:
     if node.to is None:
         if not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)", body):
-            raise _invalid_interval(node)
+            raise _create_interval_error(node)
         return int(Decimal(body) * _MILLIS[node.unit] * 1000)
     match = _DAY_TIME.fullmatch(body)
     if match is None:
-        raise _invalid_interval(node)
+        raise _create_interval_error(node)
     sign, days, *parts, fraction = match.groups()
     units = ["DAY", "HOUR", "MINUTE", "SECOND"]
     fields = units[units.index(node.unit) : units.index(node.to) + 1] if node.to in units else []
     values = [part for part in ([days] if days is not None else []) + parts if part is not None]
     if len(values) != len(fields):
-        raise _invalid_interval(node)
+        raise _create_interval_error(node)
     millis = sum(int(part) * _MILLIS[unit] for part, unit in zip(values, fields, strict=True))
     micros = millis * 1000 + int(((fraction or "") + "000000")[:6])
     return -micros if sign == "-" else micros
 
 
-def _invalid_interval(node: s.IntervalLiteral) -> SqlValidationError:
+def _create_interval_error(node: s.IntervalLiteral) -> SqlValidationError:
     unit = node.unit if node.to is None else f"{node.unit} TO {node.to}"
     message = f"'{node.value}' is not an interval in {unit}"
     return SqlValidationError(

@@ -51,7 +51,7 @@ class _Binder:
                     expr = self._scope.resolve(expr_node.parts, expr_node.at)
                     return add_ref(PatternRef(None, expr=expr), expr.type)
                 case s.Call(name="FIRST" | "LAST", args=args) if args:
-                    return self._edge(expr_node, add_ref)
+                    return self._bind_edge(expr_node, add_ref)
                 case s.Call(name="MATCH_ROWTIME" | "MATCH_PROCTIME"):
                     data_type = self._plan.schema.types[self._time]
                     return add_ref(PatternRef(None, expr=Ref(t.strip_time_attribute(data_type), self._time)), data_type)
@@ -65,7 +65,7 @@ class _Binder:
         binder = ExpressionBinder(self._queries.session, self._scope, Hooks(pattern=pattern), "in a pattern")
         return binder.bind(node), refs
 
-    def _inner(self, node: s.Expr) -> tuple[str | None, Expression]:
+    def _bind_inner(self, node: s.Expr) -> tuple[str | None, Expression]:
         """Bind an expression that reads rows of one variable, and return the variable."""
         variables: set[str] = set()
 
@@ -82,8 +82,8 @@ class _Binder:
             raise SqlValidationError(message, at=node.at, hint="FIRST, LAST and aggregates are over one variable")
         return (variables.pop() if variables else None), expr
 
-    def _edge(self, call: s.Call, add_ref: object) -> Expression:
-        variable, expr = self._inner(call.args[0])
+    def _bind_edge(self, call: s.Call, add_ref: object) -> Expression:
+        variable, expr = self._bind_inner(call.args[0])
         offset = 0
         if len(call.args) > 1:
             literal = self._rows.bind(call.args[1])
@@ -102,7 +102,7 @@ class _Binder:
             if isinstance(arg, s.Star) and arg.qualifier:
                 variable = arg.qualifier[0]
                 continue
-            arg_variable, expr = self._inner(arg)
+            arg_variable, expr = self._bind_inner(arg)
             variable = arg_variable or variable
             args.append(expr)
         arg_types = tuple(arg.type for arg in args)
@@ -117,7 +117,7 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
     if node.all_rows:
         message = "ALL ROWS PER MATCH is not supported"
         raise SqlNotSupported(message, at=node.at, hint="write ONE ROW PER MATCH")
-    steps = _steps(node.pattern)
+    steps = _read_steps(node.pattern)
     names = [name for name, *_ in steps]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
@@ -127,7 +127,7 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         message = "a pattern cannot end with a greedy quantifier"
         raise SqlNotSupported(message, at=node.pattern.at, hint="add a variable after it that ends the match")
     binder = ExpressionBinder(queries.session, scope, clause="in MATCH_RECOGNIZE")
-    partition = _columns([binder.bind(partition_expr) for partition_expr in node.partition], node.at)
+    partition = _list_columns([binder.bind(partition_expr) for partition_expr in node.partition], node.at)
     if not node.order:
         message = "MATCH_RECOGNIZE needs ORDER BY a time attribute"
         raise SqlValidationError(message, at=node.at)
@@ -145,10 +145,10 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         bound, refs = values.bind(expr)
         define.append((variable, bound, tuple(refs)))
     measures = [(values.bind(expr), name) for expr, name in node.measures]
-    skip = _skip(node, names)
-    within = _within(binder, node.within)
+    skip = _read_skip(node, names)
+    within = _read_within(binder, node.within)
     data_types = [plan.schema.types[i] for i in partition] + [bound.type for (bound, _), _ in measures]
-    out = l.unique_names([*(plan.schema.names[i] for i in partition), *(name for _, name in measures)])
+    out = l.make_names_unique([*(plan.schema.names[i] for i in partition), *(name for _, name in measures)])
     description = MatchDescription(
         tuple(steps),
         tuple(define),
@@ -163,14 +163,14 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
     return l.Match(t.row_of(out, data_types, null=False), plan, description)
 
 
-def _columns(exprs: list[Expression], at: int) -> tuple[int, ...]:
+def _list_columns(exprs: list[Expression], at: int) -> tuple[int, ...]:
     if not all(isinstance(expr, Ref) for expr in exprs):
         message = "PARTITION BY of MATCH_RECOGNIZE must name columns"
         raise SqlNotSupported(message, at=at)
     return tuple(expr.index for expr in exprs if isinstance(expr, Ref))
 
 
-def _steps(node: s.PatternNode) -> list[tuple[str, int, int | None, bool]]:
+def _read_steps(node: s.PatternNode) -> list[tuple[str, int, int | None, bool]]:
     parts = node.parts if node.type == "sequence" else (node,)
     steps: list[tuple[str, int, int | None, bool]] = []
     for part in parts:
@@ -192,7 +192,7 @@ def _steps(node: s.PatternNode) -> list[tuple[str, int, int | None, bool]]:
     return steps
 
 
-def _skip(node: s.MatchRecognize, names: list[str]) -> Skip:
+def _read_skip(node: s.MatchRecognize, names: list[str]) -> Skip:
     how, name = node.skip
     if name is not None and name not in names:
         message = f"AFTER MATCH SKIP names '{name}', which is not in the pattern"
@@ -207,7 +207,7 @@ def _skip(node: s.MatchRecognize, names: list[str]) -> Skip:
     return Skip(SkipKind.SKIP_PAST_LAST_EVENT)
 
 
-def _within(binder: ExpressionBinder, node: s.Expr | None) -> int | None:
+def _read_within(binder: ExpressionBinder, node: s.Expr | None) -> int | None:
     if node is None:
         return None
     interval = binder.bind(node)

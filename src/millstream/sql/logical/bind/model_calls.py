@@ -39,7 +39,7 @@ _CONFIG_KEYS = ("async", "output-mode", "max-concurrent-operations", "timeout")
 _RESULT = t.MapType(t.STRING.not_null(), t.DoubleType())
 
 
-def model_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
+def bind_model_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind ML_PREDICT(TABLE t, MODEL m, DESCRIPTOR(c, ...) [, MAP[...]]) or ML_EVALUATE."""
     arguments = arguments_of(call, _PARAMETERS[call.name])
     plan, _ = table_of(queries, call, arguments.get("INPUT"), bind, "TABLE t, MODEL m, DESCRIPTOR(column)")
@@ -47,8 +47,10 @@ def model_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     if not isinstance(argument, s.ModelArgument):
         message = f"the second argument of {call.name} must be a model"
         raise SqlValidationError(message, at=call.at if argument is None else argument.at, hint="write MODEL name")
-    features = _columns(plan, call, arguments.get("ARGS"), "ARGS")
-    predicted = predict(queries.session, plan, argument.path, features, _config(call, arguments.get("CONFIG")), call.at)
+    features = _read_columns(plan, call, arguments.get("ARGS"), "ARGS")
+    predicted = predict(
+        queries.session, plan, argument.path, features, _read_config(call, arguments.get("CONFIG")), call.at
+    )
     if call.name == "ML_PREDICT":
         return predicted
     return _evaluate(queries, call, plan, predicted, arguments)
@@ -67,7 +69,7 @@ def predict(
     function = _create_function(session, path, model or session.catalogs.models.get(path, at), config, at)
     arguments = _assign(function, plan, features, at)
     assert isinstance(function.result_type, t.RowType)
-    schema = l.joined_schema(plan.schema, function.result_type, "inner")
+    schema = l.join_schemas(plan.schema, function.result_type, "inner")
     return l.Correlate(schema, plan, function, tuple(arguments), outer=False)
 
 
@@ -77,12 +79,12 @@ def _create_function(
     options = _async_options(session, config, at)
     context = ModelContext(session.catalogs.full_name(path), model, options.capacity, options.timeout / 1000)
     predictor = find_provider(context).create(context)
-    wanted = config.get("async", "").lower()
-    if wanted not in ("", "true", "false"):
-        message = f"'async' in CONFIG must be true or false, not '{wanted}'"
+    async_mode = config.get("async", "").lower()
+    if async_mode not in ("", "true", "false"):
+        message = f"'async' in CONFIG must be true or false, not '{async_mode}'"
         raise SqlValidationError(message, at=at)
-    if wanted and (wanted == "true") != predictor.asynchronous:
-        mode = "asynchronous" if wanted == "true" else "synchronous"
+    if async_mode and (async_mode == "true") != predictor.asynchronous:
+        mode = "asynchronous" if async_mode == "true" else "synchronous"
         message = f"model '{'.'.join(path)}' cannot be called in {mode} mode, which its provider does not have"
         raise SqlValidationError(message, at=at, hint="leave out 'async' in CONFIG")
     return ModelFunction(
@@ -141,7 +143,7 @@ def _evaluate(
     queries: QueryBinder, call: s.Call, plan: l.Plan, predicted: l.Plan, arguments: dict[str, s.Expr]
 ) -> l.Plan:
     """Aggregate the labels and the predictions to a map of metrics."""
-    labels = _columns(plan, call, arguments.get("LABEL"), "LABEL")
+    labels = _read_columns(plan, call, arguments.get("LABEL"), "LABEL")
     task = arguments.get("TASK")
     if not isinstance(task, s.Literal) or task.value not in EVALUATIONS:
         message = f"the argument TASK of {call.name} must be one of {', '.join(EVALUATIONS)}"
@@ -166,7 +168,7 @@ def _evaluate(
     return type(queries)(queries.session).query(s.Query(call.at, body))
 
 
-def _columns(plan: l.Plan, call: s.Call, argument: s.Expr | None, parameter: str) -> list[Ref]:
+def _read_columns(plan: l.Plan, call: s.Call, argument: s.Expr | None, parameter: str) -> list[Ref]:
     if not isinstance(argument, s.Descriptor):
         message = f"the argument {parameter} of {call.name} must name columns"
         raise SqlValidationError(message, at=call.at, hint=f"write {parameter} => DESCRIPTOR(column, ...)")
@@ -183,7 +185,7 @@ def find_columns(plan: l.Plan, names: tuple[str, ...], at: int | None = None) ->
     return [refs[name] for name in names]
 
 
-def _config(call: s.Call, argument: s.Expr | None) -> dict[str, str]:
+def _read_config(call: s.Call, argument: s.Expr | None) -> dict[str, str]:
     if argument is None:
         return {}
     is_map = isinstance(argument, s.Call) and argument.name == "MAP VALUE"

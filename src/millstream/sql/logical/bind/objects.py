@@ -10,20 +10,20 @@ from millstream.sql.expressions.nodes import Apply, Expression, Lit
 from millstream.sql.types import data_types as t
 
 
-def object_of(args: list[Expression], at: int | None) -> Expression:
+def bind_object_of(args: list[Expression], at: int | None) -> Expression:
     """Bind OBJECT_OF."""
     if len(args) % 2 == 0:
         message = "OBJECT_OF takes the name of a class, then names of fields and their values in turn"
         raise SqlValidationError(message, at=at, hint="it is used as OBJECT_OF(class, [field, value, ...])")
-    class_name = _literal(args[0], "the name of the class", at)
+    class_name = _bind_literal(args[0], "the name of the class", at)
     if not t.is_class_name(class_name):
         message = f"'{class_name}' cannot be the name of a class"
         raise SqlValidationError(message, at=at)
-    fields = tuple(t.RowField(name, data_type) for name, data_type in _field_types(args[1:], at).items())
+    fields = tuple(t.RowField(name, data_type) for name, data_type in _read_field_types(args[1:], at).items())
     return Apply(t.StructuredType(fields, class_name), "OBJECT_OF", tuple(args))
 
 
-def object_update(args: list[Expression], at: int | None) -> Expression:
+def bind_object_update(args: list[Expression], at: int | None) -> Expression:
     """Bind OBJECT_UPDATE."""
     if len(args) % 2 == 0:
         message = "OBJECT_UPDATE takes an object, then names of fields and their new values in turn"
@@ -32,7 +32,7 @@ def object_update(args: list[Expression], at: int | None) -> Expression:
     if not isinstance(object_type, t.StructuredType):
         message = f"OBJECT_UPDATE takes an object of a structured type, not {object_type}"
         raise SqlValidationError(message, at=at, hint="create one with OBJECT_OF")
-    new_types = _field_types(args[1:], at)
+    new_types = _read_field_types(args[1:], at)
     for name in new_types:
         if name not in object_type.names:
             message = f"'{object_type.class_name}' has no field '{name}'"
@@ -41,11 +41,11 @@ def object_update(args: list[Expression], at: int | None) -> Expression:
     return Apply(t.StructuredType(fields, object_type.class_name), "OBJECT_UPDATE", tuple(args))
 
 
-def _field_types(pairs: list[Expression], at: int | None) -> dict[str, t.DataType]:
+def _read_field_types(pairs: list[Expression], at: int | None) -> dict[str, t.DataType]:
     """Return the types of the fields, by name."""
     field_types: dict[str, t.DataType] = {}
     for name_expr, value in zip(pairs[::2], pairs[1::2], strict=True):
-        name = _literal(name_expr, "the name of a field", at)
+        name = _bind_literal(name_expr, "the name of a field", at)
         if name in field_types:
             message = f"the field '{name}' is given twice"
             raise SqlValidationError(message, at=at)
@@ -56,7 +56,7 @@ def _field_types(pairs: list[Expression], at: int | None) -> dict[str, t.DataTyp
     return field_types
 
 
-def _literal(expression: Expression, what: str, at: int | None) -> str:
+def _bind_literal(expression: Expression, what: str, at: int | None) -> str:
     if not isinstance(expression, Lit) or not isinstance(expression.value, str):
         message = f"{what} must be a literal, such as 'name'"
         raise SqlValidationError(message, at=at)

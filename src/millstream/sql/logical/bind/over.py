@@ -15,7 +15,7 @@ from millstream.sql.functions.aggregates import resolve_aggregate
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, user_arguments, user_options
+from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, find_user_arguments, find_user_options
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.times import MILLISECOND
@@ -53,7 +53,7 @@ class OverCollector:
         """Add a call and return a placeholder for its result."""
         assert self.binder is not None
         assert node.over is not None
-        spec = self._spec(node.over)
+        spec = self._create_spec(node.over)
         binder = self.binder
         args = [binder.bind(arg) for arg in node.args]
         partition = [binder.bind(expr) for expr in spec.partition]
@@ -63,14 +63,14 @@ class OverCollector:
         ]
         for (key, _, _), item in zip(order, spec.order, strict=True):
             check_orderable(key.type, item.at)
-        condition = None if node.filter is None else binder.condition(node.filter)
+        condition = None if node.filter is None else binder.bind_condition(node.filter)
         call = self._call(node, args)
-        lower, upper = self._frame(spec, node)
+        lower, upper = self._read_frame(spec, node)
         pending = _Pending(call, args, partition, order, condition, spec.rows, lower, upper)
         self.calls.append(pending)
         return OverRef(call.type, len(self.calls) - 1)
 
-    def _spec(self, spec: s.WindowSpec) -> s.WindowSpec:
+    def _create_spec(self, spec: s.WindowSpec) -> s.WindowSpec:
         if spec.name is None:
             return spec
         if spec.name not in self._windows:
@@ -91,9 +91,9 @@ class OverCollector:
         options: tuple[object, ...] = () if node.nulls is None else (node.nulls,)
         user = node.user or self._session.catalogs.function(node.path or (node.name,))
         if isinstance(user, UserFunction):
-            args[:] = user_arguments(user, args, node.at)
+            args[:] = find_user_arguments(user, args, node.at)
             arg_types = tuple(arg.type for arg in args)
-            result_type, options = user.result_type or t.STRING, user_options(user, args, self._session.zone)
+            result_type, options = user.result_type or t.STRING, find_user_options(user, args, self._session.zone)
             return AggregateCall(user.name, (), result_type, arg_types, node.distinct, options=options, user=user)
         if node.name in ("LAG", "LEAD"):
             if not args:
@@ -101,7 +101,7 @@ class OverCollector:
                 raise SqlValidationError(message, at=node.at)
             options = tuple(arg.value if isinstance(arg, Lit) else None for arg in args[1:])
         if node.name == "NTILE":
-            options = (self._bucket_count(node, args),)
+            options = (self._read_bucket_count(node, args),)
         if node.name in OVER_FUNCTIONS:
             result_type = OVER_FUNCTIONS[node.name].result_type(arg_types)
         else:
@@ -110,17 +110,17 @@ class OverCollector:
             options = (args[1].value,)
         return AggregateCall(node.name, (), result_type, arg_types, node.distinct, options=options)
 
-    def _bucket_count(self, node: s.Call, args: list[Expression]) -> int:
+    def _read_bucket_count(self, node: s.Call, args: list[Expression]) -> int:
         if len(args) != 1 or not isinstance(args[0], Lit) or not isinstance(args[0].value, int) or args[0].value < 1:
             message = "NTILE needs the number of buckets, as a literal above 0"
             raise SqlValidationError(message, at=node.at, hint=f"it is used as {OVER_FUNCTIONS['NTILE'].syntax}")
         return args[0].value
 
-    def _frame(self, spec: s.WindowSpec, node: s.Call) -> tuple[int | None, int | None]:
-        lower = None if spec.lower is None else self._bound(spec.lower, spec, node)
-        return lower, 0 if spec.upper is None else self._bound(spec.upper, spec, node)
+    def _read_frame(self, spec: s.WindowSpec, node: s.Call) -> tuple[int | None, int | None]:
+        lower = None if spec.lower is None else self._read_bound(spec.lower, spec, node)
+        return lower, 0 if spec.upper is None else self._read_bound(spec.upper, spec, node)
 
-    def _bound(self, bound: s.FrameBound, spec: s.WindowSpec, node: s.Call) -> int | None:
+    def _read_bound(self, bound: s.FrameBound, spec: s.WindowSpec, node: s.Call) -> int | None:
         if bound.type == "CURRENT":
             return 0
         if bound.type == "UNBOUNDED":
@@ -191,7 +191,7 @@ class OverCollector:
             base = l.project(plan, columns, names)
         results = [f"$w{i}" for i in range(len(over_calls))]
         schema = t.row_of(
-            l.unique_names([*base.schema.names, *results]),
+            l.make_names_unique([*base.schema.names, *results]),
             [*base.schema.types, *(c.call.type for c in over_calls)],
             null=False,
         )

@@ -55,11 +55,11 @@ def process_table(queries: QueryBinder, user: UserFunction, call: s.Call, bind: 
             plans.append(plan)
             partitions.append(partition)
         else:
-            scalars.append(_scalar(queries, call, argument, value))
+            scalars.append(_bind_scalar(queries, call, argument, value))
     _check_keys(call, plans, partitions)
-    times = _times(call, signature, plans, arguments.get("ON_TIME"))
-    uid = _uid(call, arguments.get("UID"))
-    schema, passes = _schema(user, signature, plans, partitions, times)
+    times = _find_times(call, signature, plans, arguments.get("ON_TIME"))
+    uid = _read_uid(call, arguments.get("UID"))
+    schema, passes = _create_schema(user, signature, plans, partitions, times)
     return l.ProcessTable(schema, tuple(plans), user, tuple(scalars), tuple(partitions), times, passes, uid)
 
 
@@ -75,7 +75,8 @@ def _check_partition(call: s.Call, argument: p.Argument, partition: tuple[int, .
 
 def _check_keys(call: s.Call, plans: list[l.Plan], partitions: list[tuple[int, ...]]) -> None:
     key_types = [
-        [_key_type(plan.schema.types[i]) for i in partition] for plan, partition in zip(plans, partitions, strict=True)
+        [_find_key_type(plan.schema.types[i]) for i in partition]
+        for plan, partition in zip(plans, partitions, strict=True)
     ]
     for other in key_types[1:]:
         if other != key_types[0]:
@@ -84,13 +85,13 @@ def _check_keys(call: s.Call, plans: list[l.Plan], partitions: list[tuple[int, .
             raise SqlValidationError(message, at=call.at, hint="cast the columns to equal types in a subquery")
 
 
-def _key_type(data_type: t.DataType) -> t.DataType:
+def _find_key_type(data_type: t.DataType) -> t.DataType:
     """Return the type whose values are partitioned alike: texts of all lengths are."""
     is_text = isinstance(data_type, t.CharType | t.VarCharType)
     return t.STRING if is_text else t.strip_time_attribute(data_type).nullable()
 
 
-def _scalar(queries: QueryBinder, call: s.Call, argument: p.Argument, value: s.Expr | None) -> Expression:
+def _bind_scalar(queries: QueryBinder, call: s.Call, argument: p.Argument, value: s.Expr | None) -> Expression:
     assert argument.data_type is not None
     if value is None:
         if not argument.is_optional:
@@ -107,7 +108,9 @@ def _scalar(queries: QueryBinder, call: s.Call, argument: p.Argument, value: s.E
     return coerce(bound, argument.data_type)
 
 
-def _times(call: s.Call, signature: p.Signature, plans: list[l.Plan], value: s.Expr | None) -> tuple[int | None, ...]:
+def _find_times(
+    call: s.Call, signature: p.Signature, plans: list[l.Plan], value: s.Expr | None
+) -> tuple[int | None, ...]:
     """Return the column of `on_time` of each table."""
     required = [table.name for table in signature.tables if ArgumentTrait.REQUIRE_ON_TIME in table.traits]
     if value is None:
@@ -121,8 +124,12 @@ def _times(call: s.Call, signature: p.Signature, plans: list[l.Plan], value: s.E
         raise SqlValidationError(message, at=value.at, hint="write on_time => DESCRIPTOR(column)")
     times: list[int | None] = []
     for plan in plans:
-        found = [i for i, name in enumerate(plan.schema.names) if name in columns]
-        times.append(found[0] if found and t.attribute_of(plan.schema.types[found[0]]) == t.ROWTIME else None)
+        time_columns = [i for i, name in enumerate(plan.schema.names) if name in columns]
+        times.append(
+            time_columns[0]
+            if time_columns and t.attribute_of(plan.schema.types[time_columns[0]]) == t.ROWTIME
+            else None
+        )
     known = {plan.schema.names[i] for plan, i in zip(plans, times, strict=True) if i is not None}
     for column in columns:
         if column not in known:
@@ -138,7 +145,7 @@ def _times(call: s.Call, signature: p.Signature, plans: list[l.Plan], value: s.E
     return tuple(times)
 
 
-def _uid(call: s.Call, value: s.Expr | None) -> str | None:
+def _read_uid(call: s.Call, value: s.Expr | None) -> str | None:
     if value is None:
         return None
     if not isinstance(value, s.Literal) or not isinstance(value.value, str) or not value.value:
@@ -147,7 +154,7 @@ def _uid(call: s.Call, value: s.Expr | None) -> str | None:
     return value.value
 
 
-def _schema(
+def _create_schema(
     user: UserFunction,
     signature: p.Signature,
     plans: list[l.Plan],
@@ -168,4 +175,4 @@ def _schema(
     if time is not None:
         names.append(ROWTIME_COLUMN)
         data_types.append(time)
-    return t.row_of(l.unique_names(names), data_types, null=False), passes
+    return t.row_of(l.make_names_unique(names), data_types, null=False), passes

@@ -41,11 +41,11 @@ class QueryBinder:
                 inner.ctes[name] = l.rename_columns(inner.query(cte), columns, cte.at)
             return inner.query(replace(node, ctes=()))
         if isinstance(node.body, s.Select):
-            plan = self._select(node.body, node.order)
+            plan = self._bind_select(node.body, node.order)
         else:
-            plan = self._body(node.body)
+            plan = self._bind_body(node.body)
             if node.order:
-                plan = self._sort(plan, node.order)
+                plan = self._bind_sort(plan, node.order)
         if node.limit is not None or node.offset is not None:
             order: tuple[tuple[int, bool, bool], ...] = ()
             if isinstance(plan, l.Sort):
@@ -57,17 +57,17 @@ class QueryBinder:
             plan = l.Sort(plan.schema, plan, order, node.limit, node.offset or 0)
         return plan
 
-    def _body(self, body: s.QueryBody) -> l.Plan:
+    def _bind_body(self, body: s.QueryBody) -> l.Plan:
         match body:
             case s.Select():
-                return self._select(body, ())
+                return self._bind_select(body, ())
             case s.Values():
-                return self._values(body)
+                return self._bind_values(body)
             case s.SetOperation():
-                return self._set_operation(body)
+                return self._bind_set_operation(body)
         raise AssertionError(body)
 
-    def _values(self, node: s.Values) -> l.Plan:
+    def _bind_values(self, node: s.Values) -> l.Plan:
         binder = ExpressionBinder(self.session, Scope(parent=self.outer), clause="in VALUES")
         rows = [[binder.bind(expr) for expr in row] for row in node.rows]
         width = len(rows[0])
@@ -89,10 +89,10 @@ class QueryBinder:
         return (
             l.Values(schema, values)
             if not any(is_random(e) for row in values for e in row)
-            else _computed_values(schema, values)
+            else _find_computed_values(schema, values)
         )
 
-    def _set_operation(self, node: s.SetOperation) -> l.Plan:
+    def _bind_set_operation(self, node: s.SetOperation) -> l.Plan:
         left, right = self.query(node.left), self.query(node.right)
         if len(left.schema) != len(right.schema):
             message = f"{node.operator} of {len(left.schema)} and {len(right.schema)} columns"
@@ -124,15 +124,15 @@ class QueryBinder:
 
     # -------------------------------------------------------------------------------------------------------- SELECT
 
-    def _select(self, node: s.Select, order: tuple[s.OrderItem, ...]) -> l.Plan:
+    def _bind_select(self, node: s.Select, order: tuple[s.OrderItem, ...]) -> l.Plan:
         check_query_hints(node)
-        plan, scope = self._from(node)
+        plan, scope = self._bind_from(node)
         if node.where is not None:
-            plan = self._where(plan, scope, node.where)
+            plan = self._bind_where(plan, scope, node.where)
         builder = _Selection(self, node, plan, scope)
         return builder.build(order)
 
-    def _from(self, node: s.Select) -> tuple[l.Plan, Scope]:
+    def _bind_from(self, node: s.Select) -> tuple[l.Plan, Scope]:
         if node.source is None:
             empty = l.Values(t.row_of([], [], null=False), ((),))
             return empty, Scope(parent=self.outer)
@@ -140,16 +140,16 @@ class QueryBinder:
         scope.parent = self.outer
         return plan, scope
 
-    def _where(self, plan: l.Plan, scope: Scope, where: s.Expr) -> l.Plan:
+    def _bind_where(self, plan: l.Plan, scope: Scope, where: s.Expr) -> l.Plan:
         width = len(plan.schema)
-        for part in _conjuncts(where):
-            joined = subqueries.semi_join(self, plan, scope, part)
+        for part in _split_conjuncts(where):
+            joined = subqueries.bind_semi_join(self, plan, scope, part)
             if joined is not None:
                 plan = joined
                 continue
             holder = subqueries.Scalars(self, plan, scope)
             binder = ExpressionBinder(self.session, scope, Hooks(subquery=holder.bind), "in WHERE")
-            condition = binder.condition(part)
+            condition = binder.bind_condition(part)
             plan = l.Filter(holder.plan.schema, holder.plan, condition)
         if len(plan.schema) > width:
             refs = plan.refs()[:width]
@@ -157,7 +157,7 @@ class QueryBinder:
         return plan
 
     @staticmethod
-    def _sort(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
+    def _bind_sort(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
         names = plan.schema.names
         keys = tuple(_order_key(plan, _output_position(item, names), item) for item in order)
         return l.Sort(plan.schema, plan, keys)
@@ -186,9 +186,9 @@ class _Selection:
         )
         binder = ExpressionBinder(self.session, self.scope, hooks, "in SELECT")
         over.binder = binder
-        items = self._items(binder)
-        having = None if node.having is None else binder.condition(node.having)
-        qualify = None if node.qualify is None else binder.condition(node.qualify)
+        items = self._bind_items(binder)
+        having = None if node.having is None else binder.bind_condition(node.having)
+        qualify = None if node.qualify is None else binder.bind_condition(node.qualify)
         names = [name for name, _ in items]
         exprs = [expr for _, expr in items]
         order_columns, hidden = self._order_columns(binder, order, names, len(exprs))
@@ -228,7 +228,7 @@ class _Selection:
                 plan = l.Project(t.row_of(plan.schema.names[:width], [e.type for e in kept], null=False), plan, kept)
         return plan
 
-    def _items(self, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
+    def _bind_items(self, binder: ExpressionBinder) -> list[tuple[str, Expression]]:
         items: list[tuple[str, Expression]] = []
         for item, alias in self.node.items:
             if isinstance(item, s.Star):
@@ -283,13 +283,13 @@ def _name_of(node: s.Expr) -> str | None:
     return None
 
 
-def _conjuncts(node: s.Expr) -> list[s.Expr]:
+def _split_conjuncts(node: s.Expr) -> list[s.Expr]:
     if isinstance(node, s.Call) and node.name == "AND":
-        return [part for arg in node.args for part in _conjuncts(arg)]
+        return [part for arg in node.args for part in _split_conjuncts(arg)]
     return [node]
 
 
-def _computed_values(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
+def _find_computed_values(schema: t.RowType, rows: Sequence[Sequence[Expression]]) -> l.Plan:
     """Return the rows of VALUES as a projection, so that random values are computed while the job runs."""
     number = t.BIGINT.not_null()
     numbered = l.Values(t.row_of(["$row"], [number], null=False), tuple((Lit(number, i),) for i in range(len(rows))))

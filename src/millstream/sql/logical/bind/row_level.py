@@ -26,22 +26,22 @@ _MATCHES = "$matches"
 
 def bind_delete(session: Session, name: tuple[str, ...], table: TableDefinition, node: s.Delete, method: str) -> l.Plan:
     """Bind DELETE; `method` is rewrite or changes."""
-    columns = _persisted_columns(table)
+    columns = _find_persisted_columns(table)
     items = [(s.Name(node.at, (column,)), column) for column in columns]
     if method == "changes":
         deleted = _select(session, node, items, node.condition)
-        return _sink(deleted, name, table, row_kind=DELETE)
+        return _find_sink(deleted, name, table, row_kind=DELETE)
     if node.condition is None:
         return bind_truncate(name, table)
     rows = _select_matches(session, node, items)
     is_kept = Apply(t.BOOLEAN.with_null(False), "IS NOT TRUE", (rows.refs()[-1],))
     kept = l.Filter(rows.schema, rows, is_kept)
-    return _sink(l.project(kept, kept.refs()[:-1], columns), name, table, overwrite=True)
+    return _find_sink(l.project(kept, kept.refs()[:-1], columns), name, table, overwrite=True)
 
 
 def bind_update(session: Session, name: tuple[str, ...], table: TableDefinition, node: s.Update, method: str) -> l.Plan:
     """Bind UPDATE; `method` is rewrite or changes."""
-    columns = _persisted_columns(table)
+    columns = _find_persisted_columns(table)
     assigned = [column for column, _ in node.assignments]
     for index, (column, value) in enumerate(node.assignments):
         if column not in columns:
@@ -57,8 +57,8 @@ def bind_update(session: Session, name: tuple[str, ...], table: TableDefinition,
     items += [(value, f"${column}") for column, value in node.assignments]
     if method == "changes":
         updated = _select(session, node, items, node.condition)
-        new_values = [_value(updated, column, columns, name, table, node) for column in columns]
-        return _sink(l.project(updated, new_values, columns), name, table, row_kind=UPDATE_AFTER)
+        new_values = [_bind_value(updated, column, columns, name, table, node) for column in columns]
+        return _find_sink(l.project(updated, new_values, columns), name, table, row_kind=UPDATE_AFTER)
     matches_name = s.Name(node.at, (_MATCHES,))
     values = items[len(columns) :]
     guarded = [(s.Case(value.at, None, ((matches_name, value),), None), alias) for value, alias in values]
@@ -66,21 +66,23 @@ def bind_update(session: Session, name: tuple[str, ...], table: TableDefinition,
     matches = rows.refs()[-1]
     exprs = []
     for column, ref in zip(columns, rows.refs(), strict=False):
-        new_value = _value(rows, column, columns, name, table, node)
+        new_value = _bind_value(rows, column, columns, name, table, node)
         if column in assigned:
             value_type = new_value.type.with_null(new_value.type.null or ref.type.null)
             new_value = Choose(value_type, (matches, new_value, ref))
         exprs.append(new_value)
-    return _sink(l.project(rows, exprs, columns), name, table, overwrite=True)
+    return _find_sink(l.project(rows, exprs, columns), name, table, overwrite=True)
 
 
 def bind_truncate(name: tuple[str, ...], table: TableDefinition) -> l.Plan:
     """Bind TRUNCATE TABLE, and DELETE without a condition, as a rewrite: the table shall have no rows."""
     columns = [column for column in table.columns if column.is_persisted]
-    return _sink(l.empty_rows([c.name for c in columns], [c.type for c in columns]), name, table, overwrite=True)
+    return _find_sink(
+        l.create_empty_rows([c.name for c in columns], [c.type for c in columns]), name, table, overwrite=True
+    )
 
 
-def _persisted_columns(table: TableDefinition) -> list[str]:
+def _find_persisted_columns(table: TableDefinition) -> list[str]:
     return [column.name for column in table.columns if column.is_persisted]
 
 
@@ -128,7 +130,7 @@ def _accept_null(condition: s.Expr) -> s.Expr:
     return condition
 
 
-def _value(
+def _bind_value(
     plan: l.Plan, column: str, columns: list[str], name: tuple[str, ...], table: TableDefinition, node: s.Update
 ) -> Expression:
     """Return the new value of a column of a plan whose columns are those of the table, then the assigned values."""
@@ -140,7 +142,7 @@ def _value(
     return plan.refs()[columns.index(column)]
 
 
-def _sink(
+def _find_sink(
     plan: l.Plan, name: tuple[str, ...], table: TableDefinition, *, overwrite: bool = False, row_kind: int = INSERT
 ) -> l.Plan:
     return l.Sink(plan.schema, plan, table, name, overwrite=overwrite, row_level=True, row_kind=row_kind)

@@ -63,7 +63,7 @@ class Scope:
             selected.extend((name, Ref(data_type, i)) for name, data_type, i in relation.columns if name not in hidden)
         if not has_match:
             if qualifier:
-                row_column = self._here(qualifier, at)
+                row_column = self._find_here(qualifier, at)
                 if row_column is not None and isinstance(row_column.type, t.RowType):
                     return [(name, field_of(row_column, name, at)) for name in row_column.type.names]
                 table_names = [full[-1] for relation in self.relations for full in relation.names]
@@ -75,20 +75,20 @@ class Scope:
 
     def resolve(self, parts: tuple[str, ...], at: int) -> Expression:
         """Return the column, or the field of a column, that a name refers to."""
-        local = self._here(parts, at)
+        local = self._find_here(parts, at)
         scope, depth = self.parent, 1
         while local is None and scope is not None:
-            outer = scope._here(parts, at)
+            outer = scope._find_here(parts, at)
             if outer is not None:
-                return _outer(outer, depth)
+                return _wrap_outer(outer, depth)
             scope, depth = scope.parent, depth + 1
         if local is None:
-            raise self._unknown(parts, at)
+            raise self._create_unknown_column_error(parts, at)
         return local
 
-    def _here(self, parts: tuple[str, ...], at: int) -> Expression | None:
+    def _find_here(self, parts: tuple[str, ...], at: int) -> Expression | None:
         if parts[0] in self.merged:
-            return _fields(self.merged[parts[0]], parts[1:], at)
+            return _list_fields(self.merged[parts[0]], parts[1:], at)
         candidates: list[Expression] = []
         for length in range(len(parts) - 1, -1, -1):
             qualifier, name, rest = parts[:length], parts[length], parts[length + 1 :]
@@ -97,7 +97,7 @@ class Scope:
                     continue
                 for column, data_type, i in relation.columns:
                     if column == name and (not rest or isinstance(data_type, t.RowType)):
-                        candidates.append(_fields(Ref(data_type, i), rest, at))
+                        candidates.append(_list_fields(Ref(data_type, i), rest, at))
             if candidates:
                 break
         if len(candidates) > 1 and not all(candidate == candidates[0] for candidate in candidates):
@@ -105,7 +105,7 @@ class Scope:
             raise SqlValidationError(message, at=at, hint="qualify it with the name of its table")
         return candidates[0] if candidates else None
 
-    def _unknown(self, parts: tuple[str, ...], at: int) -> SqlValidationError:
+    def _create_unknown_column_error(self, parts: tuple[str, ...], at: int) -> SqlValidationError:
         tables = [full[-1] for relation in self.relations for full in relation.names]
         columns = [name for name, _, _ in self.columns()]
         unknown_table = len(parts) > 1 and not any(r.answers_to(parts[:-1]) for r in self.relations)
@@ -116,7 +116,7 @@ class Scope:
         return SqlValidationError(message, at=at, hint=nearest(parts[-1], columns))
 
 
-def _fields(expression: Expression, rest: tuple[str, ...], at: int) -> Expression:
+def _list_fields(expression: Expression, rest: tuple[str, ...], at: int) -> Expression:
     for name in rest:
         expression = field_of(expression, name, at)
     return expression
@@ -136,8 +136,8 @@ def field_of(expression: Expression, name: str, at: int) -> Expression:
     return FieldRef(inner.with_null(inner.null or row_type.null), expression, index)
 
 
-def _outer(expression: Expression, depth: int) -> Expression:
+def _wrap_outer(expression: Expression, depth: int) -> Expression:
     if isinstance(expression, Ref):
         return Outer(expression.type, expression.index, depth)
-    children = tuple(_outer(child, depth) for child in expression.children())
+    children = tuple(_wrap_outer(child, depth) for child in expression.children())
     return expression.with_children(children)

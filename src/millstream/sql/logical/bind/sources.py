@@ -21,14 +21,14 @@ from millstream.sql.expressions.nodes import (
 from millstream.sql.functions.user_functions import TABLE, UserFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind import tables
-from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS, changelog_table
-from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce, user_arguments
+from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS, bind_changelog_table
+from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce, find_user_arguments
 from millstream.sql.logical.bind.match import bind_match
-from millstream.sql.logical.bind.model_calls import MODEL_FUNCTIONS, model_table
+from millstream.sql.logical.bind.model_calls import MODEL_FUNCTIONS, bind_model_table
 from millstream.sql.logical.bind.process_tables import process_function, process_table
 from millstream.sql.logical.bind.scope import Relation, Scope
-from millstream.sql.logical.bind.subqueries import lateral_join
-from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, window_table
+from millstream.sql.logical.bind.subqueries import bind_lateral_join
+from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, bind_window_table
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -46,13 +46,13 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             return _join(queries, node, hints)
         case s.TableFunctionCall():
             if node.call.name in WINDOW_FUNCTIONS and not node.call.path:
-                plan = window_table(queries, node.call, bind_source)
+                plan = bind_window_table(queries, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             if node.call.name in CHANGELOG_FUNCTIONS and not node.call.path:
-                plan = changelog_table(queries, node.call, bind_source)
+                plan = bind_changelog_table(queries, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             if node.call.name in MODEL_FUNCTIONS and not node.call.path:
-                plan = model_table(queries, node.call, bind_source)
+                plan = bind_model_table(queries, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             process = process_function(queries, node.call)
             if process is not None:
@@ -71,7 +71,7 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             raise SqlNotSupported(message, at=node.at, hint=hint)
         case s.TableName():
             plan = bind_table(queries, node)
-            full = tables.names_of(queries.session, node)
+            full = tables.list_names(queries.session, node)
             return _bind_alone(plan, node.alias, node.columns, node.at, full)
         case s.DerivedTable():
             inner = type(queries)(queries.session, queries.ctes, queries.outer)
@@ -83,7 +83,7 @@ def bind_table(queries: QueryBinder, node: s.TableName) -> l.Plan:
     """Bind a table, a view or a name of WITH."""
     if len(node.parts) == 1 and node.parts[0] in queries.ctes:
         return queries.ctes[node.parts[0]]
-    return tables.table_plan(queries, node.parts, node.hints, node.at)
+    return tables.plan_table(queries, node.parts, node.hints, node.at)
 
 
 def _bind_alone(
@@ -128,23 +128,23 @@ def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tupl
             queries, left, left_scope, right_node, outer=join_type == "left", condition=node.condition
         )
     if isinstance(right_node, s.DerivedTable) and right_node.lateral:
-        return _lateral(queries, left, left_scope, right_node, join_type, node)
+        return _bind_lateral(queries, left, left_scope, right_node, join_type, node)
     as_of = right_node.as_of if isinstance(right_node, s.TableName) else None
     plain = replace(right_node, as_of=None) if isinstance(right_node, s.TableName) else right_node
     right, right_scope = bind_source(queries, plain, hints)
-    schema = l.joined_schema(left.schema, right.schema, join_type)
+    schema = l.join_schemas(left.schema, right.schema, join_type)
     width = len(left.schema)
     relations = [*_shift_relations(left_scope, 0, schema), *_shift_relations(right_scope, width, schema)]
     scope = Scope(relations, queries.outer)
-    condition, merged = _condition(queries, node, scope, left_scope, right_scope, width)
+    condition, merged = _bind_join_condition(queries, node, scope, left_scope, right_scope, width)
     if as_of is not None:
-        return _temporal(queries, node, left, left_scope, right, join_type, as_of, condition, schema, hints), scope
+        return _bind_temporal(queries, node, left, left_scope, right, join_type, as_of, condition, schema, hints), scope
     scope.merged = {**left_scope.merged, **merged}
-    plan = l.Join(schema, left, right, join_type, condition, ttl=_ttl(hints, node))
+    plan = l.Join(schema, left, right, join_type, condition, ttl=_read_ttl(hints, node))
     return plan, scope
 
 
-def _ttl(hints: tuple[s.Hint, ...], node: s.Join) -> tuple[int | None, int | None]:
+def _read_ttl(hints: tuple[s.Hint, ...], node: s.Join) -> tuple[int | None, int | None]:
     ttls: dict[str, int] = {}
     for hint in hints:
         if hint.name == "STATE_TTL":
@@ -159,11 +159,11 @@ def _ttl(hints: tuple[s.Hint, ...], node: s.Join) -> tuple[int | None, int | Non
     return ttl_of(node.left), ttl_of(node.right)
 
 
-def _condition(
+def _bind_join_condition(
     queries: QueryBinder, node: s.Join, scope: Scope, left: Scope, right: Scope, width: int
 ) -> tuple[Expression | None, dict[str, Expression]]:
     if node.condition is not None:
-        return ExpressionBinder(queries.session, scope, clause="in ON").condition(node.condition), {}
+        return ExpressionBinder(queries.session, scope, clause="in ON").bind_condition(node.condition), {}
     names = node.using
     if node.natural:
         rights = {name for name, _, _ in right.columns()}
@@ -179,7 +179,7 @@ def _condition(
                 raise SqlValidationError(message, at=node.at, hint=nearest(name, [n for n, _, _ in side.columns()]))
             data_type, index = next((k, i) for n, k, i in scope.columns() if i == columns[0][1] + offset)
             sides.append(Ref(data_type, index))
-        parts.append(_equal(sides[0], sides[1]))
+        parts.append(_compare_for_equality(sides[0], sides[1]))
         if node.join_type == "FULL":
             binder = ExpressionBinder(queries.session, scope)
             merged[name] = binder.apply("COALESCE", [sides[0], sides[1]], node.at)
@@ -188,7 +188,7 @@ def _condition(
     return conjunction(parts), merged
 
 
-def _equal(left: Expression, right: Expression) -> Expression:
+def _compare_for_equality(left: Expression, right: Expression) -> Expression:
     common = common_type([left.type, right.type])
     if common is None:
         message = f"{left.type} and {right.type} cannot be compared"
@@ -200,7 +200,7 @@ def _equal(left: Expression, right: Expression) -> Expression:
 # ---------------------------------------------------------------------------------------------------- temporal joins
 
 
-def _temporal(
+def _bind_temporal(
     queries: QueryBinder,
     node: s.Join,
     left: l.Plan,
@@ -220,7 +220,7 @@ def _temporal(
         message = "FOR SYSTEM_TIME AS OF needs a time attribute of the left table"
         raise SqlValidationError(message, at=as_of.at)
     width = len(left.schema)
-    lefts, rights, rest = equi_keys(condition, width)
+    lefts, rights, rest = find_equi_keys(condition, width)
     if not lefts:
         message = "a temporal join needs an equality between columns of both tables"
         raise SqlValidationError(message, at=node.at, hint="join on the primary key of the versioned table")
@@ -231,8 +231,8 @@ def _temporal(
         raise SqlNotSupported(message, at=node.at, hint="cast the other side to the column's type")
     added = len(left_plan.schema) - width
     rest = [shift_references(part, lambda i: i if i < width else i + added) for part in rest]
-    wide = l.joined_schema(left_plan.schema, right.schema, join_type)
-    hint = _lookup_hint(hints, node.right)
+    wide = l.join_schemas(left_plan.schema, right.schema, join_type)
+    hint = _read_lookup_hint(hints, node.right)
     join = l.TemporalJoin(
         wide, left_plan, right, join_type, time.index, left_keys, right_keys, conjunction(rest), hint
     )  # fmt: skip
@@ -242,7 +242,7 @@ def _temporal(
     return l.Project(schema, join, (*refs[:width], *refs[width + added :]))
 
 
-def _lookup_hint(hints: tuple[s.Hint, ...], right: s.Source) -> tuple[tuple[str, str], ...]:
+def _read_lookup_hint(hints: tuple[s.Hint, ...], right: s.Source) -> tuple[tuple[str, str], ...]:
     """Return the options of the LOOKUP hint that names the table by its alias or its name."""
     names = {getattr(right, "alias", None), *getattr(right, "parts", ())[-1:]}
     for hint in hints:
@@ -251,7 +251,9 @@ def _lookup_hint(hints: tuple[s.Hint, ...], right: s.Source) -> tuple[tuple[str,
     return ()
 
 
-def equi_keys(condition: Expression | None, width: int) -> tuple[list[Expression], list[Expression], list[Expression]]:
+def find_equi_keys(
+    condition: Expression | None, width: int
+) -> tuple[list[Expression], list[Expression], list[Expression]]:
     """Split a condition into equalities, as expressions over each side, and the remaining conjuncts."""
     lefts: list[Expression] = []
     rights: list[Expression] = []
@@ -259,7 +261,7 @@ def equi_keys(condition: Expression | None, width: int) -> tuple[list[Expression
     for part in conjuncts(condition):
         if isinstance(part, Apply) and part.function == "=":
             left, right = part.args
-            sides = [_side(left, width), _side(right, width)]
+            sides = [_find_side(left, width), _find_side(right, width)]
             if sides == [1, 0]:
                 left, right, sides = right, left, [0, 1]
             if sides == [0, 1]:
@@ -270,7 +272,7 @@ def equi_keys(condition: Expression | None, width: int) -> tuple[list[Expression
     return lefts, rights, rest
 
 
-def _side(expression: Expression, width: int) -> int | None:
+def _find_side(expression: Expression, width: int) -> int | None:
     used = references(expression)
     if not used:
         return None
@@ -321,7 +323,7 @@ def _bind_correlated(
             raise SqlValidationError(
                 message, at=call.at, hint=nearest(call.name, queries.session.catalogs.function_names())
             )
-        args = user_arguments(function, args, call.at)
+        args = find_user_arguments(function, args, call.at)
         result = function.result_type
         assert isinstance(result, t.RowType)
         names, data_types = list(result.names), list(result.types)
@@ -331,9 +333,11 @@ def _bind_correlated(
             raise SqlValidationError(message, at=node.at)
         names = list(node.columns)
     right = t.row_of(
-        l.unique_names(names), [data_type.nullable() if outer else data_type for data_type in data_types], null=False
+        l.make_names_unique(names),
+        [data_type.nullable() if outer else data_type for data_type in data_types],
+        null=False,
     )
-    schema = l.joined_schema(left.schema, right, "inner")
+    schema = l.join_schemas(left.schema, right, "inner")
     plan: l.Plan = l.Correlate(schema, left, function, tuple(args), outer)
     width = len(left.schema)
     triples = tuple((name, schema.types[width + i], width + i) for i, name in enumerate(names))
@@ -343,7 +347,7 @@ def _bind_correlated(
         if outer:
             message = "LEFT JOIN of a table function must be ON TRUE"
             raise SqlNotSupported(message, at=condition.at)
-        bound_condition = ExpressionBinder(queries.session, joined, clause="in ON").condition(condition)
+        bound_condition = ExpressionBinder(queries.session, joined, clause="in ON").bind_condition(condition)
         plan = l.Filter(plan.schema, plan, bound_condition)
     return plan, joined
 
@@ -368,16 +372,18 @@ def _unnest(data_type: t.DataType, node: s.TableFunctionCall) -> tuple[Unnest, l
     return Unnest(node.ordinality), names, data_types
 
 
-def _lateral(
+def _bind_lateral(
     queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, join_type: str, joined: s.Join
 ) -> tuple[l.Plan, Scope]:
-    plan, names = lateral_join(queries, left, scope, node, join_type)
+    plan, names = bind_lateral_join(queries, left, scope, node, join_type)
     width = len(left.schema)
     triples = tuple((name, plan.schema.types[width + i], width + i) for i, name in enumerate(names))
     joined_scope = Scope([*scope.relations, Relation(((node.alias,),) if node.alias else (), triples)], queries.outer)
     if joined.condition is not None and not (
         isinstance(joined.condition, s.Literal) and joined.condition.value is True
     ):
-        bound_condition = ExpressionBinder(queries.session, joined_scope, clause="in ON").condition(joined.condition)
+        bound_condition = ExpressionBinder(queries.session, joined_scope, clause="in ON").bind_condition(
+            joined.condition
+        )
         plan = l.Filter(plan.schema, plan, bound_condition)
     return plan, joined_scope

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
 
 
-def semi_join(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.Expr) -> l.Plan | None:
+def bind_semi_join(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.Expr) -> l.Plan | None:
     """Bind a conjunct of WHERE that is IN or EXISTS over a query, possibly negated; return None for other conjuncts."""
     negated = False
     while isinstance(node, s.Call) and node.name == "NOT" and isinstance(node.args[0], s.In | s.Exists):
@@ -46,11 +46,11 @@ def semi_join(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.Expr) ->
         node = node.args[0]
     match node:
         case s.In(query=query) if query is not None:
-            return _in(queries, plan, scope, node, negated != node.negated)
+            return _bind_in(queries, plan, scope, node, negated != node.negated)
         case s.Exists(query=query):
             inner = _bind_subquery(queries, scope, query)
             inner, conditions = decorrelate(inner, node.at)
-            return _semi_join(plan, inner, conditions, negated)
+            return _create_semi_join(plan, inner, conditions, negated)
     return None
 
 
@@ -58,7 +58,7 @@ def _bind_subquery(queries: QueryBinder, scope: Scope, query: s.Query) -> l.Plan
     return type(queries)(queries.session, queries.ctes, scope).query(query)
 
 
-def _semi_join(
+def _create_semi_join(
     plan: l.Plan, inner: l.Plan, conditions: list[Expression], negated: bool, *, null_aware: bool = False
 ) -> l.Plan:
     join_type = "anti" if negated else "semi"
@@ -83,7 +83,7 @@ def _to_join_conditions(
     return [rewrite(condition, change) for condition in conditions]
 
 
-def _in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: bool) -> l.Plan:
+def _bind_in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: bool) -> l.Plan:
     assert node.query is not None
     inner = _bind_subquery(queries, scope, node.query)
     operand = ExpressionBinder(queries.session, scope, clause="before IN").bind(node.operand)
@@ -106,19 +106,21 @@ def _in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negated: b
             is_unknown = Apply(t.BOOLEAN.not_null(), "IS NULL", (equal,))
             equal = Apply(t.BooleanType(null=null), "OR", (equal, is_unknown))
         conditions.append(equal)
-    return _semi_join(plan, inner, conditions, negated, null_aware=negated)
+    return _create_semi_join(plan, inner, conditions, negated, null_aware=negated)
 
 
 def is_correlated(plan: l.Plan) -> bool:
     """Return whether a plan refers to the enclosing query."""
-    return any(isinstance(e, Outer) for node in _nodes(plan) for expr in _expressions(node) for e in walk(expr))
+    return any(
+        isinstance(e, Outer) for node in _walk_nodes(plan) for expr in _list_expressions(node) for e in walk(expr)
+    )
 
 
-def _nodes(plan: l.Plan) -> list[l.Plan]:
-    return [plan, *(node for child in plan.inputs() for node in _nodes(child))]
+def _walk_nodes(plan: l.Plan) -> list[l.Plan]:
+    return [plan, *(node for child in plan.inputs() for node in _walk_nodes(child))]
 
 
-def _expressions(node: l.Plan) -> list[Expression]:
+def _list_expressions(node: l.Plan) -> list[Expression]:
     match node:
         case l.Project(exprs=exprs):
             return list(exprs)
@@ -147,7 +149,7 @@ def decorrelate(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]
         case l.Project(input=inner, exprs=exprs):
             base, conditions = decorrelate(inner, at)
             if any(map(_is_correlated_expression, exprs)):
-                raise _not_decorrelatable(at)
+                raise _create_error(at)
             needed = sorted({e.index for c in conditions for e in walk(c) if isinstance(e, Ref)})
             columns = [*exprs, *(Ref(base.schema.types[i], i) for i in needed)]
             names = [*plan.schema.names, *(f"$c{i}" for i in needed)]
@@ -160,18 +162,18 @@ def decorrelate(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]
             left_plan, left_conditions = decorrelate(left, at)
             right_plan, right_conditions = decorrelate(right, at)
             if len(left_plan.schema) != len(left.schema):
-                raise _not_decorrelatable(at)
+                raise _create_error(at)
             width = len(left.schema)
             correlated = [c for c in conjuncts(condition) if _is_correlated_expression(c)]
             uncorrelated = conjunction([c for c in conjuncts(condition) if not _is_correlated_expression(c)])
-            schema = l.joined_schema(left_plan.schema, right_plan.schema, "inner")
+            schema = l.join_schemas(left_plan.schema, right_plan.schema, "inner")
             shifted_conditions = [shift_references(c, lambda i: i + width) for c in right_conditions]
             return l.Join(schema, left_plan, right_plan, "inner", uncorrelated), [
                 *left_conditions,
                 *shifted_conditions,
                 *correlated,
             ]
-    raise _not_decorrelatable(at)
+    raise _create_error(at)
 
 
 def _decorrelate_aggregate(
@@ -191,12 +193,14 @@ def _decorrelate_aggregate(
             case Apply(function="=", args=(other, Ref(index=i))) if not any(isinstance(e, Ref) for e in walk(other)):
                 compared.append(i)
             case _:
-                raise _not_decorrelatable(at)
+                raise _create_error(at)
     added_keys = [i for i in dict.fromkeys(compared) if i not in keys]
     width = len(keys)
     all_keys = (*keys, *added_keys)
     added_types = [t.strip_time_attribute(base.schema.types[i]) for i in added_keys]
-    names = l.unique_names([*plan.schema.names[:width], *(f"$t{i}" for i in added_keys), *plan.schema.names[width:]])
+    names = l.make_names_unique(
+        [*plan.schema.names[:width], *(f"$t{i}" for i in added_keys), *plan.schema.names[width:]]
+    )
     schema = t.row_of(names, [*plan.schema.types[:width], *added_types, *plan.schema.types[width:]], null=False)
     grouped = l.Aggregate(schema, base, all_keys, calls)
     order = [*range(width), *range(width + len(added_keys), len(schema)), *range(width, width + len(added_keys))]
@@ -210,7 +214,7 @@ def _is_correlated_expression(expression: Expression) -> bool:
     return any(isinstance(e, Outer) for e in walk(expression))
 
 
-def _not_decorrelatable(at: int | None) -> SqlNotSupported:
+def _create_error(at: int | None) -> SqlNotSupported:
     message = "this correlated subquery cannot be converted to a join"
     return SqlNotSupported(message, at=at, hint="write it as a join")
 
@@ -228,30 +232,30 @@ class Scalars:
         """Join a subquery to the plan and return its value."""
         match node:
             case s.Subquery(at=at, query=query):
-                return self._scalar(at, query)
+                return self._bind_scalar(at, query)
             case s.Exists(at=at, query=query):
-                return self._exists(at, query)
+                return self._bind_exists(at, query)
             case s.In():
-                return self._in_value(node)
+                return self._bind_in_value(node)
         raise AssertionError(node)
 
-    def _scalar(self, at: int, query: s.Query) -> Expression:
+    def _bind_scalar(self, at: int, query: s.Query) -> Expression:
         inner = _bind_subquery(self._queries, self._scope, query)
         if len(inner.schema) != 1:
             message = f"a scalar subquery must have one column, this one has {len(inner.schema)}"
             raise SqlValidationError(message, at=at)
         data_type = t.strip_time_attribute(inner.schema.types[0]).nullable()
-        empty_value = self._empty_value(inner)
+        empty_value = self._find_empty_value(inner)
         inner, conditions = _decorrelate_lateral(inner, at) if is_correlated(inner) else (inner, [])
         if not conditions and not _has_one_row(inner):
             call = AggregateCall("SINGLE_VALUE", (0,), data_type, (data_type,))
             inner = l.Aggregate(t.row_of(inner.schema.names, [data_type], null=False), inner, (), (call,))
         elif conditions and not isinstance(_skip_projections(inner), l.Aggregate):
-            inner, conditions = _single_values(inner, conditions, data_type, at)
+            inner, conditions = _enforce_single_value(inner, conditions, data_type, at)
         if conditions and empty_value is not None:
-            inner = l.project(inner, [*inner.refs(), TRUE], l.unique_names([*inner.schema.names, "$found"]))
+            inner = l.project(inner, [*inner.refs(), TRUE], l.make_names_unique([*inner.schema.names, "$found"]))
         value_column = len(self.plan.schema)
-        schema = l.joined_schema(self.plan.schema, inner.schema, "left")
+        schema = l.join_schemas(self.plan.schema, inner.schema, "left")
         condition = conjunction(self._join_conditions(conditions, value_column, at))
         self.plan = l.Join(schema, self.plan, inner, "left", condition)
         value: Expression = Ref(schema.types[value_column], value_column)
@@ -260,17 +264,17 @@ class Scalars:
             value = Choose(data_type, (has_group, value, Lit(data_type, empty_value)))
         return value
 
-    def _empty_value(self, plan: l.Plan) -> object:
+    def _find_empty_value(self, plan: l.Plan) -> object:
         """Return the value over no rows of an aggregate without groups, if it is not NULL.
 
         The left join has no row for such a group, so the value is added after the join."""
-        values = _values_over_no_rows(plan)
+        values = _compute_values_over_no_rows(plan)
         try:
             return None if values is None else constant(values[0], zone=self._queries.session.zone)
         except EvaluationFailed:
             return None
 
-    def _exists(self, at: int, query: s.Query) -> Expression:
+    def _bind_exists(self, at: int, query: s.Query) -> Expression:
         inner = _bind_subquery(self._queries, self._scope, query)
         inner, conditions = decorrelate(inner, at)
         return self._mark(inner, conditions, at)
@@ -285,7 +289,7 @@ class Scalars:
                 case Apply(function="=", args=(Ref(index=i), _)) | Apply(function="=", args=(_, Ref(index=i))):
                     keys.append(i)
                 case _:
-                    raise _not_decorrelatable(at)
+                    raise _create_error(at)
         keys_once = tuple(dict.fromkeys(keys))
         base = l.project(inner, [Ref(inner.schema.types[i], i) for i in keys_once], [f"$m{i}" for i in keys_once])
         call = AggregateCall("COUNT", (), t.BIGINT.not_null(), ())
@@ -293,7 +297,7 @@ class Scalars:
         schema = t.row_of([*base.schema.names, "$count"], [*data_types, t.BIGINT.not_null()], null=False)
         grouped = l.Aggregate(schema, base, tuple(range(len(keys_once))), (call,))
         width = len(self.plan.schema)
-        joined = l.joined_schema(self.plan.schema, grouped.schema, "left")
+        joined = l.join_schemas(self.plan.schema, grouped.schema, "left")
         mapping = {i: n for n, i in enumerate(keys_once)}
         join_conditions = self._join_conditions([shift_references(c, mapping) for c in conditions], width, at)
         self.plan = l.Join(joined, self.plan, grouped, "left", conjunction(join_conditions))
@@ -307,7 +311,7 @@ class Scalars:
             message = "a subquery in a grouped SELECT can refer to columns of GROUP BY only"
             raise SqlValidationError(message, at=at, hint="add the column to GROUP BY") from None
 
-    def _in_value(self, node: s.In) -> Expression:
+    def _bind_in_value(self, node: s.In) -> Expression:
         assert node.query is not None
         inner = _bind_subquery(self._queries, self._scope, node.query)
         operand = ExpressionBinder(self._queries.session, self._scope, clause="before IN").bind(node.operand)
@@ -336,7 +340,7 @@ class Deferred:
 
     def __init__(self, queries: QueryBinder, scope: Scope) -> None:
         self._queries, self._scope = queries, scope
-        self._nodes: list[s.Expr] = []
+        self._walk_nodes: list[s.Expr] = []
 
     def collect(self, node: s.Expr) -> Expression:
         """Add a subquery and return a placeholder for its value."""
@@ -348,18 +352,18 @@ class Deferred:
             data_type = t.strip_time_attribute(
                 _bind_subquery(self._queries, self._scope, node.query).schema.types[0]
             ).nullable()
-        self._nodes.append(node)
-        return SubqueryRef(data_type, len(self._nodes) - 1)
+        self._walk_nodes.append(node)
+        return SubqueryRef(data_type, len(self._walk_nodes) - 1)
 
     def join(
         self, plan: l.Plan, key_columns: Mapping[int, int], exprs: list[Expression]
     ) -> tuple[l.Plan, list[Expression]]:
         """Join the subqueries to the groups, and rewrite the expressions to refer to their values."""
         holder = Scalars(self._queries, plan, self._scope, key_columns)
-        values = [holder.bind(node) for node in self._nodes]
+        values = [holder.bind(node) for node in self._walk_nodes]
 
-        def change(each: Expression) -> Expression | None:
-            return values[each.index] if isinstance(each, SubqueryRef) else None
+        def change(expression: Expression) -> Expression | None:
+            return values[expression.index] if isinstance(expression, SubqueryRef) else None
 
         return holder.plan, [rewrite(expr, change) for expr in exprs]
 
@@ -370,7 +374,7 @@ def _skip_projections(plan: l.Plan) -> l.Plan:
     return plan
 
 
-def _values_over_no_rows(plan: l.Plan) -> tuple[Expression, ...] | None:
+def _compute_values_over_no_rows(plan: l.Plan) -> tuple[Expression, ...] | None:
     """Return the values over no rows of an aggregate without groups, and of projections of it.
 
     Returns None for any other plan."""
@@ -380,14 +384,14 @@ def _values_over_no_rows(plan: l.Plan) -> tuple[Expression, ...] | None:
                 Lit(call.type, 0) if call.function == "COUNT" else Lit(call.type.nullable(), None) for call in calls
             )
         case l.Project(input=inner, exprs=exprs):
-            input_values = _values_over_no_rows(inner)
+            input_values = _compute_values_over_no_rows(inner)
             if input_values is None or any(map(_is_correlated_expression, exprs)):
                 return None
             return tuple(substitute(expr, input_values) for expr in exprs)
     return None
 
 
-def _single_values(
+def _enforce_single_value(
     inner: l.Plan, conditions: list[Expression], data_type: t.DataType, at: int | None
 ) -> tuple[l.Plan, list[Expression]]:
     """Group by the compared columns and return the only value of each group; more than one value is an error."""
@@ -399,10 +403,10 @@ def _single_values(
             case Apply(function="=", args=(other, Ref(index=i))) if not any(isinstance(e, Ref) for e in walk(other)):
                 compared.append(i)
             case _:
-                raise _not_decorrelatable(at)
+                raise _create_error(at)
     keys = tuple(dict.fromkeys(compared))
     call = AggregateCall("SINGLE_VALUE", (0,), data_type, (data_type,))
-    names = l.unique_names([*(inner.schema.names[i] for i in keys), "$value"])
+    names = l.make_names_unique([*(inner.schema.names[i] for i in keys), "$value"])
     key_types = [t.strip_time_attribute(inner.schema.types[i]) for i in keys]
     grouped = l.Aggregate(t.row_of(names, [*key_types, data_type], null=False), inner, keys, (call,))
     refs = grouped.refs()
@@ -423,7 +427,7 @@ def _has_one_row(plan: l.Plan) -> bool:
     return False
 
 
-def lateral_join(
+def bind_lateral_join(
     queries: QueryBinder, left: l.Plan, scope: Scope, node: s.DerivedTable, join_type: str
 ) -> tuple[l.Plan, list[str]]:
     """Bind LATERAL (SELECT ...) as an inner or left join."""
@@ -433,7 +437,7 @@ def lateral_join(
     inner = _bind_subquery(queries, scope, node.query)
     names = list(node.columns or inner.schema.names)
     inner, conditions = _decorrelate_lateral(inner, node.at)
-    schema = l.joined_schema(left.schema, inner.schema, join_type)
+    schema = l.join_schemas(left.schema, inner.schema, join_type)
     condition = conjunction(_to_join_conditions(conditions, len(left.schema)))
     return l.Join(schema, left, inner, join_type, condition), names
 
@@ -448,7 +452,7 @@ def _decorrelate_lateral(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Exp
                 case Apply(function="=", args=(Ref(index=i), _)) | Apply(function="=", args=(_, Ref(index=i))):
                     compared.append(i)
                 case _:
-                    raise _not_decorrelatable(at)
+                    raise _create_error(at)
         first = plan.offset + 1
         rank = l.Rank(
             base.schema, base, "ROW_NUMBER", tuple(compared), plan.order, first, plan.offset + plan.limit, False

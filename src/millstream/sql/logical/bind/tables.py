@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
 
 
-def names_of(session: Session, node: s.TableName) -> tuple[str, ...]:
+def list_names(session: Session, node: s.TableName) -> tuple[str, ...]:
     """Return the full name by which columns of a table can be qualified."""
     if len(node.parts) == 1:
         return (*(session.catalogs.full_name(node.parts)[:2]), node.parts[0])
     return session.catalogs.full_name(node.parts) if len(node.parts) <= 3 else node.parts
 
 
-def table_plan(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
+def plan_table(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint, ...], at: int | None) -> l.Plan:
     """Return the plan that reads a table or view."""
     session = queries.session
     check_table_hints(hints)
@@ -46,15 +46,15 @@ def table_plan(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint,
             if options:
                 message = f"view '{'.'.join(full)}' cannot have an OPTIONS hint: it has no options"
                 raise SqlValidationError(message, at=at, hint="write the hint behind the tables inside of the view")
-            return _view(queries, full, table, at)
+            return _bind_view(queries, full, table, at)
         case StreamTable():
             return l.Scan(table.schema, table, full, options)
         case TableDefinition():
-            return _table(session, full, table, options)
+            return _bind_table_name(session, full, table, options)
     raise AssertionError(table)
 
 
-def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition, at: int | None) -> l.Plan:
+def _bind_view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition, at: int | None) -> l.Plan:
     if view.plan is not None:
         plan: l.Plan = view.plan
         return plan
@@ -71,7 +71,7 @@ def _view(queries: QueryBinder, full: tuple[str, str, str], view: ViewDefinition
     return l.rename_columns(plan_of_text, tuple(view.schema.names), 0)
 
 
-def _table(
+def _bind_table_name(
     session: Session, full: tuple[str, str, str], table: TableDefinition, options: tuple[tuple[str, str], ...]
 ) -> l.Plan:
     stored_columns = [column for column in table.columns if column.expr is None]

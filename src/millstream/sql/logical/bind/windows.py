@@ -35,9 +35,9 @@ _PARAMETERS = {
 }
 
 
-def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
+def bind_window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...)) and the other window functions."""
-    arguments = _arguments(call)
+    arguments = _read_arguments(call)
     plan, partition = table_of(queries, call, arguments.get("DATA"), bind, "TABLE t, DESCRIPTOR(ts), ...")
     column = arguments.get("TIMECOL")
     if not isinstance(column, s.Descriptor) or len(column.columns) != 1:
@@ -51,7 +51,9 @@ def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan
     _check_time(queries.session, plan.schema.types[time], name, call.name, column.at)
     binder = ExpressionBinder(queries.session, Scope(), clause="as the size of a window")
     sizes = {
-        key: _millis(binder, arguments[key]) for key in ("SIZE", "SLIDE", "STEP", "GAP", "OFFSET") if key in arguments
+        key: _read_millis(binder, arguments[key])
+        for key in ("SIZE", "SLIDE", "STEP", "GAP", "OFFSET")
+        if key in arguments
     }
     size = sizes.get("SIZE", sizes.get("GAP", 0))
     slide = sizes.get("SLIDE", sizes.get("STEP", size))
@@ -61,7 +63,7 @@ def window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan
     return add_window_columns(plan, spec)
 
 
-def _arguments(call: s.Call) -> dict[str, s.Expr]:
+def _read_arguments(call: s.Call) -> dict[str, s.Expr]:
     names = _PARAMETERS[call.name]
     arguments = arguments_of(call, names)
     required = [name for name in names if name != "OFFSET"]
@@ -87,7 +89,7 @@ def _check_time(session: Session, data_type: t.DataType, name: str, window: str,
         raise SqlValidationError(message, at=at, hint=hint)
 
 
-def _millis(binder: ExpressionBinder, node: s.Expr) -> int:
+def _read_millis(binder: ExpressionBinder, node: s.Expr) -> int:
     size = binder.bind(node)
     if not isinstance(size, Lit) or not isinstance(size.value, datetime.timedelta):
         message = "the size of a window must be an interval of days or less"
@@ -113,7 +115,7 @@ def add_window_columns(plan: l.Plan, spec: l.WindowSpec) -> l.Plan:
     else:
         time = t.TimestampType(3, attribute, null=False)
     edge = t.TimestampType(3, null=False)
-    names = l.unique_names([*plan.schema.names, "window_start", "window_end", "window_time"])
+    names = l.make_names_unique([*plan.schema.names, "window_start", "window_end", "window_time"])
     return l.WindowTable(t.row_of(names, [*plan.schema.types, edge, edge, time], null=False), plan, spec)
 
 
@@ -184,7 +186,7 @@ def group_window(binder: ExpressionBinder, plan: l.Plan, call: s.Call) -> GroupW
         raise SqlValidationError(message, at=call.args[0].at, hint="declare WATERMARK FOR it in CREATE TABLE")
     if isinstance(call.args[1], s.Call) and call.args[1].name == ROW_INTERVAL:
         return _count_window(call, column.type)
-    sizes = [_millis(binder, arg) for arg in call.args[1:]]
+    sizes = [_read_millis(binder, arg) for arg in call.args[1:]]
     size = sizes[1] if call.name == "HOP" else sizes[0]
     slide = sizes[0]
     offset = sizes[arg_count - 1] if len(sizes) >= arg_count else 0

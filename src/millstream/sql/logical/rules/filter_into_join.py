@@ -67,7 +67,7 @@ def _push_down(plan: l.Plan) -> l.Plan:
 
 def _factor_out(part: Expression) -> list[Expression]:
     """Rewrite (a AND x) OR (a AND y) to a AND (x OR y): a conjunct of every branch may be a join key."""
-    branches = [conjuncts(disjunct) for disjunct in _disjuncts(part)]
+    branches = [conjuncts(disjunct) for disjunct in _split_disjuncts(part)]
     common = [conjunct for conjunct in branches[0] if all(conjunct in other for other in branches[1:])]
     if len(branches) == 1 or not common:
         return [part]
@@ -81,9 +81,9 @@ def _factor_out(part: Expression) -> list[Expression]:
     return [*common, rest]
 
 
-def _disjuncts(part: Expression) -> list[Expression]:
+def _split_disjuncts(part: Expression) -> list[Expression]:
     if isinstance(part, Apply) and part.function == "OR":
-        return [disjunct for arg in part.args for disjunct in _disjuncts(arg)]
+        return [disjunct for arg in part.args for disjunct in _split_disjuncts(arg)]
     return [part]
 
 

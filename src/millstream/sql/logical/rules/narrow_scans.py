@@ -23,16 +23,16 @@ def narrow_scans(plan: l.Plan) -> l.Plan:
     """Set `Scan.wanted` everywhere in the plan."""
     order: list[l.Plan] = []
     _visit(plan, order, set())
-    needs: dict[int, Need] = {id(plan): _whole(plan)}
+    needs: dict[int, Need] = {id(plan): _need_all_columns(plan)}
     for node in reversed(order):
-        for input_plan, need in _input_needs(node, needs[id(node)]):
+        for input_plan, need in _compute_input_needs(node, needs[id(node)]):
             _merge(needs.setdefault(id(input_plan), {}), need)
 
     def narrow(node: l.Plan) -> l.Plan:
         if not isinstance(node, l.Scan) or not isinstance(node.table, TableDefinition) or id(node) not in needs:
             return node
-        wanted = _to_selection(needs[id(node)])
-        return node if wanted == _to_selection(_whole(node)) else replace(node, wanted=wanted)
+        selection = _to_selection(needs[id(node)])
+        return node if selection == _to_selection(_need_all_columns(node)) else replace(node, wanted=selection)
 
     return rewrite_bottom_up(plan, narrow)
 
@@ -46,11 +46,11 @@ def _visit(plan: l.Plan, order: list[l.Plan], seen: set[int]) -> None:
         order.append(plan)
 
 
-def _whole(plan: l.Plan) -> Need:
+def _need_all_columns(plan: l.Plan) -> Need:
     return dict.fromkeys(range(len(plan.schema)))
 
 
-def _input_needs(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
+def _compute_input_needs(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
     """Return what a node needs of its inputs if `need` is needed of the node."""
     below: Need = {}
     match node:
@@ -65,7 +65,7 @@ def _input_needs(node: l.Plan, need: Need) -> list[tuple[l.Plan, Need]]:
             _merge(below, {column: None})
             _use(below, expr, None)
         case _:
-            return [(input_plan, _whole(input_plan)) for input_plan in node.inputs()]
+            return [(input_plan, _need_all_columns(input_plan)) for input_plan in node.inputs()]
     return [(node.inputs()[0], below)]
 
 
@@ -83,11 +83,11 @@ def _use(need: Need, expression: Expression, part: Need | None) -> None:
 
 def _merge(need: Need, more: Need) -> None:
     for index, part in more.items():
-        known = need.get(index, {})
-        if part is None or known is None:
+        selected_fields = need.get(index, {})
+        if part is None or selected_fields is None:
             need[index] = None
         else:
-            merged = dict(known)
+            merged = dict(selected_fields)
             _merge(merged, part)
             need[index] = merged
 

@@ -32,13 +32,13 @@ def _count(plan: l.Plan, uses: dict[int, int]) -> None:
 Pruned = tuple[l.Plan, dict[int, int]]  # the plan, and the new column index of each kept column
 
 
-def _identity(plan: l.Plan) -> dict[int, int]:
+def _map_identically(plan: l.Plan) -> dict[int, int]:
     return {i: i for i in range(len(plan.schema))}
 
 
 def _prune(plan: l.Plan, wanted: set[int], shared: set[int]) -> Pruned:
     if id(plan) in shared and not isinstance(plan, l.Scan):
-        return _whole(plan, shared)
+        return _keep_all(plan, shared)
     match plan:
         case l.Project():
             return _project(plan, wanted, shared)
@@ -48,26 +48,26 @@ def _prune(plan: l.Plan, wanted: set[int], shared: set[int]) -> Pruned:
         case l.Join():
             return _join(plan, wanted, shared)
         case l.TemporalJoin():
-            return _temporal(plan, wanted, shared)
+            return _prune_temporal(plan, wanted, shared)
         case l.Aggregate():
             return _aggregate(plan, wanted, shared)
         case l.Rank():
             return _rank(plan, wanted, shared)
         case l.WindowTable():
-            return _window(plan, wanted, shared)
+            return _prune_window(plan, wanted, shared)
         case l.SetOperation() if plan.operator == "UNION":
-            return _union(plan, wanted, shared)
-    return _whole(plan, shared)
+            return _prune_union(plan, wanted, shared)
+    return _keep_all(plan, shared)
 
 
-def _whole(plan: l.Plan, shared: set[int]) -> Pruned:
+def _keep_all(plan: l.Plan, shared: set[int]) -> Pruned:
     """Keep all columns of a node, and prune within each of its inputs."""
     inputs = []
     for input_plan in plan.inputs():
         below, mapping = _prune(input_plan, set(range(len(input_plan.schema))), shared)
         inputs.append(below if len(mapping) == len(input_plan.schema) else input_plan)
     is_unchanged = all(after is before for after, before in zip(inputs, plan.inputs(), strict=True))
-    return (plan if is_unchanged else plan.with_inputs(tuple(inputs))), _identity(plan)
+    return (plan if is_unchanged else plan.with_inputs(tuple(inputs))), _map_identically(plan)
 
 
 def _project(plan: l.Project, wanted: set[int], shared: set[int]) -> Pruned:
@@ -108,7 +108,7 @@ def _join(plan: l.Join, wanted: set[int], shared: set[int]) -> Pruned:
     return pruned, {i: mapping[i] for i in chosen}
 
 
-def _temporal(plan: l.TemporalJoin, wanted: set[int], shared: set[int]) -> Pruned:
+def _prune_temporal(plan: l.TemporalJoin, wanted: set[int], shared: set[int]) -> Pruned:
     """Prune like a join; keys and time attributes of both sides stay."""
     width = len(plan.left.schema)
     used = wanted | (references(plan.condition) if plan.condition is not None else set())
@@ -191,7 +191,7 @@ def _rank(plan: l.Rank, wanted: set[int], shared: set[int]) -> Pruned:
     return pruned, mapping
 
 
-def _window(plan: l.WindowTable, wanted: set[int], shared: set[int]) -> Pruned:
+def _prune_window(plan: l.WindowTable, wanted: set[int], shared: set[int]) -> Pruned:
     width = len(plan.input.schema)
     used = {i for i in wanted if i < width} | {plan.window.time} | set(plan.window.partition)
     below, mapping = _prune(plan.input, used, shared)
@@ -211,7 +211,7 @@ def _window(plan: l.WindowTable, wanted: set[int], shared: set[int]) -> Pruned:
     return l.WindowTable(t.row_of(names, data_types, null=False), below, window), mapping
 
 
-def _union(plan: l.SetOperation, wanted: set[int], shared: set[int]) -> Pruned:
+def _prune_union(plan: l.SetOperation, wanted: set[int], shared: set[int]) -> Pruned:
     kept = sorted(wanted)
     parts = []
     for part in plan.parts:

@@ -37,7 +37,7 @@ def _recognise(plan: l.Plan) -> l.Plan:
         if len(indices) != 1:
             return plan
         rank_index = indices[0]
-    first, last, rest = _bounds(plan.condition, rank_index)
+    first, last, rest = _read_bounds(plan.condition, rank_index)
     if last is None:
         return plan
     rank: l.Plan = l.Rank(node.schema, node.input, over.call.function, over.partition, over.order, first, last, True)
@@ -47,11 +47,11 @@ def _recognise(plan: l.Plan) -> l.Plan:
     return rank if remaining_condition is None else l.Filter(plan.schema, rank, remaining_condition)
 
 
-def _bounds(condition: Expression, rank_index: int) -> tuple[int, int | None, list[Expression]]:
+def _read_bounds(condition: Expression, rank_index: int) -> tuple[int, int | None, list[Expression]]:
     first, last = 1, None
     rest: list[Expression] = []
     for part in conjuncts(condition):
-        bound = _bound(part, rank_index)
+        bound = _read_bound(part, rank_index)
         if bound is None:
             rest.append(part)
             continue
@@ -64,7 +64,7 @@ def _bounds(condition: Expression, rank_index: int) -> tuple[int, int | None, li
     return first, last, rest
 
 
-def _bound(part: Expression, rank_index: int) -> tuple[str, int] | None:
+def _read_bound(part: Expression, rank_index: int) -> tuple[str, int] | None:
     if not isinstance(part, Apply) or part.function not in _FLIPPED or references(part) != {rank_index}:
         return None
     left, right = (_strip_cast(arg) for arg in part.args)

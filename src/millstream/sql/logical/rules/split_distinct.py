@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from millstream.sql.expressions.nodes import AggregateCall, Apply, Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.types import data_types as t
 
 _BUCKET = "$BUCKET"
@@ -24,7 +24,7 @@ def split_distinct(plan: l.Aggregate, buckets: int) -> l.Aggregate | None:
     args = {call.args for call in plan.calls if _is_split(call)}
     if len(args) != 1 or any(call.function not in _FINAL_FUNCTION or call.user is not None for call in plan.calls):
         return None
-    if {"start", "end"} <= {part for i, (part, *_) in window_edges(plan.input).items() if i in plan.keys}:
+    if {"start", "end"} <= {part for i, (part, *_) in find_window_edges(plan.input).items() if i in plan.keys}:
         return None
     if isinstance(plan.input, l.Project) and _is_bucket(plan.input.exprs[-1]):
         return None
@@ -35,7 +35,7 @@ def split_distinct(plan: l.Aggregate, buckets: int) -> l.Aggregate | None:
     bucket = Apply(bucket_type, _BUCKET, (Lit(bucket_type, buckets), *values))
     with_bucket = l.project(source, [*source.refs(), bucket], [*source.schema.names, "$bucket"])
     results = [call.type for call in plan.calls]
-    names = l.unique_names(
+    names = l.make_names_unique(
         [*(source.schema.names[i] for i in plan.keys), "$bucket", *(f"$d{i}" for i in range(len(results)))]
     )
     data_types = [*(source.schema.types[i] for i in plan.keys), bucket_type, *results]

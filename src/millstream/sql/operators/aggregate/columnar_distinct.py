@@ -21,7 +21,7 @@ from millstream.sql.operators.aggregate.distinct_counts import MAX_FILTERS, Coun
 from millstream.sql.operators.aggregate.distinct_pairs import (
     CodedRows,
     Groups,
-    coded_partials,
+    aggregate_codes,
     group_rows,
     sort_by_code,
 )
@@ -49,7 +49,7 @@ class DistinctPartials:
         self, context: OperatorContext, calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType
     ) -> None:
         self._keys, self._width = keys, len(schema)
-        self._plain = coded_partials(calls, schema)
+        self._plain = aggregate_codes(calls, schema)
         self._is_distinct = [call.distinct for call in calls]
         distinct_columns = [(call.args[0], call.filter) for call in calls if call.distinct]
         self._distinct_columns = list(dict.fromkeys(distinct_columns))

@@ -1,12 +1,10 @@
 """Counts of values that are new to their key: COUNT(DISTINCT ...) with and without FILTER, on columns.
 
 Promises: a value counts once for a key and a filter, in whichever batches it comes. In memory, all pairs of an epoch
-are
-looked up with array operations; on disk, the values are stored by key. State in the other form is converted.
+are looked up with array operations; on disk, the values are stored by key. State in the other form is converted.
 Does not know: what is done with the counts; retractions.
 
-The input are pairs of key and value, or rows that are first reduced to pairs. A mark has one bit for each filter
-that a
+The input are pairs of key and value, or rows that are first reduced to pairs. A mark has one bit for each filter that a
 pair has passed."""
 
 from __future__ import annotations
@@ -26,9 +24,9 @@ from millstream.sql.operators.aggregate.distinct_pairs import (
     Groups,
     Pairs,
     collect_pairs,
-    counted_columns,
     evaluate_filters,
-    filters_of_marks,
+    find_counted_columns,
+    read_filters_of_marks,
 )
 from millstream.sql.operators.base import key_of
 from millstream.sql.operators.row_runs import KeyColumns, RowRuns, SortedHashes
@@ -53,7 +51,7 @@ class DistinctCounts:
         self._key_columns = KeyColumns(key_types)
         self._seen_by_column = {
             column: _SeenPairs(context, index, schema.types[column], filters, key_types)
-            for index, (column, filters) in enumerate(counted_columns(calls).items())
+            for index, (column, filters) in enumerate(find_counted_columns(calls).items())
         }
 
     def convert_stored_form(self) -> None:
@@ -76,7 +74,9 @@ class DistinctCounts:
         return self._count(
             {
                 column: collect_pairs(
-                    array.field(column_index), groups, filters_of_marks(array.field(column_index + 1), seen.filters)
+                    array.field(column_index),
+                    groups,
+                    read_filters_of_marks(array.field(column_index + 1), seen.filters),
                 )
                 for column_index, (column, seen) in zip(
                     itertools.count(first, 2), self._seen_by_column.items(), strict=False

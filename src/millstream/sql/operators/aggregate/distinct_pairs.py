@@ -1,7 +1,6 @@
 """Reduces rows of COUNT(DISTINCT ...) to distinct pairs of key and value before they are partitioned by key.
 
-Promises: distinct counts can be computed from the pairs and the partial aggregates of the other calls; pairs of
-pairs
+Promises: distinct counts can be computed from the pairs and the partial aggregates of the other calls; pairs of pairs
 are the pairs of all rows.
 Does not know: which values a key has seen before.
 
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators.aggregate.partials import Partials
-from millstream.sql.operators.row_runs import dense_key_codes
+from millstream.sql.operators.row_runs import compute_dense_key_codes
 from millstream.sql.types import data_types as t
 
 Filters = list[int | None]
@@ -58,7 +57,7 @@ class CodedRows:
         return self._codes if index == self._width else self._array.field(index)
 
 
-def counted_columns(calls: Sequence[AggregateCall]) -> dict[int, Filters]:
+def find_counted_columns(calls: Sequence[AggregateCall]) -> dict[int, Filters]:
     """Return the columns of distinct counts, with their filters."""
     filters_by_column: dict[int, Filters] = {}
     for call in calls:
@@ -71,7 +70,7 @@ def counted_columns(calls: Sequence[AggregateCall]) -> dict[int, Filters]:
 
 def group_rows(keys: Sequence[pa.Array], count: int) -> Groups:
     """Group rows by key, in the order of their first rows."""
-    codes, number = dense_key_codes(keys, count)
+    codes, number = compute_dense_key_codes(keys, count)
     firsts = np.empty(number, dtype=np.int64)
     firsts[codes[::-1]] = np.arange(
         len(codes) - 1, -1, -1
@@ -80,7 +79,7 @@ def group_rows(keys: Sequence[pa.Array], count: int) -> Groups:
     return Groups([key.take(rows) for key in keys], codes, number)
 
 
-def coded_partials(calls: Sequence[AggregateCall], schema: t.RowType) -> Partials:
+def aggregate_codes(calls: Sequence[AggregateCall], schema: t.RowType) -> Partials:
     """Return the partial aggregates of the calls without DISTINCT, for `CodedRows`."""
     coded = t.row_of([*schema.names, "$code"], [*schema.types, t.BIGINT], null=False)
     return Partials([call for call in calls if not call.distinct], (len(schema),), coded)
@@ -102,7 +101,7 @@ def evaluate_filters(array: pa.Array, filters: Filters) -> list[np.ndarray | Non
     ]
 
 
-def filters_of_marks(marks: pa.Array, filters: Filters) -> list[np.ndarray | None]:
+def read_filters_of_marks(marks: pa.Array, filters: Filters) -> list[np.ndarray | None]:
     """Return which rows pass each filter, given their marks."""
     bits = marks.to_numpy()
     return [(bits >> bit) & 1 == 1 for bit in range(len(filters))]
@@ -118,7 +117,7 @@ def collect_pairs(values: pa.Array, groups: Groups, conditions: Sequence[np.ndar
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary
     codes_of_pairs = codes.astype(np.int64) * len(distinct) + encoded.indices.to_numpy()
-    pair_indexes, pair_codes = _distinct_numbers(codes_of_pairs, groups.number * len(distinct))
+    pair_indexes, pair_codes = _find_distinct_numbers(codes_of_pairs, groups.number * len(distinct))
     marks = np.zeros(len(pair_codes), dtype=np.int64)
     for bit, condition in enumerate(conditions):
         is_marked = np.zeros(len(pair_codes), dtype=bool)
@@ -129,7 +128,7 @@ def collect_pairs(values: pa.Array, groups: Groups, conditions: Sequence[np.ndar
     return Pairs(key_indexes, value_indexes, distinct, marks[marked_pairs])
 
 
-def _distinct_numbers(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _find_distinct_numbers(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the index of each number among the distinct ones, and the distinct ones, which are all below `most`.
 
     If there are few possible numbers, all of them are returned as distinct ones."""
@@ -144,8 +143,8 @@ class PairPartials:
 
     def __init__(self, calls: Sequence[AggregateCall], keys: Sequence[int], schema: t.RowType) -> None:
         self._keys, self._schema = keys, schema
-        self._plain = coded_partials(calls, schema)
-        self._columns = counted_columns(calls)
+        self._plain = aggregate_codes(calls, schema)
+        self._columns = find_counted_columns(calls)
 
     def part_types(self) -> list[t.DataType]:
         """Return the logical types of the columns after the keys."""
@@ -193,7 +192,7 @@ class PairPartials:
 
 
 def _scatter(row_indexes: np.ndarray, values: np.ndarray, count: int) -> Any:
-    """Return indexes to take: `what` at the given rows, NULL elsewhere."""
+    """Return an array of indexes: `values` at the given rows, NULL elsewhere."""
     indexes = np.zeros(count, dtype=np.int64)
     is_missing = np.ones(count, dtype=bool)
     indexes[row_indexes], is_missing[row_indexes] = values, False

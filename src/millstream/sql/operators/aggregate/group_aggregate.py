@@ -19,8 +19,8 @@ from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
 from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.aggregate.partials import can_aggregate
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -32,8 +32,7 @@ class GroupAggregateSpec(SqlOperatorSpec):
     """Aggregates by key columns. `retracts` is whether rows may be retracted, `before` whether -U is emitted.
 
     With `partial`, the input rows are partial aggregates: the keys, then the partial columns. `input` and `keys`
-    describe
-    the rows before the local aggregate."""
+    describe the rows before the local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -94,7 +93,7 @@ class GroupAggregateOperator(TableOperator):
             (function, call.args, call.filter) for function, call in zip(self._functions, spec.calls, strict=True)
         ]
         self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "groups", spec.ttl)
+        self._expiry = find_expiry(context, "groups", spec.ttl)
         self._rows_in_batch = 0
         self._before: dict[Any, tuple[Any, ...] | None] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}
@@ -113,7 +112,7 @@ class GroupAggregateOperator(TableOperator):
         live, dirty = self._table.by_key()
         columns, plans, emit_each = spec.keys, self._plans, not spec.mini_batch
         now, expiry = self.context.now, self._expiry
-        rows, row_kinds = rows_with_kinds(batch, spec.input)
+        rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, columns)
             group = live[key]

@@ -1,7 +1,6 @@
 """The local aggregate of a two-phase GROUP BY: aggregates the rows of an epoch before they are partitioned by key.
 
-Promises: one row of partial aggregates for each key of the rows, emitted before the next watermark. If nearly every
-row
+Promises: one row of partial aggregates for each key of the rows, emitted before the next watermark. If nearly every row
 has a key of its own, rows pass as partial aggregates of one row each. No state.
 Does not know: the groups of other subtasks; `columnar_groups` and `columnar_distinct` merge the partial aggregates."""
 
@@ -31,10 +30,10 @@ _MIN_ROWS_PER_KEY = 1.5  # with fewer, grouping costs more than it saves
 _SKIPPED_BATCHES = 20  # before the ratio is measured again
 
 
-def partial_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
+def create_partial_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
     """Return the row type of partial aggregates: the keys, then the partial columns."""
     part_types = _create_partials(calls, keys, schema).part_types()
-    names = l.unique_names([*(schema.names[i] for i in keys), *(f"part${i}" for i in range(len(part_types)))])
+    names = l.make_names_unique([*(schema.names[i] for i in keys), *(f"part${i}" for i in range(len(part_types)))])
     return t.row_of(names, [*(t.strip_time_attribute(schema.types[i]) for i in keys), *part_types], null=False)
 
 
@@ -100,7 +99,7 @@ class LocalAggregateOperator(EpochOperator):
 
     def _process(self, array: pa.Array) -> None:
         self._count = 0
-        partial_columns = self._partials.pass_rows(array) if self._skip_batch() else self._aggregate(array)
+        partial_columns = self._partials.pass_rows(array) if self._should_skip_batch() else self._aggregate(array)
         columns = [
             column if column.type == data_type else column.cast(data_type, safe=False)
             for column, data_type in zip(partial_columns, self._columns, strict=True)
@@ -113,7 +112,7 @@ class LocalAggregateOperator(EpochOperator):
             self.context.memory.part(LocalAggregateMemory).batches_to_skip = _SKIPPED_BATCHES
         return list(chunk.columns)
 
-    def _skip_batch(self) -> bool:
+    def _should_skip_batch(self) -> bool:
         """Return whether this batch passes without aggregation, because there were nearly as many keys as rows."""
         memory = self.context.memory.part(LocalAggregateMemory)
         is_skipped = memory.batches_to_skip > 0

@@ -1,8 +1,7 @@
 """Vectorized partial aggregates: rows are aggregated to chunks with one row for each key, which are merged and
 finished.
 
-Promises: aggregating rows in chunks and merging these equals aggregating all rows at once. Results equal those of
-the
+Promises: aggregating rows in chunks and merging these equals aggregating all rows at once. Results equal those of the
 row-wise accumulators: integers overflow, and averages are truncated in the same way.
 Does not know: state, windows, changelogs.
 
@@ -149,11 +148,13 @@ class Partials:
                 sums.append((pc.min_element_wise if function == "min" else pc.max_element_wise)(left, right))
             elif pa.types.is_decimal(left.type):
                 wide = pa.decimal256(60, left.type.scale)
-                total = pc.add(_or_zero(left).cast(wide), _or_zero(right).cast(wide)).cast(left.type)
+                total = pc.add(_replace_null_by_zero(left).cast(wide), _replace_null_by_zero(right).cast(wide)).cast(
+                    left.type
+                )
                 both_null = pc.and_(pc.is_null(left), pc.is_null(right))
                 sums.append(pc.if_else(both_null, pa.scalar(None, total.type), total))
             else:
-                total = pc.add(_or_zero(left), _or_zero(right))
+                total = pc.add(_replace_null_by_zero(left), _replace_null_by_zero(right))
                 both_null = pc.and_(pc.is_null(left), pc.is_null(right))
                 sums.append(pc.if_else(both_null, pa.scalar(None, total.type), total))
         return sums
@@ -179,7 +180,7 @@ class Partials:
         return results
 
 
-def _or_zero(values: pa.Array) -> pa.Array:
+def _replace_null_by_zero(values: pa.Array) -> pa.Array:
     return pc.fill_null(values, pa.scalar(0, pa.int8()).cast(values.type))
 
 

@@ -12,7 +12,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.stable_text import columns_text
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -48,7 +48,7 @@ class ChangelogNormalizeOperator(TableOperator):
         """Compare rows with the current ones, and emit the changes."""
         spec, now = self._spec, self.context.now
         live, dirty = self._table.by_key()
-        rows, row_kinds = rows_with_kinds(batch, spec.schema)
+        rows, row_kinds = read_rows_with_kinds(batch, spec.schema)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             if row_kind == UPDATE_BEFORE:
                 continue

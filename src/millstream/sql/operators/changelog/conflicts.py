@@ -15,8 +15,8 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.expressions.stable_text import columns_text
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -69,7 +69,7 @@ class ConflictOperator(TableOperator):
         self._spec = spec
         self._emitted = context.state.table("conflict/emitted", Types.PICKLED_BYTE_ARRAY())
         self._waiting = context.state.table("conflict/waiting", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "conflict", spec.ttl)
+        self._expiry = find_expiry(context, "conflict", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired keys."""
@@ -82,7 +82,7 @@ class ConflictOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add the changes to those that wait, without pairs that cancel each other."""
         live, dirty = self._waiting.by_key()
-        rows, row_kinds = rows_with_kinds(batch, self._spec.schema)
+        rows, row_kinds = read_rows_with_kinds(batch, self._spec.schema)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, self._spec.keys)
             if self._expiry is not None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
-from millstream.sql.operators.base import TableOperator, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -45,7 +45,7 @@ class SetOperator(TableOperator):
         super().__init__(context, spec.schema)
         self._spec = spec
         self._table = context.state.table("counts", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "counts", spec.ttl)
+        self._expiry = find_expiry(context, "counts", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired rows."""
@@ -54,7 +54,7 @@ class SetOperator(TableOperator):
             for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
-    def _result_count(self, left: int, right: int) -> int:
+    def _compute_result_count(self, left: int, right: int) -> int:
         left, right = max(left, 0), max(right, 0)
         if self._spec.operator == "INTERSECT":
             return min(left, right) if self._spec.all else int(left > 0 and right > 0)
@@ -64,7 +64,7 @@ class SetOperator(TableOperator):
         """Count rows, and emit the changes of the result."""
         live, dirty = self._table.by_key()
         is_single = len(self.output) == 1
-        rows, row_kinds = rows_with_kinds(batch, self.output)
+        rows, row_kinds = read_rows_with_kinds(batch, self.output)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = row[0] if is_single else row
             stored = live[key]
@@ -72,9 +72,9 @@ class SetOperator(TableOperator):
                 stored = stored if self._expiry.is_alive(key) else ABSENT
                 self._expiry.touch(key)
             counts = [0, 0] if stored is ABSENT else stored
-            before = self._result_count(*counts)
+            before = self._compute_result_count(*counts)
             counts[side] += 1 if row_kind in (INSERT, UPDATE_AFTER) else -1
-            after = self._result_count(*counts)
+            after = self._compute_result_count(*counts)
             live[key] = counts if any(counts) else ABSENT
             dirty.add(key)
             for _ in range(after - before):

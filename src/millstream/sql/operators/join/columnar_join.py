@@ -19,7 +19,7 @@ from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import array_of, arrow_type
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.join.join_state import rows_by_key, runs_of_rows
+from millstream.sql.operators.join.join_state import create_runs, get_row_tables
 from millstream.sql.operators.lazy_rows import SelectedRows, join_rows
 from millstream.sql.operators.row_runs import KeyColumns, Run, SortedHashes, can_be_hashed, compare_keys
 from millstream.sql.types import data_types as t
@@ -41,8 +41,8 @@ class ColumnarJoinOperator(TableOperator):
         self._spec = spec
         self._schemas = (spec.left, spec.right)
         self._keys = KeyColumns([spec.left.types[i] for i in spec.keys[0]])
-        self._runs = runs_of_rows(context, spec)
-        self._tables = rows_by_key(context, spec)
+        self._runs = create_runs(context, spec)
+        self._tables = get_row_tables(context, spec)
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._buffer: tuple[list[pa.Array], list[pa.Array]] = ([], [])
 

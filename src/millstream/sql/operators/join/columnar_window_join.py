@@ -25,7 +25,7 @@ from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.base import TableOperator, WindowEnds
 from millstream.sql.operators.lazy_rows import join_rows
-from millstream.sql.operators.row_runs import KeyColumns, SortedHashes, compare_keys, rows_of_key_groups
+from millstream.sql.operators.row_runs import KeyColumns, SortedHashes, compare_keys, take_rows_of_key_groups
 from millstream.sql.types import data_types as t
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
@@ -45,15 +45,15 @@ class ColumnarWindowJoinOperator(TableOperator):
         self._spec = spec
         self._schemas: tuple[t.RowType, t.RowType] = (spec.left, spec.right)
         self._keys = KeyColumns([spec.left.types[i] for i in spec.keys[0]])
-        self._tables = [self._table(context, side) for side in (0, 1)]
+        self._tables = [self._get_table(context, side) for side in (0, 1)]
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._buffer: tuple[list[pa.Array], list[pa.Array]] = ([], [])
 
-    def _table(self, context: OperatorContext, side: int) -> StateTable:
+    def _get_table(self, context: OperatorContext, side: int) -> StateTable:
         def restrict(data: bytes, groups: KeyGroupRange) -> Any:
             batch, schema, keys = unpack_chunk(data), self._schemas[side], self._spec.keys[side]
             columns, key_types = [batch.column(i) for i in keys], [schema.types[i] for i in keys]
-            row_indexes = rows_of_key_groups(columns, key_types, context, groups, len(batch))
+            row_indexes = take_rows_of_key_groups(columns, key_types, context, groups, len(batch))
             return pack_chunk(batch.take(pa.array(row_indexes))) if len(row_indexes) else ABSENT
 
         name = f"join/windows/{_SIDES[side]}"
@@ -105,10 +105,10 @@ class ColumnarWindowJoinOperator(TableOperator):
 
     def _save(self, side: int, array: pa.Array) -> None:
         spec, open_windows = self._spec, self._ends()
-        ends = timestamps.column_millis(array.field(spec.ends[side]))
+        ends = timestamps.read_column_millis(array.field(spec.ends[side]))
         columns = [array.field(i) for i in range(len(self._schemas[side]))]
         for end in np.unique(ends).tolist():
-            max_timestamp = (timestamps.utc_millis(end, self.zone) if spec.zoned or spec.processing else end) - 1
+            max_timestamp = (timestamps.to_utc_millis(end, self.zone) if spec.zoned or spec.processing else end) - 1
             rows = np.flatnonzero(ends == end)
             if not spec.processing and max_timestamp <= self.watermark:
                 self.context.metrics.count(LATE_COUNT, len(rows))
@@ -121,7 +121,7 @@ class ColumnarWindowJoinOperator(TableOperator):
     def _add(self, side: int, max_timestamp: int, columns: list[pa.Array]) -> None:
         """Add rows to a window in state; many small chunks are merged."""
         table = self._tables[side]
-        stored = _sorted_chunks(table, max_timestamp)
+        stored = _sort_chunks(table, max_timestamp)
         if len(stored) >= _MERGE_AFTER:
             parts = [*(unpack_chunk(data).columns for _, data in stored), columns]
             columns = [pa.concat_arrays(part) for part in zip(*parts, strict=True)]
@@ -143,7 +143,7 @@ class ColumnarWindowJoinOperator(TableOperator):
             self._emit_window(*sides)
 
     def _read_window(self, side: int, max_timestamp: int) -> list[pa.Array]:
-        parts = [unpack_chunk(data).columns for _, data in _sorted_chunks(self._tables[side], max_timestamp)]
+        parts = [unpack_chunk(data).columns for _, data in _sort_chunks(self._tables[side], max_timestamp)]
         if not parts:
             return [pa.nulls(0, arrow_type(data_type)) for data_type in self._schemas[side].types]
         return [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
@@ -152,7 +152,7 @@ class ColumnarWindowJoinOperator(TableOperator):
         join_type = self._spec.kind
         counts = len(lefts[0]), len(rights[0])
         has_match = [np.zeros(count, dtype=bool) for count in counts]
-        for left_rows, right_rows in self._matching_pairs(lefts, rights):
+        for left_rows, right_rows in self._find_matching_pairs(lefts, rights):
             has_match[0][left_rows] = has_match[1][right_rows] = True
             if join_type not in ("semi", "anti"):
                 self.emit_lazy(join_rows(lefts, rights, left_rows, right_rows))
@@ -163,10 +163,10 @@ class ColumnarWindowJoinOperator(TableOperator):
         if join_type in ("right", "full"):
             self._emit_unmatched(np.flatnonzero(~has_match[1]), rights, lefts, 1)
 
-    def _matching_pairs(self, lefts: list[pa.Array], rights: list[pa.Array]) -> Any:
+    def _find_matching_pairs(self, lefts: list[pa.Array], rights: list[pa.Array]) -> Any:
         """Iterate over pieces of the matching pairs: (left rows, right rows)."""
         sides = [[rows[i] for i in keys] for rows, keys in zip((lefts, rights), self._spec.keys, strict=True)]
-        left_valid, right_valid = (_rows_with_keys(keys) for keys in sides)
+        left_valid, right_valid = (_find_rows_with_keys(keys) for keys in sides)
         hashes = [
             self._keys.hashes([key.take(pa.array(rows)) for key in keys], len(rows))
             for keys, rows in zip(sides, (left_valid, right_valid), strict=True)
@@ -201,11 +201,11 @@ class ColumnarWindowJoinOperator(TableOperator):
         self.emit_array(struct_of(columns, None, self.output, len(rows)))
 
 
-def _sorted_chunks(table: StateTable, max_timestamp: int) -> list[tuple[str, bytes]]:
+def _sort_chunks(table: StateTable, max_timestamp: int) -> list[tuple[str, bytes]]:
     return sorted(table.scan(max_timestamp))
 
 
-def _rows_with_keys(keys: list[pa.Array]) -> np.ndarray:
+def _find_rows_with_keys(keys: list[pa.Array]) -> np.ndarray:
     """Return the rows whose keys are not NULL."""
     valid = np.ones(len(keys[0]), dtype=bool)
     for key in keys:

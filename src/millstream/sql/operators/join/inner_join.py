@@ -18,8 +18,8 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuples_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
-from millstream.sql.operators.base import Rows, TableOperator, rows_with_kinds
-from millstream.sql.operators.join.join_state import rows_by_key, runs_of_rows
+from millstream.sql.operators.base import Rows, TableOperator, read_rows_with_kinds
+from millstream.sql.operators.join.join_state import create_runs, get_row_tables
 from millstream.state.store import ABSENT
 
 
@@ -30,8 +30,8 @@ class InnerJoinOperator(TableOperator):
         super().__init__(context, spec.output, spec.zone, spec)
         self._spec = spec
         self._schemas = (spec.left, spec.right)
-        self._tables = rows_by_key(context, spec)
-        self._runs = runs_of_rows(context, spec)
+        self._tables = get_row_tables(context, spec)
+        self._runs = create_runs(context, spec)
         self._condition = None if spec.condition is None else Condition(spec.condition)
 
     def begin_epoch(self) -> None:
@@ -42,18 +42,18 @@ class InnerJoinOperator(TableOperator):
             for run in runs.runs():
                 array = struct_of(run.columns, None, schema, len(run.hashes))
                 rows = tuples_of(array, schema)
-                self._add_rows(side, rows, [INSERT] * len(rows), *self._keys(side, array))
+                self._add_rows(side, rows, [INSERT] * len(rows), *self._compute_keys(side, array))
             runs.clear()
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Join the rows with the other side, and add them to state."""
         array = batch.array()
-        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
-        keys, without_key = self._keys(side, array)
+        rows, row_kinds = read_rows_with_kinds(batch, self._schemas[side])
+        keys, without_key = self._compute_keys(side, array)
         self._join_rows(side, array, keys, without_key)
         self._add_rows(side, rows, row_kinds, keys, without_key)
 
-    def _keys(self, side: int, array: pa.Array) -> tuple[list[Any], set[int]]:
+    def _compute_keys(self, side: int, array: pa.Array) -> tuple[list[Any], set[int]]:
         """Return the keys of rows, and the indexes of rows whose key has a NULL."""
         columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
         keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))

@@ -17,14 +17,14 @@ from millstream.types.factory import Types
 _SIDES = ("left", "right")
 
 
-def rows_by_key(context: OperatorContext, spec: Any) -> list[StateTable]:
+def get_row_tables(context: OperatorContext, spec: Any) -> list[StateTable]:
     """Return the tables of both sides: by key, the number of occurrences of each row."""
     type_infos = [Types.MAP(tuple_type_info(schema.types), Types.LONG()) for schema in (spec.left, spec.right)]
     sides = zip(_SIDES, type_infos, strict=True)
     return [context.state.table(f"join/rows/{side}", type_info, kind="map") for side, type_info in sides]
 
 
-def runs_of_rows(context: OperatorContext, spec: Any) -> list[RowRuns]:
+def create_runs(context: OperatorContext, spec: Any) -> list[RowRuns]:
     """Return the runs of rows of both sides."""
     sides = zip(_SIDES, (spec.left, spec.right), spec.keys, strict=True)
     return [RowRuns(context, f"join/runs/{side}", schema, keys) for side, schema, keys in sides]

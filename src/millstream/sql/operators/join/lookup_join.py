@@ -41,8 +41,8 @@ from millstream.sql.operators.lazy_rows import (
     LazyRows,
     MaterializedRows,
     SelectedRows,
-    batch_columns,
-    batch_row_kinds,
+    get_batch_columns,
+    get_batch_row_kinds,
 )
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
@@ -72,8 +72,7 @@ class LookupJoinSpec(SqlOperatorSpec):
     """A lookup join.
 
     `keys` are column indexes of the left side. `condition` and `exprs` filter and project the rows of the table,
-    `joined` is
-    a condition over both rows. Without `exprs` the rows are used as they are looked up."""
+    `joined` is a condition over both rows. Without `exprs` the rows are used as they are looked up."""
 
     left: t.RowType
     right: t.RowType
@@ -118,10 +117,10 @@ class LookupJoinOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Look up the keys of the batch, then join."""
         spec, width = self._spec, len(self._spec.left)
-        columns = batch_columns(batch, width)
+        columns = get_batch_columns(batch, width)
         key_indexes, keys = distinct_keys([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
         try:
-            self._join(columns, batch_row_kinds(batch, width), key_indexes, keys, self._look_up_cached(keys))
+            self._join(columns, get_batch_row_kinds(batch, width), key_indexes, keys, self._look_up_cached(keys))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
 
@@ -245,7 +244,7 @@ class LookupJoinOperator(TableOperator):
         """Join rows with their lookup results.
 
         `key_indexes` has the index of each row's key; for a row without a key it is the number of keys."""
-        right_columns = self._right_columns([row for key in keys for row in answers[key]])
+        right_columns = self._take_right_columns([row for key in keys for row in answers[key]])
         sizes = np.array([*(len(answers[key]) for key in keys), 0], np.int64)
         counts, firsts = sizes[key_indexes], (np.cumsum(sizes) - sizes)[key_indexes]
         all_rows = np.arange(columns.size)
@@ -253,7 +252,7 @@ class LookupJoinOperator(TableOperator):
         steps = np.arange(len(left)) - np.repeat(np.cumsum(counts) - counts, counts)
         right = np.repeat(firsts, counts) + steps
         if self._joined is not None and len(left):
-            pairs = _pairs(columns, right_columns, left, pa.array(right))
+            pairs = _find_pairs(columns, right_columns, left, pa.array(right))
             holds = self._joined.holds(self.frame_over(pairs, len(left)))
             left, right = left[holds], right[holds]
         partners = pa.array(right)
@@ -265,9 +264,9 @@ class LookupJoinOperator(TableOperator):
             left = with_unmatched[order]
             partners = pa.array(right_indexes, mask=np.isin(left, unmatched))
         output_kinds = None if row_kinds is None else row_kinds.take(pa.array(left))
-        self.emit_lazy(_pairs(columns, right_columns, left, partners), output_kinds)
+        self.emit_lazy(_find_pairs(columns, right_columns, left, partners), output_kinds)
 
-    def _right_columns(self, rows: list[tuple[Any, ...]]) -> list[pa.Array]:
+    def _take_right_columns(self, rows: list[tuple[Any, ...]]) -> list[pa.Array]:
         """Return the columns of looked-up rows; one row of NULLs if there are none, so that indexes are valid."""
         data_types = self._spec.right.types
         values = zip(*rows, strict=True) if rows else ((None,) for _ in data_types)
@@ -291,7 +290,7 @@ class LookupJoinOperator(TableOperator):
             self._spec.lookup.lookup.close()
 
 
-def _pairs(columns: LazyRows, right_columns: Sequence[pa.Array], left: np.ndarray, right: pa.Array) -> LazyRows:
+def _find_pairs(columns: LazyRows, right_columns: Sequence[pa.Array], left: np.ndarray, right: pa.Array) -> LazyRows:
     """Return rows side by side with their lookup results."""
     is_identity = len(left) == columns.size and bool((left == np.arange(columns.size)).all())
     left_rows = columns if is_identity else SelectedRows(columns, left)
@@ -322,8 +321,10 @@ def distinct_keys(columns: Sequence[pa.Array], data_types: Sequence[t.DataType])
 def _encode(array: pa.Array, data_type: t.DataType) -> tuple[np.ndarray, list[Any]]:
     """Return for each row the index of its value among the distinct values, -1 for NULL, and the distinct values."""
     if is_nested(data_type):
-        seen: dict[Any, int] = {}
+        first_indexes: dict[Any, int] = {}
         values = internal_values(array, data_type)
-        return np.array([-1 if v is None else seen.setdefault(v, len(seen)) for v in values], np.int64), list(seen)
+        return np.array(
+            [-1 if v is None else first_indexes.setdefault(v, len(first_indexes)) for v in values], np.int64
+        ), list(first_indexes)
     coded = array.dictionary_encode()
     return coded.indices.fill_null(-1).to_numpy().astype(np.int64), internal_values(coded.dictionary, data_type)

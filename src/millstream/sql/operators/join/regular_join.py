@@ -16,8 +16,8 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_compare_keys
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.join.inner_join import InnerJoinOperator
@@ -66,7 +66,7 @@ class JoinOperator(TableOperator):
         self._spec = spec
         self._schemas = (spec.left, spec.right)
         self._tables = [context.state.table(f"join/{side}", Types.PICKLED_BYTE_ARRAY()) for side in _SIDES]
-        self._expiries = [expiry_of(context, f"join/{side}", ttl) for side, ttl in zip(_SIDES, spec.ttl, strict=True)]
+        self._expiries = [find_expiry(context, f"join/{side}", ttl) for side, ttl in zip(_SIDES, spec.ttl, strict=True)]
         self._outer = (spec.kind in ("left", "full"), spec.kind in ("right", "full"))
         self._condition = None if spec.condition is None else Condition(spec.condition)
         self._both = t.row_of(
@@ -86,8 +86,8 @@ class JoinOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Join each row with the other side."""
         columns = self._spec.keys[side]
-        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
-        handle = self._semi_join_row if self._semi else self._join_row
+        rows, row_kinds = read_rows_with_kinds(batch, self._schemas[side])
+        handle = self._process_semi_join_row if self._semi else self._join_row
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, columns)
             has_null_key = any(row[i] is None for i in columns)
@@ -113,7 +113,7 @@ class JoinOperator(TableOperator):
         if expiry is not None and rows:
             expiry.touch(key)
 
-    def _partners(self, side: int, row: tuple[Any, ...], others: dict[tuple[Any, ...], list[int]]) -> list[Any]:
+    def _find_partners(self, side: int, row: tuple[Any, ...], others: dict[tuple[Any, ...], list[int]]) -> list[Any]:
         """Return the rows of the other side that match."""
         if not others:
             return []
@@ -125,11 +125,11 @@ class JoinOperator(TableOperator):
         holds = self._condition.holds(self.frame(array, len(self._both)))
         return [other for other, is_match in zip(candidates, holds, strict=True) if is_match]
 
-    def _pair(self, side: int, row: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _join_pair(self, side: int, row: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         return row + other if side == 0 else other + row
 
-    def _with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return self._pair(side, row, self._nulls[1 - side])
+    def _fill_with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self._join_pair(side, row, self._nulls[1 - side])
 
     def _change(self, stored: dict[Any, list[int]], row: tuple[Any, ...], is_insert: bool, partners: int) -> None:
         entry = stored.get(row)
@@ -146,7 +146,7 @@ class JoinOperator(TableOperator):
     def _join_row(self, side: int, key: Any, row: tuple[Any, ...], row_kind: int, has_null_key: bool) -> None:
         is_insert = row_kind in (INSERT, UPDATE_AFTER)
         others = {} if has_null_key else self._read(1 - side, key)
-        partners = self._partners(side, row, others)
+        partners = self._find_partners(side, row, others)
         other_outer = self._outer[1 - side]
         output_kind = row_kind if not any(self._outer) else INSERT if is_insert else DELETE
         if is_insert:
@@ -155,19 +155,19 @@ class JoinOperator(TableOperator):
                     entry = others[other]
                     if other_outer and entry[1] == 0:
                         for _ in range(entry[0]):
-                            self.put(DELETE, self._with_nulls(1 - side, other))
+                            self.put(DELETE, self._fill_with_nulls(1 - side, other))
                     entry[1] += 1
                     if other_outer:
                         entry[2] = self.context.now
                 for other in partners:
                     for _ in range(others[other][0]):
-                        self.put(output_kind, self._pair(side, row, other))
+                        self.put(output_kind, self._join_pair(side, row, other))
             elif self._outer[side]:
-                self.put(INSERT, self._with_nulls(side, row))
+                self.put(INSERT, self._fill_with_nulls(side, row))
         elif partners:
             for other in partners:
                 for _ in range(others[other][0]):
-                    self.put(output_kind, self._pair(side, row, other))
+                    self.put(output_kind, self._join_pair(side, row, other))
             for other in partners:
                 entry = others[other]
                 entry[1] -= 1
@@ -175,9 +175,9 @@ class JoinOperator(TableOperator):
                     entry[2] = self.context.now
                 if other_outer and entry[1] == 0:
                     for _ in range(entry[0]):
-                        self.put(INSERT, self._with_nulls(1 - side, other))
+                        self.put(INSERT, self._fill_with_nulls(1 - side, other))
         elif self._outer[side]:
-            self.put(DELETE, self._with_nulls(side, row))
+            self.put(DELETE, self._fill_with_nulls(side, row))
         if partners:
             self._store(1 - side, key, others)
         if has_null_key and not self._outer[side]:
@@ -187,13 +187,15 @@ class JoinOperator(TableOperator):
             self._change(stored, row, is_insert, sum(others[other][0] for other in partners))
             self._store(side, key, stored)
 
-    def _semi_join_row(self, side: int, key: Any, row: tuple[Any, ...], row_kind: int, has_null_key: bool) -> None:
+    def _process_semi_join_row(
+        self, side: int, key: Any, row: tuple[Any, ...], row_kind: int, has_null_key: bool
+    ) -> None:
         """Join a row of a SEMI join, which emits left rows with a match, or an ANTI join, which emits those without."""
         is_insert = row_kind in (INSERT, UPDATE_AFTER)
         is_anti = self._spec.kind == "anti"
         if side == 0:
             others = {} if has_null_key else self._read(1, key)
-            count = sum(others[other][0] for other in self._partners(0, row, others))
+            count = sum(others[other][0] for other in self._find_partners(0, row, others))
             if (count == 0) == is_anti:
                 self.put(row_kind, row)
             if not has_null_key:
@@ -204,7 +206,7 @@ class JoinOperator(TableOperator):
         if has_null_key:
             return
         lefts = self._read(0, key)
-        for left in self._partners(1, row, lefts):
+        for left in self._find_partners(1, row, lefts):
             entry = lefts[left]
             before = entry[1]
             entry[1] += 1 if is_insert else -1

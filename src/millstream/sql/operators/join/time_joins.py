@@ -16,8 +16,8 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, array_of
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
 from millstream.sql.operators.spec import PlanContext, StateTraits, trait_text
 from millstream.sql.operators.timestamps import to_millis
@@ -95,7 +95,7 @@ class IntervalJoinOperator(_ConditionalJoin):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Join each row with the rows of the other side."""
         spec = self._spec
-        rows, _ = rows_with_kinds(batch, self._schemas[side])
+        rows, _ = read_rows_with_kinds(batch, self._schemas[side])
         for row in rows:
             time = (
                 self.context.now
@@ -121,19 +121,19 @@ class IntervalJoinOperator(_ConditionalJoin):
                     self.put(INSERT, pair)
             if has_match:
                 self._tables[1 - side].put(None, key, others)
-        if self._last_match_time(side, time) > self.watermark:
+        if self._compute_last_match_time(side, time) > self.watermark:
             stored = self._tables[side].get(None, key)
             entries: list[Any] = [] if stored is ABSENT else stored
             insort(entries, [time, row, has_match], key=lambda e: e[0])
             self._tables[side].put(None, key, entries)
         elif self._outer[side] and not has_match:
-            self.put(INSERT, self._with_nulls(side, row))
+            self.put(INSERT, self._fill_with_nulls(side, row))
 
-    def _last_match_time(self, side: int, time: int) -> int:
+    def _compute_last_match_time(self, side: int, time: int) -> int:
         """Return the last time that a matching row can have."""
         return time + self._reach[side][1]
 
-    def _with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _fill_with_nulls(self, side: int, row: tuple[Any, ...]) -> tuple[Any, ...]:
         return row + self._nulls[1] if side == 0 else self._nulls[0] + row
 
     def on_watermark(self, watermark: int) -> None:
@@ -141,13 +141,15 @@ class IntervalJoinOperator(_ConditionalJoin):
         for side in (0, 1):
             for key, entries in list(self._tables[side].scan(None)):
                 expired = [
-                    e for e in entries if self._last_match_time(side, e[0]) < watermark or watermark == MAX_WATERMARK
+                    e
+                    for e in entries
+                    if self._compute_last_match_time(side, e[0]) < watermark or watermark == MAX_WATERMARK
                 ]
                 if not expired:
                     continue
                 for _, row, has_match in expired:
                     if self._outer[side] and not has_match:
-                        self.put(INSERT, self._with_nulls(side, tuple(row)))
+                        self.put(INSERT, self._fill_with_nulls(side, tuple(row)))
                 remaining = [e for e in entries if e not in expired]
                 self._tables[side].put(None, key, remaining or ABSENT)
         self.flush()
@@ -196,7 +198,7 @@ class TemporalJoinOperator(_ConditionalJoin):
         self._spec = spec
         self._waiting = context.state.table("temporal/left", Types.PICKLED_BYTE_ARRAY())
         self._versions = context.state.table("temporal/right", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "temporal", spec.ttl)
+        self._expiry = find_expiry(context, "temporal", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired keys."""
@@ -209,7 +211,7 @@ class TemporalJoinOperator(_ConditionalJoin):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep left rows until the watermark passes them, and add versions."""
         spec = self._spec
-        rows, row_kinds = rows_with_kinds(batch, self._schemas[side])
+        rows, row_kinds = read_rows_with_kinds(batch, self._schemas[side])
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, spec.keys[side])
             if self._expiry is not None:

@@ -72,12 +72,12 @@ class WholeTable(Lookup):
     def read(self, now: int) -> Iterator[pa.Array]:
         """Read all rows, batch by batch."""
         converter, width, schema = RecordConverter(EnterSpec(self.source_schema)), len(self.source_schema), self.schema
-        for batch in self._batches(now):
+        for batch in self._take_batches(now):
             array = converter.array(batch) if self.needs_conversion else batch.array()
             columns = [array.field(i) for i in self.columns]
             yield struct_of(columns, array.field(width), schema, len(array))
 
-    def _batches(self, now: int) -> Iterator[Batch]:
+    def _take_batches(self, now: int) -> Iterator[Batch]:
         type_info = self.source.type_info()
         enumerator = self.source.create_enumerator(1)
         reader = self.source.create_reader(ReaderContext(0, 1, _BATCH_SIZE, job=str(now), now=now))
@@ -96,7 +96,7 @@ class WholeTable(Lookup):
             enumerator.close()
 
 
-def whole_table(context: TableContext, source: TableSource, keys: Sequence[str]) -> TableLookup:
+def read_whole_table(context: TableContext, source: TableSource, keys: Sequence[str]) -> TableLookup:
     """Return the lookup of a table that is loaded completely and reloaded as its options say."""
     if source.source.boundedness() is not Boundedness.BOUNDED or not source.mode.insert_only:
         message = "'lookup.cache' = 'FULL' needs a bounded table without updates"

@@ -19,7 +19,7 @@ from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.expressions.stable_text import columns_text, order_text
 from millstream.sql.operators import timestamps
-from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, open_ends, read_rows_with_kinds
 from millstream.sql.operators.join.columnar_join import can_compare_keys
 from millstream.sql.operators.join.columnar_window_join import ColumnarWindowJoinOperator
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
@@ -41,7 +41,7 @@ class WindowedOperator(TableOperator):
     def max_timestamp(self, end: Any) -> int:
         """Return the maximum timestamp of a window, given its end."""
         millis = timestamps.to_millis(end, t.TimestampType(3))
-        return (timestamps.utc_millis(millis, self.zone) if self._zoned or self._processing else millis) - 1
+        return (timestamps.to_utc_millis(millis, self.zone) if self._zoned or self._processing else millis) - 1
 
     def add_window(self, max_timestamp: int) -> bool:
         """Record that a window has rows; return False if it has fired already, and count the row as late."""
@@ -126,7 +126,7 @@ class WindowRankOperator(WindowedOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add rows to their windows; rows that cannot be emitted are dropped now and then."""
         spec = self._spec
-        rows, _ = rows_with_kinds(batch, spec.input)
+        rows, _ = read_rows_with_kinds(batch, spec.input)
         for row in rows:
             max_timestamp = self.max_timestamp(row[spec.end])
             if not self.add_window(max_timestamp):
@@ -193,7 +193,7 @@ class WindowJoinOperator(WindowedOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep rows until their window ends."""
         spec = self._spec
-        rows, _ = rows_with_kinds(batch, self._schemas[side])
+        rows, _ = read_rows_with_kinds(batch, self._schemas[side])
         for row in rows:
             max_timestamp = self.max_timestamp(row[spec.ends[side]])
             if not self.add_window(max_timestamp):

@@ -17,7 +17,7 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, tuple_type_info
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import Rows, TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.over.over_aggregate import over_traits
 from millstream.sql.operators.rank.ordering import sort_key
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
@@ -64,7 +64,7 @@ class ChangingOverOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add and remove rows, and emit the changed results."""
-        rows, row_kinds = rows_with_kinds(batch, self._spec.input)
+        rows, row_kinds = read_rows_with_kinds(batch, self._spec.input)
         changes: dict[Any, list[tuple[tuple[Any, ...], bool]]] = {}
         for row, row_kind in zip(rows, row_kinds, strict=True):
             changes.setdefault(key_of(row, self._partition), []).append((row, row_kind in (INSERT, UPDATE_AFTER)))

@@ -18,7 +18,7 @@ from millstream.sql.columns import INSERT, tuple_type_info
 from millstream.sql.expressions.stable_text import call_text
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import Rows, TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import Rows, TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.over.over_aggregate import over_traits
 from millstream.sql.operators.rank.ordering import sort_key
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits
@@ -62,7 +62,7 @@ class FinalOverOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep the rows until the end of the input."""
-        rows, _ = rows_with_kinds(batch, self._spec.input)
+        rows, _ = read_rows_with_kinds(batch, self._spec.input)
         rows_by_key: dict[Any, Rows] = {}
         for row in rows:
             rows_by_key.setdefault(key_of(row, self._first.partition), []).append(row)
@@ -84,7 +84,7 @@ class FinalOverOperator(TableOperator):
         accs: list[Any] = []
         current: tuple[int, int] | None = None
         results: tuple[Any, ...] = ()
-        for row, (start, end) in zip(rows, self._frames(rows), strict=True):
+        for row, (start, end) in zip(rows, self._create_frames(rows), strict=True):
             if current != (start, end):
                 is_extended = current is not None and start == current[0] and end >= current[1]
                 if not is_extended:
@@ -101,18 +101,18 @@ class FinalOverOperator(TableOperator):
                 if over.call.filter is None or row[over.call.filter] is True:
                     function.add(acc, tuple(row[i] for i in over.call.args))
 
-    def _frames(self, rows: Rows) -> list[tuple[int, int]]:
+    def _create_frames(self, rows: Rows) -> list[tuple[int, int]]:
         """Return the frame of each row: the index of its first row, and the index after its last row."""
         lower, upper, count = self._first.lower, self._first.upper, len(rows)
         if self._first.rows:
             starts = [0 if lower is None else min(max(i + lower, 0), count) for i in range(count)]
             ends = [count if upper is None else min(max(i + upper + 1, 0), count) for i in range(count)]
         else:
-            starts = [0] * count if lower is None else self._range_bounds(rows, lower, is_end=False)
-            ends = [count] * count if upper is None else self._range_bounds(rows, upper, is_end=True)
+            starts = [0] * count if lower is None else self._compute_range_bounds(rows, lower, is_end=False)
+            ends = [count] * count if upper is None else self._compute_range_bounds(rows, upper, is_end=True)
         return [(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]
 
-    def _range_bounds(self, rows: Rows, offset: int, *, is_end: bool) -> list[int]:
+    def _compute_range_bounds(self, rows: Rows, offset: int, *, is_end: bool) -> list[int]:
         """Return a bound of RANGE for each row: that of the rows of equal order, or in an interval of time."""
         values: Sequence[Any] = [self._sort_key(row) for row in rows]
         sought: Sequence[Any] = values

@@ -24,17 +24,17 @@ class FrameCleanup:
         self._table = context.state.table("frames/passed", Types.LIST(Types.LONG()))
         self._timers = Timers(context.state, "frames")
 
-    def _times(self, key: Any) -> list[int]:
+    def _get_times_table(self, key: Any) -> list[int]:
         stored = self._table.get(None, key)
         return [MIN_WATERMARK, MIN_WATERMARK] if stored is ABSENT else list(stored)
 
-    def emitted_up_to(self, key: Any) -> int:
+    def get_emitted_up_to(self, key: Any) -> int:
         """Return the time of the last emitted row of a key."""
-        return self._times(key)[0]
+        return self._get_times_table(key)[0]
 
     def register(self, key: Any, time: int) -> None:
         """Register the clean-up of the frame of a row that waits for the watermark."""
-        emitted, cleanup_time = self._times(key)
+        emitted, cleanup_time = self._get_times_table(key)
         if cleanup_time < time + self._span + 1:
             cleanup_time = time + self._span * 3 // 2 + 1
             self._timers.register(None, key, cleanup_time)
@@ -42,13 +42,13 @@ class FrameCleanup:
 
     def record_emitted(self, key: Any, time: int) -> None:
         """Record that rows of the key are emitted."""
-        _, cleanup_time = self._times(key)
+        _, cleanup_time = self._get_times_table(key)
         self._table.put(None, key, [time, cleanup_time])
 
     def take_due(self, until: int) -> Iterator[Any]:
         """Iterate over the keys whose frames are to be deleted up to a time."""
         for time, _, key in self._timers.due(until):
-            _, cleanup_time = self._times(key)
+            _, cleanup_time = self._get_times_table(key)
             if cleanup_time <= time:
                 self._table.delete(None, key)
                 yield key

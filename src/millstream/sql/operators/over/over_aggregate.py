@@ -18,8 +18,8 @@ from millstream.sql.columns import INSERT
 from millstream.sql.expressions.stable_text import call_text, order_text
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.over.forgetting import FrameCleanup
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, trait_text
 from millstream.sql.operators.timestamps import to_millis
@@ -83,7 +83,7 @@ class OverOperator(TableOperator):
         self._frames = context.state.table("frames", Types.PICKLED_BYTE_ARRAY())
         bounded_range = spec.time is not None and bounded and not first.rows
         self._cleanup = FrameCleanup(context, -(first.lower or 0)) if bounded_range else None
-        self._expiry = expiry_of(context, "frames", spec.ttl)
+        self._expiry = find_expiry(context, "frames", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired frames."""
@@ -95,7 +95,7 @@ class OverOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep rows until the watermark passes them; with processing time, emit them at once."""
         spec, watermark = self._spec, self.watermark
-        rows, _ = rows_with_kinds(batch, spec.input)
+        rows, _ = read_rows_with_kinds(batch, spec.input)
         late = 0
         for row in rows:
             key = key_of(row, self._partition)
@@ -103,7 +103,7 @@ class OverOperator(TableOperator):
                 self._process(key, [(self.context.now, row)])
                 continue
             time = to_millis(row[spec.time], spec.input.types[spec.time])
-            if time <= (watermark if self._lower is None else self._emitted_up_to(key)):
+            if time <= (watermark if self._lower is None else self._read_emitted_up_to(key)):
                 late += 1
                 continue
             if self._cleanup is not None:
@@ -116,10 +116,10 @@ class OverOperator(TableOperator):
             self.context.metrics.count(LATE_COUNT, late)
         self.flush()
 
-    def _emitted_up_to(self, key: Any) -> int:
+    def _read_emitted_up_to(self, key: Any) -> int:
         """Return the time of the last emitted row of a key, which is the end of its frame."""
         if self._cleanup is not None:
-            return self._cleanup.emitted_up_to(key)
+            return self._cleanup.get_emitted_up_to(key)
         stored = self._frames.get(None, key)
         return MIN_WATERMARK if stored is ABSENT or not stored[0] else int(stored[0][-1][0])
 
@@ -134,7 +134,7 @@ class OverOperator(TableOperator):
                     self._waiting.put(None, key, rest or ABSENT)
                     due.extend((time, key, row) for time, row in ready)
             due.sort(key=lambda entry: entry[0])
-            for key, group in _by_time_and_key(due):
+            for key, group in _group_by_time_and_key(due):
                 if self._cleanup is not None:
                     self._delete_frames(self._cleanup.take_due(group[0][0]))
                     self._cleanup.record_emitted(key, group[0][0])
@@ -161,7 +161,7 @@ class OverOperator(TableOperator):
             for time, row in entries:
                 if self._rows_frame and len(entries) > 1:
                     raise AssertionError(time)
-                self.put(INSERT, (*row, *self._values(state, row, entries)))
+                self.put(INSERT, (*row, *self._compute_values(state, row, entries)))
         self._frames.put(None, key, state)
 
     def _add_to_frame(self, state: list[Any], entries: list[tuple[int, Any]]) -> None:
@@ -173,7 +173,7 @@ class OverOperator(TableOperator):
                 frame.append(entry)
         if self._lower is None:
             if self._needs_frame():
-                del frame[: max(0, len(frame) - self._frame_size())]
+                del frame[: max(0, len(frame) - self._compute_frame_size())]
             return
         keep = -self._lower
         if self._rows_frame:
@@ -187,7 +187,7 @@ class OverOperator(TableOperator):
     def _needs_frame(self) -> bool:
         return any(over.call.function in ("LAG", "RANK", "DENSE_RANK") for over in self._spec.calls)
 
-    def _frame_size(self) -> int:
+    def _compute_frame_size(self) -> int:
         lags = [int((c.call.options or (1,))[0] or 1) for c in self._spec.calls if c.call.function == "LAG"]
         return max([1, *lags]) + 1
 
@@ -201,7 +201,7 @@ class OverOperator(TableOperator):
             else:
                 function.retract(acc, values)
 
-    def _values(self, state: list[Any], row: tuple[Any, ...], entries: list[Any]) -> list[Any]:
+    def _compute_values(self, state: list[Any], row: tuple[Any, ...], entries: list[Any]) -> list[Any]:
         results: list[Any] = []
         for function, over, acc in zip(self._functions, self._spec.calls, state[1], strict=True):
             if function is not None:
@@ -219,7 +219,7 @@ class OverOperator(TableOperator):
 _WITHOUT_ACCUMULATOR = ("ROW_NUMBER", "RANK", "DENSE_RANK", "LAG")
 
 
-def _by_time_and_key(due: list[tuple[int, Any, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:
+def _group_by_time_and_key(due: list[tuple[int, Any, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:
     groups: dict[tuple[int, Any], list[tuple[int, Any]]] = {}
     for time, key, row in due:
         groups.setdefault((time, key), []).append((time, row))

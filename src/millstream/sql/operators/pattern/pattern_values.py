@@ -37,7 +37,9 @@ class PatternExpression:
         self._expression, self._refs = expression, refs
         self._schema, self._zone = schema, zone
         self._type = expression.type
-        self._kinds = [ref.expr.type if ref.call is None and ref.expr is not None else _result(ref) for ref in refs]
+        self._kinds = [
+            ref.expr.type if ref.call is None and ref.expr is not None else _find_result(ref) for ref in refs
+        ]
         self._compiled: tuple[Computed, list[Projection]] | None = None
         self.draws: RandomNumbers | None = None
 
@@ -71,15 +73,17 @@ class PatternExpression:
         accumulators: list[Accumulated] = []
         for ref, projection in zip(self._refs, projections, strict=True):
             if ref.call is not None:
-                accumulators.append(Aggregate(ref.variable, self._of_row(projection, ref.args, whole=True), ref.call))
+                accumulators.append(
+                    Aggregate(ref.variable, self._evaluate_for_row(projection, ref.args, whole=True), ref.call)
+                )
             else:
                 assert ref.expr is not None
-                of_row = self._of_row(projection, (ref.expr,), whole=False)
+                of_row = self._evaluate_for_row(projection, (ref.expr,), whole=False)
                 row_type = FirstRow if ref.first else LastRow
                 accumulators.append(row_type(ref.variable, of_row, ref.offset))
         return accumulators
 
-    def _of_row(
+    def _evaluate_for_row(
         self, projection: Projection, expressions: Sequence[Expression], *, whole: bool
     ) -> Callable[[Any], Any]:
         """Return a function that computes expressions for a row: a tuple of all with `whole`, else the only one."""
@@ -89,7 +93,7 @@ class PatternExpression:
             return lambda row: None if row[index] is None else convert[index](row[index])
 
         def compute_row(row: Any) -> tuple[Any, ...]:
-            columns = projection.columns(self._frame([row], 0))
+            columns = projection.columns(self._create_frame([row], 0))
             return tuple(
                 internal_values(column_values, expression.type)[0]
                 for column_values, expression in zip(columns, expressions, strict=True)
@@ -114,20 +118,20 @@ class PatternExpression:
         if not 0 <= position < len(variable_rows):
             return None
         assert ref.expr is not None
-        (column,) = projection.columns(self._frame([variable_rows[position]], now))
+        (column,) = projection.columns(self._create_frame([variable_rows[position]], now))
         return internal_values(column, ref.expr.type)[0]
 
     def _aggregate(self, ref: PatternRef, projection: Projection, variable_rows: Sequence[Any], now: int) -> Any:
         assert ref.call is not None
         function = create_aggregation(ref.call, retracts=False)
         acc = function.create()
-        columns = projection.columns(self._frame(variable_rows, now)) if ref.args and variable_rows else []
+        columns = projection.columns(self._create_frame(variable_rows, now)) if ref.args and variable_rows else []
         values = [internal_values(c, a.type) for c, a in zip(columns, ref.args, strict=False)]
         for row in zip(*values, strict=True) if values else [()] * len(variable_rows):
             function.add(acc, row)
         return function.value(acc)
 
-    def _frame(self, external_rows: Sequence[Any], now: int) -> Frame:
+    def _create_frame(self, external_rows: Sequence[Any], now: int) -> Frame:
         internal_rows = [
             tuple(None if v is None else convert(v) for v, convert in zip(row, self._convert, strict=True))
             for row in external_rows
@@ -138,7 +142,7 @@ class PatternExpression:
         )
 
 
-def _result(ref: PatternRef) -> t.DataType:
+def _find_result(ref: PatternRef) -> t.DataType:
     assert ref.call is not None
     return ref.call.type
 

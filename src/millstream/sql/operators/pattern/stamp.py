@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
-from millstream.sql.operators.timestamps import column_millis
+from millstream.sql.operators.timestamps import read_column_millis
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class StampOperator(Operator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Pass the rows on with timestamps."""
-        self.out.emit(batch.with_timestamps(column_millis(batch.array().field(self._column))))
+        self.out.emit(batch.with_timestamps(read_column_millis(batch.array().field(self._column))))

@@ -1,13 +1,11 @@
 """Top-N and deduplication on columns, with mini-batches.
 
 Promises: the final rows and ranks of RankOperator and DeduplicateOperator, for insert-only input; several changes of
-one
-epoch are emitted as one; no Python code for a row or a partition.
+one epoch are emitted as one; no Python code for a row or a partition.
 Does not know: retractions, state TTL, RANK and DENSE_RANK; state on disk, for which there is EpochRankOperator.
 
 The rows of an epoch are appended to the rows of their partitions, sorted with them once, and compared rank by rank.
-Only
-the columns of keys and of the order are read; the others are gathered for rows that remain."""
+Only the columns of keys and of the order are read; the others are gathered for rows that remain."""
 
 from __future__ import annotations
 
@@ -28,11 +26,17 @@ from millstream.sql.operators.lazy_rows import (
     LazyRows,
     MaterializedRows,
     SelectedRows,
-    batch_columns,
+    get_batch_columns,
 )
-from millstream.sql.operators.rank.ordering import Order, stable_order
+from millstream.sql.operators.rank.ordering import Order, sort_stably
 from millstream.sql.operators.rank.rank_state import RankState
-from millstream.sql.operators.row_runs import KeyColumns, SortedHashes, can_be_hashed, compare_keys, dense_key_codes
+from millstream.sql.operators.row_runs import (
+    KeyColumns,
+    SortedHashes,
+    can_be_hashed,
+    compare_keys,
+    compute_dense_key_codes,
+)
 from millstream.sql.types import data_types as t
 
 
@@ -68,7 +72,7 @@ def rank_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the indexes of the first `limit` rows of each code, code by code, each in order; and their ranks from
     0."""
-    row_indexes = stable_order((*_order_keys(columns, order, len(codes), later_first), codes))
+    row_indexes = sort_stably((*_order_keys(columns, order, len(codes), later_first), codes))
     ordered = codes[row_indexes]
     begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
     ranks = np.arange(len(row_indexes)) - np.repeat(begins, np.diff(np.append(begins, len(row_indexes))))
@@ -76,7 +80,7 @@ def rank_rows(
     return (row_indexes, ranks) if kept.all() else (row_indexes[kept], ranks[kept])
 
 
-def first_row_of_codes(
+def find_first_row_of_codes(
     codes: np.ndarray, most: int, columns: Sequence[pa.Array], order: Order, *, later_first: bool = False
 ) -> np.ndarray:
     """Return the index of the first row of each code; all codes below `most` occur."""
@@ -87,7 +91,7 @@ def first_row_of_codes(
     ):  # rows are in ascending order, which is the usual case
         first_indexes[codes] = np.arange(len(codes))
         return first_indexes
-    row_indexes = stable_order(keys) if keys else np.arange(len(codes))
+    row_indexes = sort_stably(keys) if keys else np.arange(len(codes))
     first_indexes[codes[row_indexes[::-1]]] = row_indexes[
         ::-1
     ]  # assigned from back to front, so that the first row of a code remains
@@ -138,7 +142,7 @@ class ColumnarRankOperator(TableOperator):
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add the rows to the buffer."""
-        self._buffer.append(batch_columns(batch, len(self._ranking.input)))
+        self._buffer.append(get_batch_columns(batch, len(self._ranking.input)))
 
     def on_watermark(self, watermark: int) -> None:
         """Process the buffer, so that changes are emitted before the watermark."""
@@ -154,7 +158,7 @@ class ColumnarRankOperator(TableOperator):
         if not buffer:
             return
         new = ConcatenatedRows(buffer)
-        candidates, partition, firsts = self._candidates(new)
+        candidates, partition, firsts = self._find_candidates(new)
         keys = [new.at(i, firsts) for i in self._ranking.partition]
         hashes = self._keys.hashes(keys, len(firsts))
         matches = [match for match in self._state.runs.find(keys, hashes, self._keys) if len(match.key_rows)]
@@ -166,12 +170,12 @@ class ColumnarRankOperator(TableOperator):
             ConcatenatedRows([*rows, SelectedRows(new, candidates)]), group, len(group) - len(candidates), hashes
         )
 
-    def _candidates(self, new: LazyRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _find_candidates(self, new: LazyRows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rows that may be emitted, the partition index of each, and the first row of each partition."""
         ranking = self._ranking
-        codes, most = dense_key_codes([new[i] for i in ranking.partition], new.size)
+        codes, most = compute_dense_key_codes([new[i] for i in ranking.partition], new.size)
         if ranking.last == 1:
-            candidates = first_row_of_codes(codes, most, new, ranking.order, later_first=ranking.later_first)
+            candidates = find_first_row_of_codes(codes, most, new, ranking.order, later_first=ranking.later_first)
             return candidates, np.arange(most), candidates
         candidates, ranks = rank_rows(codes, new, ranking.order, ranking.last)
         return candidates, np.cumsum(ranks == 0) - 1, candidates[ranks == 0]
@@ -180,7 +184,7 @@ class ColumnarRankOperator(TableOperator):
         """Emit and store what has changed; the first `known` rows were in state."""
         ranking = self._ranking
         if ranking.last == 1:
-            kept = first_row_of_codes(group, len(hashes), rows, ranking.order, later_first=ranking.later_first)
+            kept = find_first_row_of_codes(group, len(hashes), rows, ranking.order, later_first=ranking.later_first)
             old_rows, ranks, old_ranks = np.arange(known), np.zeros_like(kept), np.zeros(known, dtype=np.int64)
         else:
             kept, ranks = rank_rows(group, rows, ranking.order, ranking.last)
@@ -217,7 +221,7 @@ class ColumnarRankOperator(TableOperator):
     def _emit_changes(self, rows: LazyRows, before: np.ndarray, after: np.ndarray, changed: np.ndarray) -> None:
         ranking = self._ranking
         if not ranking.with_rank and ranking.first == 1 and ranking.last != 1:
-            changed_rows, row_kinds = _changed_rows(before, after)
+            changed_rows, row_kinds = _find_changed_rows(before, after)
             self._emit(rows, changed_rows, row_kinds, None)
             return
         partition, rank = np.nonzero(changed[:, ranking.first - 1 :])
@@ -246,7 +250,7 @@ class ColumnarRankOperator(TableOperator):
         self.emit_lazy(output, pa.array(row_kinds) if row_kinds.any() else None)
 
 
-def _changed_rows(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_changed_rows(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows that left and those that entered the result, with row kinds; partition by partition."""
     removed = (before >= 0) & ~np.isin(before, after)
     added = (after >= 0) & ~np.isin(after, before)

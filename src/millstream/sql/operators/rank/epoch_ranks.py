@@ -30,7 +30,7 @@ def can_order(schema: t.RowType, partition: Sequence[int], order: Order) -> bool
     return not any(is_nested(schema.types[i]) or t.is_approximate(schema.types[i]) for i in columns)
 
 
-def first_rows(array: pa.Array, partition: Sequence[int], order: Order, limit: int) -> np.ndarray:
+def find_first_rows(array: pa.Array, partition: Sequence[int], order: Order, limit: int) -> np.ndarray:
     """Return the indexes of the first `limit` rows of each partition, partition by partition, each in order.
 
     Rows of equal order keep the order of their arrival."""
@@ -74,7 +74,7 @@ class EpochRankOperator(EpochOperator):
     def _process(self, array: pa.Array) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
-        candidates = array.take(pa.array(first_rows(array, spec.partition, spec.order, spec.last)))
+        candidates = array.take(pa.array(find_first_rows(array, spec.partition, spec.order, spec.last)))
         for key, group in groupby(tuples_of(candidates, spec.input), lambda row: key_of(row, spec.partition)):
             stored = live[key]
             before: Rows = [] if stored is ABSENT else stored
@@ -131,7 +131,7 @@ class EpochDeduplicateOperator(EpochOperator):
     def _process(self, array: pa.Array) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
-        for row in tuples_of(array.take(pa.array(self._candidates(array))), spec.schema):
+        for row in tuples_of(array.take(pa.array(self._find_candidates(array))), spec.schema):
             key = key_of(row, spec.keys)
             old = live[key]
             if old is ABSENT:
@@ -151,13 +151,13 @@ class EpochDeduplicateOperator(EpochOperator):
             return not spec.last or old == new
         return bool(new[spec.time] < old[spec.time]) if spec.last else bool(new[spec.time] >= old[spec.time])
 
-    def _candidates(self, array: pa.Array) -> np.ndarray:
+    def _find_candidates(self, array: pa.Array) -> np.ndarray:
         """Return the indexes of the only rows that can be in the result after the epoch: the first or last of each
         key."""
         spec = self._spec
         order: Order = () if spec.processing else ((spec.time, True, True),)
         if not spec.last:
-            return first_rows(array, spec.keys, order, 1)
+            return find_first_rows(array, spec.keys, order, 1)
         reversed_rows = array.take(pa.array(np.arange(len(array) - 1, -1, -1)))  # of equal times, the later row is kept
         reversed_order: Order = () if spec.processing else ((spec.time, False, False),)
-        return len(array) - 1 - first_rows(reversed_rows, spec.keys, reversed_order, 1)
+        return len(array) - 1 - find_first_rows(reversed_rows, spec.keys, reversed_order, 1)

@@ -13,8 +13,8 @@ from millstream.runtime.operator import OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
 from millstream.sql.columns import INSERT
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.timestamps import to_millis
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -28,7 +28,7 @@ class FirstRowOperator(TableOperator):
         self._spec = spec
         self._table = context.state.table("row/first", Types.PICKLED_BYTE_ARRAY())
         self._timers = Timers(context.state, "event")
-        self._expiry = expiry_of(context, "row", spec.ttl)
+        self._expiry = find_expiry(context, "row", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired keys."""
@@ -43,7 +43,7 @@ class FirstRowOperator(TableOperator):
         spec, watermark = self._spec, self.watermark
         live, dirty = self._table.by_key()
         late = 0
-        for row in rows_with_kinds(batch, spec.schema)[0]:
+        for row in read_rows_with_kinds(batch, spec.schema)[0]:
             time = to_millis(row[spec.time], spec.schema.types[spec.time])
             if time < watermark:
                 late += 1

@@ -1,8 +1,7 @@
 """The local phase of Top-N and deduplication: drops rows that cannot be in the result before rows are partitioned by
 key.
 
-Promises: a row is dropped only if its own batch has `limit` rows of its partition before it in the order, so that
-the
+Promises: a row is dropped only if its own batch has `limit` rows of its partition before it in the order, so that the
 result does not change. Rows keep their order. If nearly all rows pass, batches pass unchecked for a while. No state.
 Does not know: the partitions of other subtasks; `columnar_ranks` and `epoch_ranks` keep them."""
 
@@ -15,10 +14,10 @@ import numpy as np
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.operators.base import TableOperator
-from millstream.sql.operators.lazy_rows import LazyRows, batch_columns
-from millstream.sql.operators.rank.columnar_ranks import first_row_of_codes, rank_rows
+from millstream.sql.operators.lazy_rows import LazyRows, get_batch_columns
+from millstream.sql.operators.rank.columnar_ranks import find_first_row_of_codes, rank_rows
 from millstream.sql.operators.rank.ordering import Order
-from millstream.sql.operators.row_runs import dense_key_codes
+from millstream.sql.operators.row_runs import compute_dense_key_codes
 from millstream.sql.operators.spec import STATELESS, PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 
@@ -66,18 +65,18 @@ class LocalRankOperator(TableOperator):
         if self._unchecked_batches:
             self._unchecked_batches -= 1
         elif len(batch) > 1:
-            row_indexes = self._firsts(batch_columns(batch, len(self._spec.schema)))
+            row_indexes = self._find_firsts(get_batch_columns(batch, len(self._spec.schema)))
             if len(batch) >= _MIN_SAMPLE and len(row_indexes) > _MAX_PASSING * len(batch):
                 self._unchecked_batches = _SKIPPED_BATCHES
             if len(row_indexes) < len(batch):
                 batch = batch.take(row_indexes)
         self.out.emit(batch)
 
-    def _firsts(self, columns: LazyRows) -> np.ndarray:
+    def _find_firsts(self, columns: LazyRows) -> np.ndarray:
         spec = self._spec
-        codes, most = dense_key_codes([columns[i] for i in spec.partition], columns.size)
+        codes, most = compute_dense_key_codes([columns[i] for i in spec.partition], columns.size)
         if spec.limit == 1:
-            row_indexes = first_row_of_codes(codes, most, columns, spec.order, later_first=spec.later_first)
+            row_indexes = find_first_row_of_codes(codes, most, columns, spec.order, later_first=spec.later_first)
         else:
             row_indexes, _ = rank_rows(codes, columns, spec.order, spec.limit, later_first=spec.later_first)
         return np.sort(row_indexes)

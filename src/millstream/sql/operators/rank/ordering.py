@@ -53,7 +53,7 @@ def sort_key(order: Order) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     return key
 
 
-def stable_order(keys: Sequence[np.ndarray]) -> np.ndarray:
+def sort_stably(keys: Sequence[np.ndarray]) -> np.ndarray:
     """Return the indexes of rows sorted by keys, the most significant key last; like `numpy.lexsort`.
 
     If the keys and the row index fit into 63 bits, they are packed into one integer: sorting integers is much faster

@@ -17,7 +17,7 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, UPDATE_AFTER
 from millstream.sql.expressions.stable_text import order_text
-from millstream.sql.operators.base import TableOperator, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, read_rows_with_kinds
 from millstream.sql.operators.rank.ordering import Order, sort_key
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.operators.timestamps import to_millis
@@ -70,7 +70,7 @@ class SortOperator(TableOperator):
         """Keep rows until the watermark passes them; retracted rows are removed."""
         stored = self._table.get(None, None)
         waiting: list[Any] = [] if stored is ABSENT else list(stored)
-        rows, row_kinds = rows_with_kinds(batch, self._spec.schema)
+        rows, row_kinds = read_rows_with_kinds(batch, self._spec.schema)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             if row_kind not in (INSERT, UPDATE_AFTER):
                 if row in waiting:
@@ -84,9 +84,9 @@ class SortOperator(TableOperator):
     def _is_late(self, row: tuple[Any, ...]) -> bool:
         """Return whether rows of this time or later have been emitted already."""
         time, emitted_up_to = self._spec.time, self.context.memory.part(SortMemory).emitted_up_to
-        return time is not None and emitted_up_to is not None and self._millis(row) <= emitted_up_to
+        return time is not None and emitted_up_to is not None and self._to_millis(row) <= emitted_up_to
 
-    def _millis(self, row: tuple[Any, ...]) -> int:
+    def _to_millis(self, row: tuple[Any, ...]) -> int:
         time = self._spec.time
         assert time is not None
         return to_millis(row[time], self._spec.schema.types[time], self.zone)
@@ -101,11 +101,11 @@ class SortOperator(TableOperator):
         elif time is None:
             due, rest = [], waiting
         else:
-            due = [row for row in waiting if self._millis(row) <= watermark]
-            rest = [row for row in waiting if self._millis(row) > watermark]
+            due = [row for row in waiting if self._to_millis(row) <= watermark]
+            rest = [row for row in waiting if self._to_millis(row) > watermark]
         if due:
             if time is not None:
-                self.context.memory.part(SortMemory).emitted_up_to = max(map(self._millis, due))
+                self.context.memory.part(SortMemory).emitted_up_to = max(map(self._to_millis, due))
             for row in sorted(due, key=self._sort_key)[self._spec.first - 1 : self._spec.last]:
                 self.put(INSERT, row)
             self._table.put(None, None, rest or ABSENT)
@@ -139,7 +139,7 @@ class MaterializeOperator(TableOperator):
         """Count rows."""
         stored = self._table.get(None, None)
         counts: dict[Any, int] = {} if stored is ABSENT else stored
-        rows, row_kinds = rows_with_kinds(batch, self.output)
+        rows, row_kinds = read_rows_with_kinds(batch, self.output)
         for row, row_kind in zip(rows, row_kinds, strict=True):
             count = counts.get(row, 0) + (1 if row_kind in (INSERT, UPDATE_AFTER) else -1)
             if count:

@@ -14,8 +14,8 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.stable_text import columns_text, order_text
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
-from millstream.sql.operators.expiry import expiry_of
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.rank.columnar_ranks import ColumnarRankOperator, Ranking, can_rank
 from millstream.sql.operators.rank.epoch_ranks import EpochDeduplicateOperator, EpochRankOperator, can_order
 from millstream.sql.operators.rank.first_row import FirstRowOperator
@@ -83,7 +83,7 @@ class RankOperator(TableOperator):
         self._spec = spec
         self._sort_key = sort_key(spec.order)
         self._table = context.state.table("rows", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "rows", spec.ttl)
+        self._expiry = find_expiry(context, "rows", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired partitions."""
@@ -95,7 +95,7 @@ class RankOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add and remove rows, and emit the changes."""
         spec = self._spec
-        rows, row_kinds = rows_with_kinds(batch, spec.input)
+        rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         changed: dict[Any, list[tuple[Any, ...]]] = {}
         for row, row_kind in zip(rows, row_kinds, strict=True):
             key = key_of(row, spec.partition)
@@ -115,7 +115,7 @@ class RankOperator(TableOperator):
         spec = self._spec
         if not is_insert and row not in ordered:
             return
-        before = self._ranked_rows(ordered)
+        before = self._list_ranked_rows(ordered)
         if is_insert:
             position = bisect_right(ordered, self._sort_key(row), key=self._sort_key)
             if not spec.retracts and spec.last is not None and spec.function == "ROW_NUMBER" and position >= spec.last:
@@ -123,7 +123,7 @@ class RankOperator(TableOperator):
             ordered.insert(position, row)
         else:
             ordered.remove(row)
-        after = self._ranked_rows(ordered)
+        after = self._list_ranked_rows(ordered)
         if spec.with_rank or spec.first > 1:
             self._emit_ranked(before, after)
         elif spec.last == 1 and not spec.retracts and before and after and before != after:
@@ -135,7 +135,7 @@ class RankOperator(TableOperator):
         if not spec.retracts and spec.last is not None and spec.function == "ROW_NUMBER":
             del ordered[spec.last :]
 
-    def _ranked_rows(self, ordered: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
+    def _list_ranked_rows(self, ordered: list[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
         """Return the rows of the result with their ranks."""
         spec = self._spec
         if spec.function == "ROW_NUMBER":
@@ -169,7 +169,7 @@ class RankOperator(TableOperator):
             self.put(INSERT, row)
 
     def _emit_ranked(self, before: list[Any], after: list[Any]) -> None:
-        to_output = self._with_rank if self._spec.with_rank else self._without_rank
+        to_output = self._append_rank if self._spec.with_rank else self._strip_rank
         if self._spec.function != "ROW_NUMBER":
             self._emit_changes(
                 [(to_output(row, rank), rank) for row, rank in before],
@@ -187,11 +187,11 @@ class RankOperator(TableOperator):
             self.put(INSERT, to_output(row, rank))
 
     @staticmethod
-    def _with_rank(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    def _append_rank(row: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
         return (*row, rank)
 
     @staticmethod
-    def _without_rank(row: tuple[Any, ...], _rank: int) -> tuple[Any, ...]:
+    def _strip_rank(row: tuple[Any, ...], _rank: int) -> tuple[Any, ...]:
         return row
 
 
@@ -243,7 +243,7 @@ class DeduplicateOperator(TableOperator):
         super().__init__(context, spec.schema)
         self._spec = spec
         self._table = context.state.table("row", Types.PICKLED_BYTE_ARRAY())
-        self._expiry = expiry_of(context, "row", spec.ttl)
+        self._expiry = find_expiry(context, "row", spec.ttl)
 
     def begin_epoch(self) -> None:
         """Delete expired rows."""
@@ -256,7 +256,7 @@ class DeduplicateOperator(TableOperator):
         """Emit the first row of each key, or replace it."""
         spec = self._spec
         live, dirty = self._table.by_key()
-        rows, kinds = rows_with_kinds(batch, spec.schema)
+        rows, kinds = read_rows_with_kinds(batch, spec.schema)
         for row, _ in zip(rows, kinds, strict=True):
             key = key_of(row, spec.keys)
             old = live[key]

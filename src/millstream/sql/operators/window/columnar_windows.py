@@ -1,12 +1,10 @@
 """Window aggregates on columns.
 
-Promises: the results of WindowAggregateOperator for aggregates that can be computed on columns, without Python code
-for
+Promises: the results of WindowAggregateOperator for aggregates that can be computed on columns, without Python code for
 each row or key.
 Does not know: retractions, and user-defined aggregates.
 
-The rows of an epoch are grouped once, before the watermark advances. The chunks of a window are kept in state under
-the
+The rows of an epoch are grouped once, before the watermark advances. The chunks of a window are kept in state under the
 window's maximum timestamp. A window that fires in the same epoch is never written to state."""
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from millstream.sql.operators import timestamps
 from millstream.sql.operators.aggregate.partials import ROWS, Partials
 from millstream.sql.operators.base import open_ends
 from millstream.sql.operators.epochs import EpochOperator
-from millstream.sql.operators.row_runs import rows_of_key_groups
+from millstream.sql.operators.row_runs import take_rows_of_key_groups
 from millstream.sql.operators.window.lateness import count_dropped_rows
 from millstream.sql.types import data_types as t
 from millstream.state.deltas import Redistribution
@@ -55,8 +53,7 @@ class WindowChunksOperator(EpochOperator):
         """Create the state.
 
         `partition_columns` are the key columns of a chunk by which rows are partitioned, with their types. `zone` is
-        the time
-        zone of the window ends."""
+        the time zone of the window ends."""
         super().__init__(context, spec.output, zone)
         self._spec, self._partials = spec, partials
         self._partition_columns = partition_columns
@@ -70,9 +67,8 @@ class WindowChunksOperator(EpochOperator):
     def chunks(self, array: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Aggregate rows, and yield the end of each window with a chunk of its partial aggregates.
 
-        A key may occur several times in a chunk. Windows that have fired are left out, and rows without another
-        window are
-        counted as dropped."""
+        A key may occur several times in a chunk. Windows that have fired are left out, and rows without another window
+        are counted as dropped."""
 
     @abstractmethod
     def columns(self, chunk: pa.RecordBatch, max_timestamp: int) -> list[pa.Array]:
@@ -85,19 +81,19 @@ class WindowChunksOperator(EpochOperator):
             [chunk.column(i) for i, _ in self._partition_columns],
             [data_type for _, data_type in self._partition_columns],
         )
-        row_indexes = rows_of_key_groups(keys, key_types, self.context, groups, len(chunk))
+        row_indexes = take_rows_of_key_groups(keys, key_types, self.context, groups, len(chunk))
         return pack_chunk(chunk.take(pa.array(row_indexes))) if len(row_indexes) else ABSENT
 
-    def _max_timestamp(self, end: int) -> int:
+    def _compute_max_timestamp(self, end: int) -> int:
         """Return the maximum timestamp of a window: it fires when the watermark reaches it."""
-        return timestamps.utc_millis(end, self.zone) - 1
+        return timestamps.to_utc_millis(end, self.zone) - 1
 
     def find_late(self, ends: np.ndarray) -> np.ndarray:
         """Return which of these windows have fired already."""
         if self._spec.processing:
             return np.zeros(len(ends), dtype=bool)
         max_timestamps = (
-            ends - 1 if self.zone == "UTC" else np.array([self._max_timestamp(end) for end in ends.tolist()])
+            ends - 1 if self.zone == "UTC" else np.array([self._compute_max_timestamp(end) for end in ends.tolist()])
         )
         return max_timestamps <= self.watermark
 
@@ -134,11 +130,11 @@ class WindowChunksOperator(EpochOperator):
 
     def _process(self, array: pa.Array) -> None:
         open_windows = open_ends(self.context, self._table)
-        known = set(open_windows)
+        known_windows = set(open_windows)
         for end, chunk in self.chunks(array):
-            max_timestamp = self._max_timestamp(end)
-            if max_timestamp not in known:
-                known.add(max_timestamp)
+            max_timestamp = self._compute_max_timestamp(end)
+            if max_timestamp not in known_windows:
+                known_windows.add(max_timestamp)
                 heapq.heappush(open_windows, max_timestamp)
             self._unsaved_chunks.setdefault(max_timestamp, []).append(chunk)
 
@@ -185,7 +181,7 @@ class ColumnarWindowAggregateOperator(WindowChunksOperator):
         """Aggregate rows by key, and yield the chunk of each window."""
         spec, counted = self._spec, self._counted
         grouped = counted.from_rows(array) if spec.partial else counted.chunk(array)
-        ends = timestamps.column_millis(grouped.column(spec.keys.index(spec.end)))
+        ends = timestamps.read_column_millis(grouped.column(spec.keys.index(spec.end)))
         distinct_ends, end_indexes = np.unique(ends, return_inverse=True)
         is_late = self.find_late(distinct_ends)
         if is_late.any():

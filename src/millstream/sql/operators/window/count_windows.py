@@ -16,7 +16,7 @@ from millstream.sql.columns import INSERT
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.functions.aggregates import create_aggregation
-from millstream.sql.operators.base import TableOperator, key_of, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -71,7 +71,7 @@ class CountWindowAggregateOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add rows to the open windows of their keys, and emit the windows that are full."""
         spec = self._spec
-        rows, _ = rows_with_kinds(batch, spec.input)
+        rows, _ = read_rows_with_kinds(batch, spec.input)
         for row in rows:
             key = key_of(row, spec.keys)
             stored = self._table.get(None, key)

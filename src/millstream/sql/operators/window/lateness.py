@@ -20,10 +20,10 @@ def count_dropped_rows(ends: np.ndarray, late: np.ndarray, window: WindowSpec, r
         return int(rows[late & (np.mod(ends - window.offset, window.size) == 0)].sum())
     if window.kind != "HOP" or window.slide in (0, window.size):
         return int(rows[late].sum())
-    return _hopping(ends, late, window, rows)
+    return _is_hopping_on_time(ends, late, window, rows)
 
 
-def _hopping(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray) -> int:
+def _is_hopping_on_time(ends: np.ndarray, late: np.ndarray, window: WindowSpec, rows: np.ndarray) -> int:
     """Count rows by their last window: rows that are also in the next window are not in their last one."""
     distinct_ends, end_indexes = np.unique(ends, return_inverse=True)
     counts = np.zeros(len(distinct_ends), dtype=np.int64)

@@ -1,7 +1,6 @@
 """The local phase of session aggregates: merges the rows of an epoch into sessions before they are partitioned.
 
-Promises: sessions of rows, merged where they overlap, are the sessions of all rows. If nearly every row is a session
-of
+Promises: sessions of rows, merged where they overlap, are the sessions of all rows. If nearly every row is a session of
 its own, rows pass as sessions of one row each. No state.
 Does not know: the sessions of other subtasks; `session_aggregate` merges them."""
 
@@ -18,12 +17,12 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical import nodes as l
-from millstream.sql.operators.aggregate.distinct_pairs import CodedRows, coded_partials, sort_by_code
+from millstream.sql.operators.aggregate.distinct_pairs import CodedRows, aggregate_codes, sort_by_code
 from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator
 from millstream.sql.operators.aggregate.partials import ROWS
-from millstream.sql.operators.row_runs import dense_key_codes
+from millstream.sql.operators.row_runs import compute_dense_key_codes
 from millstream.sql.operators.spec import PartialAggregateSpec
-from millstream.sql.operators.window.slices import row_times
+from millstream.sql.operators.window.slices import compute_row_times
 from millstream.sql.types import data_types as t
 
 
@@ -50,15 +49,15 @@ class SessionParts:
     ) -> None:
         self._name, self._partition, self._time, self._gap = name, partition, time, gap
         self._width = len(schema)
-        self._partials = coded_partials((*calls, ROWS), schema)
+        self._partials = aggregate_codes((*calls, ROWS), schema)
 
     def part_types(self) -> list[t.DataType]:
         """Return the logical types of the partial columns."""
         return self._partials.part_types()
 
-    def sessions_of_rows(self, array: pa.Array) -> Sessions:
+    def assign_sessions(self, array: pa.Array) -> Sessions:
         """Return the sessions of rows."""
-        times = self._times(array)
+        times = self._read_times(array)
         keys = [array.field(i) for i in self._partition]
         return self._merge(
             keys, times, times + self._gap, lambda codes: self._partials.chunk(CodedRows(array, self._width, codes))
@@ -76,13 +75,13 @@ class SessionParts:
 
     def chunk(self, array: pa.Array) -> pa.RecordBatch:
         """Return the sessions of rows as rows."""
-        sessions = self.sessions_of_rows(array)
+        sessions = self.assign_sessions(array)
         columns = [*sessions.keys, pa.array(sessions.starts), pa.array(sessions.ends), *sessions.parts]
         return pa.RecordBatch.from_arrays(columns, [str(i) for i in range(len(columns))])
 
     def pass_rows(self, array: pa.Array) -> list[pa.Array]:
         """Return each row as a session."""
-        times = self._times(array)
+        times = self._read_times(array)
         parts = self._partials.pass_rows(CodedRows(array, self._width, np.zeros(len(array), dtype=np.int64)))[1:]
         keys = [array.field(i) for i in self._partition]
         return [*keys, pa.array(times), pa.array(times + self._gap), *parts]
@@ -91,8 +90,8 @@ class SessionParts:
         """Return the number of rows of each session."""
         return self._partials.rows(self._partials.to_chunk([pa.array(sessions.starts), *sessions.parts]))
 
-    def _times(self, array: pa.Array) -> np.ndarray:
-        return row_times(array.field(self._time), self._name)
+    def _read_times(self, array: pa.Array) -> np.ndarray:
+        return compute_row_times(array.field(self._time), self._name)
 
     def _merge(
         self,
@@ -101,9 +100,9 @@ class SessionParts:
         ends: np.ndarray,
         chunk: Callable[[np.ndarray], pa.RecordBatch],
     ) -> Sessions:
-        codes, most = dense_key_codes(keys, len(starts)) if keys else (np.zeros(len(starts), dtype=np.int64), 1)
+        codes, most = compute_dense_key_codes(keys, len(starts)) if keys else (np.zeros(len(starts), dtype=np.int64), 1)
         order = _sort_sessions(codes, most, starts)
-        codes, starts, ends = codes[order], starts[order], _running_max_end(codes[order], ends[order])
+        codes, starts, ends = codes[order], starts[order], _compute_running_max_end(codes[order], ends[order])
         is_first = np.append(True, (codes[1:] != codes[:-1]) | (starts[1:] > ends[:-1]))
         begins = np.flatnonzero(is_first)
         session_indexes = np.empty(len(order), dtype=np.int64)
@@ -126,7 +125,7 @@ def _sort_sessions(codes: np.ndarray, most: int, starts: np.ndarray) -> np.ndarr
     return by_start[np.argsort(short[by_start], kind="stable")]
 
 
-def _running_max_end(codes: np.ndarray, ends: np.ndarray) -> np.ndarray:
+def _compute_running_max_end(codes: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Return the running maximum of the ends within the rows of a code, which are adjacent."""
     if not ((ends[1:] < ends[:-1]) & (codes[1:] == codes[:-1])).any():
         return ends
@@ -135,11 +134,11 @@ def _running_max_end(codes: np.ndarray, ends: np.ndarray) -> np.ndarray:
     return distinct[np.maximum.accumulate(base + ranks) - base]  # type: ignore[no-any-return]
 
 
-def session_schema(schema: t.RowType, partition: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
+def create_session_schema(schema: t.RowType, partition: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
     """Return the row type of sessions: the keys, the start, the end, then the partial columns."""
-    part_types = coded_partials((*calls, ROWS), schema).part_types()
+    part_types = aggregate_codes((*calls, ROWS), schema).part_types()
     key_names = [schema.names[i] for i in partition]
-    names = l.unique_names(
+    names = l.make_names_unique(
         [*key_names, "$session_start", "$session_end", *(f"part${i}" for i in range(len(part_types)))]
     )
     edges = [t.BIGINT.not_null(), t.BIGINT.not_null()]

@@ -14,10 +14,10 @@ import pyarrow as pa
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical.nodes import WindowSpec
-from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator, partial_schema
+from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator, create_partial_schema
 from millstream.sql.operators.aggregate.partials import ROWS, Partials
 from millstream.sql.operators.spec import PartialAggregateSpec
-from millstream.sql.operators.window.slices import slice_ends, window_times
+from millstream.sql.operators.window.slices import compute_window_times, slice_ends
 from millstream.sql.types import data_types as t
 
 
@@ -51,7 +51,7 @@ class Slicing:
 
     def rows(self, array: pa.Array) -> SlicedRows:
         """Return rows with their slices."""
-        times = window_times(array, self._window, self._context)
+        times = compute_window_times(array, self._window, self._context)
         return SlicedRows(array, self._width, pa.array(slice_ends(times, self._window)))
 
 
@@ -60,9 +60,9 @@ def with_slices(schema: t.RowType) -> t.RowType:
     return t.row_of([*schema.names, "$slice_end"], [*schema.types, t.BIGINT.not_null()], null=False)
 
 
-def sliced_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
+def create_sliced_schema(schema: t.RowType, keys: Sequence[int], calls: Sequence[AggregateCall]) -> t.RowType:
     """Return the row type of partial aggregates by slice: the keys, the slice's end, then the partial columns."""
-    return partial_schema(with_slices(schema), (*keys, len(schema)), (*calls, ROWS))
+    return create_partial_schema(with_slices(schema), (*keys, len(schema)), (*calls, ROWS))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """Session window aggregates, emitted when the gap has passed.
 
-Promises: the results of SessionOperator followed by an aggregate, for aggregates that can be computed on columns.
-Rows
+Promises: the results of SessionOperator followed by an aggregate, for aggregates that can be computed on columns. Rows
 are aggregated when they arrive, and not kept.
 Does not know: processing time, time zones, retractions.
 
-The rows of an epoch are merged into sessions and aggregated on columns; these are then merged with the open sessions
-of
+The rows of an epoch are merged into sessions and aggregated on columns; these are then merged with the open sessions of
 their keys in state."""
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, str
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.expressions.stable_text import call_text, columns_text
 from millstream.sql.functions.aggregates import create_aggregation
-from millstream.sql.operators.aggregate.distinct_pairs import coded_partials
+from millstream.sql.operators.aggregate.distinct_pairs import aggregate_codes
 from millstream.sql.operators.base import key_values
 from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first
@@ -41,11 +39,9 @@ _BITS = 64
 class SessionAggregateSpec(SqlOperatorSpec):
     """Aggregates by sessions of the columns `partition`.
 
-    `keys` are columns of the input; indexes after its last column are the start, the end and the time of the
-    session.
+    `keys` are columns of the input; indexes after its last column are the start, the end and the time of the session.
     With `partial`, the input rows are sessions of LocalSessionAggregateSpec; `input` and the column indexes describe
-    the
-    rows before the local aggregate."""
+    the rows before the local aggregate."""
 
     input: t.RowType
     output: t.RowType
@@ -56,7 +52,7 @@ class SessionAggregateSpec(SqlOperatorSpec):
     calls: tuple[AggregateCall, ...]
     partial: bool = False
 
-    def _window_text(self, columns: ColumnTexts) -> str:
+    def _format_window(self, columns: ColumnTexts) -> str:
         return f"SESSION({columns[self.time]}, {self.gap})"
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
@@ -65,7 +61,7 @@ class SessionAggregateSpec(SqlOperatorSpec):
         return StateTraits(
             {
                 "key": columns_text(self.partition, columns, self.input),
-                "window": self._window_text(columns),
+                "window": self._format_window(columns),
                 "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
             }
         )
@@ -73,7 +69,7 @@ class SessionAggregateSpec(SqlOperatorSpec):
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        window, width = self._window_text(columns), len(columns)
+        window, width = self._format_window(columns), len(columns)
         keys = [columns[i] if i < width else f"{window}.{i - width}" for i in self.keys]
         return [*keys, *(call_text(call, columns) for call in self.calls)]
 
@@ -95,7 +91,7 @@ class SessionAggregateOperator(EpochOperator):
         super().__init__(context, spec.output)
         self._spec = spec
         self._sessions = SessionParts(context.name, spec.input, spec.partition, spec.time, spec.gap, spec.calls)
-        self._partials = coded_partials(spec.calls, spec.input)
+        self._partials = aggregate_codes(spec.calls, spec.input)
         self._functions = [create_aggregation(call, retracts=False) for call in spec.calls]
         self._part_types = self._partials.part_types()
         parts = [SqlTypeInfo(data_type, internal=True) for data_type in self._part_types]
@@ -111,9 +107,7 @@ class SessionAggregateOperator(EpochOperator):
 
     def _process(self, array: pa.Array) -> None:
         """Merge rows into sessions, and these with the open ones."""
-        sessions = (
-            self._sessions.merge_sessions(array) if self._spec.partial else self._sessions.sessions_of_rows(array)
-        )
+        sessions = self._sessions.merge_sessions(array) if self._spec.partial else self._sessions.assign_sessions(array)
         parts = [
             internal_values(part, data_type) for part, data_type in zip(sessions.parts, self._part_types, strict=False)
         ]

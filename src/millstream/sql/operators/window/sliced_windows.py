@@ -31,7 +31,7 @@ from millstream.sql.operators.spec import (
 )
 from millstream.sql.operators.window.columnar_windows import WindowChunksOperator
 from millstream.sql.operators.window.local_windows import Slicing
-from millstream.sql.operators.window.slices import last_ends, start_of, window_ends
+from millstream.sql.operators.window.slices import compute_last_ends, compute_window_ends, start_of
 from millstream.sql.types import data_types as t
 
 _BOUNDS = ("window_start", "window_end", "window_time")
@@ -106,12 +106,12 @@ class SlicedWindowAggregateOperator(WindowChunksOperator):
         if (slices[1:] < slices[:-1]).any():
             order = np.argsort(slices, kind="stable")
             sliced, slices = sliced.take(pa.array(order)), slices[order]
-        is_late = self.find_late(last_ends(slices, window))
+        is_late = self.find_late(compute_last_ends(slices, window))
         if is_late.any():
             self.count_dropped(int(counted.rows(sliced)[is_late].sum()))
         parts = sliced.columns[width + 1 : width + 1 + len(self._partials.parts)]
         chunk = self._partials.to_chunk([*sliced.columns[:width], *parts])
-        ends = window_ends(slices[np.append(True, slices[1:] != slices[:-1])], window)
+        ends = compute_window_ends(slices[np.append(True, slices[1:] != slices[:-1])], window)
         ends = ends[~self.find_late(ends)]
         begins = [start_of(end, window) for end in ends.tolist()]
         firsts, lasts = np.searchsorted(slices, begins, "right"), np.searchsorted(slices, ends, "right")

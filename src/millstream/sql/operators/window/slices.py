@@ -25,16 +25,16 @@ def can_slice(window: WindowSpec) -> bool:
     return window.kind in ("HOP", "CUMULATE") and window.slide > 0 and window.size % window.slide == 0
 
 
-def window_times(array: pa.Array, window: WindowSpec, context: OperatorContext) -> np.ndarray:
+def compute_window_times(array: pa.Array, window: WindowSpec, context: OperatorContext) -> np.ndarray:
     """Return the time by which each row is assigned to windows."""
     if window.processing:
         return np.full(len(array), context.now, dtype=np.int64)
-    return row_times(array.field(window.time), context.name)
+    return compute_row_times(array.field(window.time), context.name)
 
 
-def row_times(column: pa.Array, operator: str) -> np.ndarray:
+def compute_row_times(column: pa.Array, operator: str) -> np.ndarray:
     """Return the time of each row; NULL is an error."""
-    times = timestamps.column_millis(column)
+    times = timestamps.read_column_millis(column)
     if (times == NO_TIMESTAMP).any():
         message = "a row cannot be assigned to a window: its time attribute is NULL"
         raise UserFunctionFailed(operator, message, "")
@@ -43,7 +43,7 @@ def row_times(column: pa.Array, operator: str) -> np.ndarray:
 
 def slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
     """Return the end of the slice of each row."""
-    length = _length(window)
+    length = _compute_length(window)
     if len(times):  # often all rows are in one slice, which two comparisons find out
         first = int(times.min())
         first += length - (first - window.offset) % length
@@ -52,16 +52,16 @@ def slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
     return times + (length - np.mod(times - window.offset, length))  # type: ignore[no-any-return]
 
 
-def window_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
+def compute_window_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
     """Return the ends of all windows that contain some of the slices, in order."""
     if window.kind == "TUMBLE":
         return np.unique(slices)
     steps = np.arange(0, window.size, window.slide)
     ends = slices[:, None] + steps[None, :]
-    return np.unique(ends[ends <= last_ends(slices, window)[:, None]])
+    return np.unique(ends[ends <= compute_last_ends(slices, window)[:, None]])
 
 
-def last_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
+def compute_last_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
     """Return the end of the last window that contains each slice."""
     match window.kind:
         case "TUMBLE":
@@ -78,5 +78,5 @@ def start_of(end: int, window: WindowSpec) -> int:
     return end - window.size
 
 
-def _length(window: WindowSpec) -> int:
+def _compute_length(window: WindowSpec) -> int:
     return window.size if window.kind == "TUMBLE" else window.slide

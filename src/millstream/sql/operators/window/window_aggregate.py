@@ -1,7 +1,6 @@
 """Window table functions and window aggregates.
 
-Promises: TUMBLE, HOP and CUMULATE assign each row to its windows at once; SESSION when the session has ended. A
-window
+Promises: TUMBLE, HOP and CUMULATE assign each row to its windows at once; SESSION when the session has ended. A window
 aggregate is emitted once, when the watermark passes the end of its window; late rows are dropped and counted.
 Does not know: how accumulators work."""
 
@@ -27,7 +26,7 @@ from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.aggregate.partials import can_aggregate
-from millstream.sql.operators.base import TableOperator, key_of, open_ends, rows_with_kinds
+from millstream.sql.operators.base import TableOperator, key_of, open_ends, read_rows_with_kinds
 from millstream.sql.operators.spec import (
     ColumnTexts,
     PlanContext,
@@ -41,7 +40,7 @@ from millstream.sql.operators.spec import (
 )
 from millstream.sql.operators.window.columnar_windows import ColumnarWindowAggregateOperator
 from millstream.sql.operators.window.lateness import count_dropped_rows
-from millstream.sql.operators.window.slices import window_times
+from millstream.sql.operators.window.slices import compute_window_times
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -102,8 +101,8 @@ class WindowTableOperator(TableOperator):
         self.emit_array(struct_of(columns, repeated.field(width), self.output, len(rows)))
 
     def _times(self, array: pa.Array) -> np.ndarray:
-        times = window_times(array, self._spec.window, self.context)
-        return timestamps.local_millis(times, self.zone) if self._zoned or self._spec.window.processing else times
+        times = compute_window_times(array, self._spec.window, self.context)
+        return timestamps.to_local_millis(times, self.zone) if self._zoned or self._spec.window.processing else times
 
 
 def assign_windows(times: np.ndarray, window: WindowSpec) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -136,7 +135,7 @@ def window_columns(starts: np.ndarray, ends: np.ndarray, spec: WindowTableSpec, 
     time_type = spec.output.types[-1]
     if isinstance(time_type, t.LocalZonedTimestampType):
         if zone != "UTC":
-            last = np.array([timestamps.utc_millis(int(local), zone) for local in last], dtype=np.int64)
+            last = np.array([timestamps.to_utc_millis(int(local), zone) for local in last], dtype=np.int64)
         time = pa.array(last).cast(timestamp_type).cast(pa.timestamp("ms", "UTC"))
     else:
         time = pa.array(last).cast(timestamp_type)
@@ -154,7 +153,7 @@ class SessionOperator(WindowTableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Let each row open, extend or merge sessions."""
         window = self._spec.window
-        rows, row_kinds = rows_with_kinds(batch, self._spec.input)
+        rows, row_kinds = read_rows_with_kinds(batch, self._spec.input)
         times = self._times(batch.array()).tolist()
         for row, row_kind, time in zip(rows, row_kinds, times, strict=True):
             key = key_of(row, window.partition)
@@ -179,7 +178,7 @@ class SessionOperator(WindowTableOperator):
             self._sessions.put(None, key, kept)
 
     def _to_utc(self, local: int) -> int:
-        return timestamps.utc_millis(local, self.zone) if self._zoned else local
+        return timestamps.to_utc_millis(local, self.zone) if self._zoned else local
 
     def begin_epoch(self) -> None:
         """Emit the sessions that processing time has passed."""
@@ -217,10 +216,8 @@ class SessionOperator(WindowTableOperator):
 class WindowAggregateSpec(SqlOperatorSpec):
     """Aggregates by window and keys, emitted when the window ends.
 
-    `keys` are the window columns, of which `end` is the window's end, and `others`. With `partial`, the input rows
-    are
-    partial aggregates: the keys, then the partial columns; `input` and the column indexes describe the rows before
-    the
+    `keys` are the window columns, of which `end` is the window's end, and `others`. With `partial`, the input rows are
+    partial aggregates: the keys, then the partial columns; `input` and the column indexes describe the rows before the
     local aggregate."""
 
     input: t.RowType
@@ -279,25 +276,25 @@ class WindowAggregateOperator(TableOperator):
         self._functions = [create_aggregation(call, retracts=spec.retracts) for call in spec.calls]
         self._table = context.state.table("windows", Types.PICKLED_BYTE_ARRAY())
 
-    def _max_timestamp(self, row: tuple[Any, ...]) -> int:
+    def _compute_max_timestamp(self, row: tuple[Any, ...]) -> int:
         """Return the maximum timestamp of a row's window."""
         end = timestamps.to_millis(row[self._spec.end], t.TimestampType(3))
-        return (timestamps.utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
+        return (timestamps.to_utc_millis(end, self.zone) if self._spec.zoned or self._spec.processing else end) - 1
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add rows to the groups of their windows."""
         spec, watermark = self._spec, self.watermark
         open_windows = open_ends(self.context, self._table)
-        known = set(open_windows)
-        rows, row_kinds = rows_with_kinds(batch, spec.input)
+        known_windows = set(open_windows)
+        rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         late = np.zeros(len(rows), dtype=bool)
         for row_index, (row, row_kind) in enumerate(zip(rows, row_kinds, strict=True)):
-            max_timestamp = self._max_timestamp(row)
+            max_timestamp = self._compute_max_timestamp(row)
             if not spec.processing and max_timestamp <= watermark:
                 late[row_index] = True
                 continue
-            if max_timestamp not in known:
-                known.add(max_timestamp)
+            if max_timestamp not in known_windows:
+                known_windows.add(max_timestamp)
                 heapq.heappush(open_windows, max_timestamp)
             key = key_of(row, spec.others)
             group = self._table.get(max_timestamp, key)
@@ -316,7 +313,7 @@ class WindowAggregateOperator(TableOperator):
                     function.retract(acc, values)
             self._table.put(max_timestamp, key, group)
         if late.any():
-            ends = timestamps.column_millis(batch.array().field(spec.end))
+            ends = timestamps.read_column_millis(batch.array().field(spec.end))
             self.context.metrics.count(LATE_COUNT, count_dropped_rows(ends, late, spec.window))
 
     def begin_epoch(self) -> None:

@@ -1,14 +1,12 @@
 """Identities of operators, by which state finds them when the plan around them changes.
 
-Promises: an operator's uid depends on the table that it works for, on what its state consists of and on what it
-reads;
+Promises: an operator's uid depends on the table that it works for, on what its state consists of and on what it reads;
 not on other statements, their order, later operators, or conditions. So state under a uid that is found again can be
 read, and state that cannot be read is not assigned. In one plan, uids are unique.
 Does not know: savepoints.
 
 If one INSERT has the same operator twice (a table joined with itself), they are distinguished by their order. An
-operator
-that several INSERTs share works for the first of their tables by name."""
+operator that several INSERTs share works for the first of their tables by name."""
 
 from __future__ import annotations
 
@@ -28,9 +26,9 @@ def assign_identities(operations: Sequence[Operation], taken: Iterable[str] = ()
     """Return the identity of every operation of some plans, by `id`; uids in `taken` are not used again."""
     identities_by_id: Identities = {}
     used = set(taken)
-    texts, scopes = ColumnTextsOfPlans(), _scopes(operations)
+    texts, scopes = ColumnTextsOfPlans(), _find_scopes(operations)
     names: dict[int, str] = {}  # of operations, in the trait `reads` of later ones
-    for operation in inputs_first(operations):
+    for operation in order_inputs_first(operations):
         traits = state_traits(operation, texts.context(operation))
         fixed, free = dict(traits.fixed), dict(traits.free)
         is_stateless = not fixed and bool(operation.inputs)
@@ -58,22 +56,22 @@ def _make_unique(uid: str, used: set[str]) -> str:
     return candidate
 
 
-def _scopes(operations: Sequence[Operation]) -> dict[int, str]:
+def _find_scopes(operations: Sequence[Operation]) -> dict[int, str]:
     """Return the table that each operation works for."""
     scopes: dict[int, str] = {}
-    named = [(_scope(sink), sink) for sink in operations]
+    named = [(_find_scope(sink), sink) for sink in operations]
     for scope, operation in sorted(named, key=lambda pair: pair[0]):
-        for before in inputs_first((operation,)):
+        for before in order_inputs_first((operation,)):
             scopes.setdefault(id(before), scope)
     return scopes
 
 
-def _scope(operation: Operation) -> str:
+def _find_scope(operation: Operation) -> str:
     origin = operation.origin
     return short_name(origin.name) if operation.sink is not None and isinstance(origin, Origin) else "query"
 
 
-def inputs_first(operations: Sequence[Operation]) -> list[Operation]:
+def order_inputs_first(operations: Sequence[Operation]) -> list[Operation]:
     """Return every operation once, after those that it reads."""
     visited: dict[int, Operation] = {}
 

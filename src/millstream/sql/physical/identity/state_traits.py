@@ -27,9 +27,9 @@ class UnknownOperator(InternalError):
 def state_traits(operation: Operation, plan: PlanContext) -> StateTraits:
     """Return the traits of an operation; traits without text are left out."""
     if not operation.inputs or operation.sink is not None:
-        traits = StateTraits(_table_traits(operation))
+        traits = StateTraits(_describe_table(operation))
     elif isinstance(operation.origin, PatternOrigin):
-        traits = _pattern_traits(operation.origin.description, plan)
+        traits = _describe_pattern(operation.origin.description, plan)
     elif isinstance(operation.spec, SqlOperatorSpec):
         traits = operation.spec.state_traits(plan)
     else:
@@ -38,7 +38,7 @@ def state_traits(operation: Operation, plan: PlanContext) -> StateTraits:
     return StateTraits(fixed, {name: text for name, text in traits.free.items() if text})
 
 
-def _table_traits(operation: Operation) -> dict[str, str]:
+def _describe_table(operation: Operation) -> dict[str, str]:
     origin = operation.origin
     if isinstance(origin, Origin):
         options = {**origin.table.options, **dict(origin.hints)}
@@ -49,7 +49,7 @@ def _table_traits(operation: Operation) -> dict[str, str]:
     return {"rows": columns_text(range(len(operation.schema)), operation.schema.names, operation.schema)}
 
 
-def _pattern_traits(match: MatchDescription, plan: PlanContext) -> StateTraits:
+def _describe_pattern(match: MatchDescription, plan: PlanContext) -> StateTraits:
     (columns,) = plan.inputs
     steps = [f"{name}{{{least},{most or ''}}}{'' if greedy else '?'}" for name, least, most, greedy in match.steps]
     fixed = {
@@ -59,13 +59,13 @@ def _pattern_traits(match: MatchDescription, plan: PlanContext) -> StateTraits:
         "after match": f"{match.skip.kind.value} {match.skip.name or ''}".strip(),
         "rows": plan.rows(),
     }
-    define = [f"{name} AS {expression_text(expr, _ref_texts(refs, columns))}" for name, expr, refs in match.define]
-    measures = [expression_text(expr, _ref_texts(refs, columns)) for expr, refs in match.measures]
+    define = [f"{name} AS {expression_text(expr, _list_ref_texts(refs, columns))}" for name, expr, refs in match.define]
+    measures = [expression_text(expr, _list_ref_texts(refs, columns)) for expr, refs in match.measures]
     within = "" if match.within is None else f"{match.within} ms"
     return StateTraits(fixed, {"define": ", ".join(define), "measures": ", ".join(measures), "within": within})
 
 
-def _ref_texts(refs: Sequence[PatternRef], columns: ColumnTexts) -> list[str]:
+def _list_ref_texts(refs: Sequence[PatternRef], columns: ColumnTexts) -> list[str]:
     """Return the values of a match that an expression is computed from, as text."""
     texts = []
     for ref in refs:

@@ -21,7 +21,7 @@ def wants_two_phases(options: Callable[[str], str | None]) -> bool:
     return strategy != "ONE_PHASE"
 
 
-def distinct_buckets(options: Callable[[str], str | None]) -> int | None:
+def choose_distinct_buckets(options: Callable[[str], str | None]) -> int | None:
     """Return the number of buckets into which the values of a distinct aggregate are split; None for no split."""
     enabled = (options(DISTINCT_SPLIT_ENABLED.key) or str(DISTINCT_SPLIT_ENABLED.default)).lower()
     if enabled not in ("true", "false"):

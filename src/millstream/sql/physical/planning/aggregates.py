@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rules.split_distinct import split_distinct
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.contract import Planning
@@ -25,7 +25,7 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
     split = None if buckets is None or is_never_split else split_distinct(node, buckets)
     if split is not None:
         return planner.plan(split, before=before)
-    edges = window_edges(node.input)
+    edges = find_window_edges(node.input)
     ends = {i for i, part in edges.items() if part[0] == "end"} & set(node.keys)
     schema = node.input.schema
     names = ", ".join(schema.names[i] for i in node.keys)
@@ -57,17 +57,17 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
         mode = ChangelogMode.INSERT_ONLY
     keys = frozenset((tuple(range(len(node.keys))),))
     if spec.columnar and planner.settings.two_phase:
-        return _two_phases(spec, detail, child, mode)
+        return _needs_two_phases(spec, detail, child, mode)
     return Operation(
         "GroupAggregate", detail, node.schema, (child,), (by_hash(node.keys),), spec, mode=mode, upsert_keys=keys
     )
 
 
-def _two_phases(
+def _needs_two_phases(
     spec: group_aggregate.GroupAggregateSpec, detail: str, child: Operation, mode: ChangelogMode
 ) -> Operation:
     """Plan a local aggregate before the exchange, and a global aggregate after it."""
-    schema = local_aggregate.partial_schema(spec.input, spec.keys, spec.calls)
+    schema = local_aggregate.create_partial_schema(spec.input, spec.keys, spec.calls)
     local_spec = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls)
     local = Operation("LocalGroupAggregate", detail, schema, (child,), (FORWARD,), local_spec)
     keys = tuple(range(len(spec.keys)))

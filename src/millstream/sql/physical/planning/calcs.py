@@ -137,7 +137,7 @@ def _can_merge(inner: tuple[Expression, ...], outer: list[Expression], *, shown:
     `shown` is whether `inner` is also computed as the result."""
     uses: dict[int, int] = {}
     for expr in outer:
-        for index in _occurrences(expr):
+        for index in _count_occurrences(expr):
             uses[index] = uses.get(index, 0) + 1
     return all(
         isinstance(expr, Ref | Lit) or uses.get(i, 0) <= (0 if shown and is_random(expr) else 1)
@@ -145,10 +145,10 @@ def _can_merge(inner: tuple[Expression, ...], outer: list[Expression], *, shown:
     )
 
 
-def _occurrences(expression: Expression) -> list[int]:
+def _count_occurrences(expression: Expression) -> list[int]:
     if isinstance(expression, Ref):
         return [expression.index]
-    return [index for child in expression.children() for index in _occurrences(child)]
+    return [index for child in expression.children() for index in _count_occurrences(child)]
 
 
 def project_keys(keys: frozenset[tuple[int, ...]], exprs: tuple[Expression, ...]) -> frozenset[tuple[int, ...]]:

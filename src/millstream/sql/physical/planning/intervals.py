@@ -15,7 +15,7 @@ from millstream.times import MILLISECOND
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
-def interval_bounds(
+def compute_interval_bounds(
     parts: list[Expression], left: t.RowType, right: t.RowType
 ) -> tuple[tuple[int, int], int, int, list[Expression]] | None:
     """Return the bounds right + lower <= left <= right + upper of two time attributes, and the other conditions."""

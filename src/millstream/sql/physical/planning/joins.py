@@ -9,15 +9,15 @@ from __future__ import annotations
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Expression, Ref, conjunction, shift_references
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.sources import as_columns, equi_keys
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.bind.sources import as_columns, find_equi_keys
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators import calc
 from millstream.sql.operators.join import regular_join as join
 from millstream.sql.operators.join import time_joins, window_tables
 from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
 from millstream.sql.physical.planning.calcs import project_keys
 from millstream.sql.physical.planning.contract import Planning
-from millstream.sql.physical.planning.intervals import interval_bounds
+from millstream.sql.physical.planning.intervals import compute_interval_bounds
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 
@@ -34,7 +34,7 @@ _JOIN_NAMES = {
 def plan_join(planner: Planning, node: l.Join) -> Operation:
     """Plan a join: as a window join, an interval join, or a regular join."""
     width = len(node.left.schema)
-    lefts, rights, rest = equi_keys(node.condition, width)
+    lefts, rights, rest = find_equi_keys(node.condition, width)
     left_plan, left_keys = as_columns(node.left, lefts)
     right_plan, right_keys = as_columns(node.right, rights)
     left_plan, right_plan, left_keys, right_keys, rest = _shift_condition(
@@ -43,10 +43,10 @@ def plan_join(planner: Planning, node: l.Join) -> Operation:
     left, right = planner.plan(left_plan), planner.plan(right_plan)
     condition = conjunction(rest)
     is_semi = node.kind in ("semi", "anti")
-    schema = left.schema if is_semi else l.joined_schema(left.schema, right.schema, node.kind)
+    schema = left.schema if is_semi else l.join_schemas(left.schema, right.schema, node.kind)
     bounds = None
     if node.kind not in ("semi", "anti") and left.mode.insert_only and right.mode.insert_only:
-        bounds = interval_bounds(rest, left_plan.schema, right_plan.schema)
+        bounds = compute_interval_bounds(rest, left_plan.schema, right_plan.schema)
     keys = (left_keys, right_keys)
     distributions = (by_hash(left_keys), by_hash(right_keys))
     text = [f"joinType=[{_JOIN_NAMES[node.kind]}]"]
@@ -54,7 +54,7 @@ def plan_join(planner: Planning, node: l.Join) -> Operation:
         f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in zip(left_keys, right_keys, strict=True)
     ]
     text.append(f"where=[{' AND '.join(equalities) or 'true'}]")
-    window = _window_of(left_plan, right_plan, left_keys, right_keys)
+    window = _find_window(left_plan, right_plan, left_keys, right_keys)
     if window is not None and left.mode.insert_only and right.mode.insert_only:
         key_index, edge = window
         spec: object = window_tables.WindowJoinSpec(
@@ -90,12 +90,12 @@ def plan_join(planner: Planning, node: l.Join) -> Operation:
     return _remove_key_columns(planner, operation, node, len(left_plan.schema))
 
 
-def _window_of(
+def _find_window(
     left: l.Plan, right: l.Plan, left_keys: tuple[int, ...], right_keys: tuple[int, ...]
 ) -> tuple[int, tuple[str, l.WindowSpec, bool]] | None:
     """Return the index of the window end among the keys and its window, if the join is by the starts and ends of
     windows."""
-    left_edges, right_edges = window_edges(left), window_edges(right)
+    left_edges, right_edges = find_window_edges(left), find_window_edges(right)
     parts = [
         (left_edges.get(a, ("",))[0], index)
         for index, (a, b) in enumerate(zip(left_keys, right_keys, strict=True))

@@ -41,7 +41,7 @@ _RETRY = ("retry-predicate", "retry-strategy", "fixed-delay", "max-attempts")
 Contexts = Callable[[tuple[str, ...], TableDefinition, tuple[tuple[str, str], ...]], TableContext]
 
 
-def lookup_join(
+def plan_lookup_join(
     node: l.TemporalJoin, left: Operation, context_of: Contexts, options: Callable[[str], str | None], zone: str
 ) -> Operation | None:
     """Plan a lookup join; None if the right side is not a table that can be looked up."""

@@ -70,17 +70,17 @@ def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec
         )
     measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in match.measures]
     function = MatchOutput(match.partition, measures, names, dict(match.subsets))
-    keys = keys_by(match.partition, schema) if match.partition else _single_key()
+    keys = keys_by(match.partition, schema) if match.partition else _create_single_key()
     computed = (*expressions, *measures)
     functions = PatternFunctions(functions_in([expression.functions() for expression in computed]), computed)
     plan = PatternPlan(tuple(steps), match.skip)
     return CepSpec(keys, row_type_info(schema), plan, function, (functions,), processing_time=match.processing)
 
 
-def _single_key() -> KeySelection:
+def _create_single_key() -> KeySelection:
     """Without PARTITION BY, all rows have the same key."""
-    return KeySelection(Types.PICKLED_BYTE_ARRAY(), selector=_none)
+    return KeySelection(Types.PICKLED_BYTE_ARRAY(), selector=_return_none)
 
 
-def _none(_record: object) -> None:
+def _return_none(_record: object) -> None:
     return None

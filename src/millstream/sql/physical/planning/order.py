@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators import calc
 from millstream.sql.operators.changelog import sets
 from millstream.sql.operators.join import window_tables
@@ -49,7 +49,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
     retracts = not child.mode.insert_only
     partition = ", ".join(child.schema.names[i] for i in node.partition)
     order = ", ".join(f"{child.schema.names[i]} {'ASC' if a else 'DESC'}" for i, a, _ in node.order)
-    edges = window_edges(node.input)
+    edges = find_window_edges(node.input)
     ends = [i for i in node.partition if i in edges and edges[i][0] == "end"]
     starts = [i for i in node.partition if i in edges and edges[i][0] == "start"]
     if starts and ends and not retracts and node.function == "ROW_NUMBER":
@@ -88,7 +88,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
                 mode=mode,
                 upsert_keys=frozenset((node.partition,)),
             )
-            return _two_phases(planner, deduplicate)
+            return _needs_two_phases(planner, deduplicate)
     last_rank = None if node.last >= 2**62 else node.last
     spec = rank.RankSpec(
         child.schema,
@@ -119,10 +119,10 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         mode=ChangelogMode.RETRACT,
         upsert_keys=keys,
     )
-    return _two_phases(planner, operation)
+    return _needs_two_phases(planner, operation)
 
 
-def _two_phases(planner: Planning, operation: Operation) -> Operation:
+def _needs_two_phases(planner: Planning, operation: Operation) -> Operation:
     """Add a local phase before the exchange, unless it is not possible or there is no exchange."""
     local_spec = rank.local_phase(operation.spec) if planner.settings.two_phase else None
     if local_spec is None or Placements().in_place(operation, 0):

@@ -42,7 +42,7 @@ def plan_over(planner: Planning, node: l.Over) -> Operation:
     order: list[int] = []
     for indexes in groups.values():
         calls = tuple(node.calls[i] for i in indexes)
-        current = _over_group(planner, current, calls, node.input.schema)
+        current = _plan_over_group(planner, current, calls, node.input.schema)
         order += indexes
     if order != sorted(order):
         refs = [Ref(current.schema.types[i], i) for i in range(width)]
@@ -59,15 +59,15 @@ def _check_streaming(function: OverFunction) -> None:
         raise SqlNotSupported(message, hint=hint, about="OVER")
 
 
-def _over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ...], base: t.RowType) -> Operation:
+def _plan_over_group(planner: Planning, child: Operation, calls: tuple[l.OverCall, ...], base: t.RowType) -> Operation:
     first = calls[0]
     if not child.mode.insert_only:
-        return _changing_over(child, calls)
+        return _plan_changing_over(child, calls)
     if planner.settings.batch and not any(_is_numbering(call) for call in calls):
-        return _final_over(child, calls)
+        return _plan_final_over(child, calls)
     is_streaming = not planner.settings.batch
     if is_streaming and _is_ordered_by_values(first, base) and all(map(_supports_updates, calls)):
-        return _changing_over(child, calls)
+        return _plan_changing_over(child, calls)
     if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
         hint = (
@@ -89,7 +89,7 @@ def _is_ordered_by_values(over: l.OverCall, base: t.RowType) -> bool:
     return len(over.order) == 1 and over.order[0][1] and t.attribute_of(base.types[over.order[0][0]]) is None
 
 
-def _final_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
+def _plan_final_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
     """Plan OVER calls of a batch job, with any order and frame."""
     schema = _append_results(child.schema, calls)
     spec = FinalOverSpec(child.schema, schema, calls)
@@ -107,7 +107,7 @@ def _describe(child: Operation, over: l.OverCall) -> str:
     return f"partitionBy=[{', '.join(names[i] for i in over.partition)}], orderBy=[{order}]"
 
 
-def _changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
+def _plan_changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
     """Plan OVER calls whose results change: on updating input, or in the order of a column that is no time."""
     schema = _append_results(child.schema, calls)
     spec = changing_over.ChangingOverSpec(child.schema, schema, calls)
@@ -119,7 +119,7 @@ def _changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation
 
 def _append_results(schema: t.RowType, calls: tuple[l.OverCall, ...]) -> t.RowType:
     names = [*schema.names, *(f"w{len(schema) + i}$o" for i in range(len(calls)))]
-    return t.row_of(l.unique_names(names), [*schema.types, *(c.call.type for c in calls)], null=False)
+    return t.row_of(l.make_names_unique(names), [*schema.types, *(c.call.type for c in calls)], null=False)
 
 
 def _supports_updates(over: l.OverCall) -> bool:

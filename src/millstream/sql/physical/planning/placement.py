@@ -48,13 +48,16 @@ class Placements:
 
     def _compute(self, operation: Operation) -> Placement:
         if isinstance(operation.spec, EquiJoinSpec):
-            left, right = self._after(operation, operation.spec, 0), self._after(operation, operation.spec, 1)
+            left, right = (
+                self._place_after(operation, operation.spec, 0),
+                self._place_after(operation, operation.spec, 1),
+            )
             return _merge_placements(left, right, operation.schema)
         if isinstance(operation.spec, SqlOperatorSpec) and len(operation.inputs) == 1:
-            return self._after(operation, operation.spec, 0)
+            return self._place_after(operation, operation.spec, 0)
         return _UNKNOWN
 
-    def _after(self, operation: Operation, spec: SqlOperatorSpec, side: int) -> Placement:
+    def _place_after(self, operation: Operation, spec: SqlOperatorSpec, side: int) -> Placement:
         """Return the placement of an input's rows in the output of an operation."""
         distribution, input_schema = operation.distributions[side], operation.inputs[side].schema
         if distribution.kind == "forward" or self.in_place(operation, side):
@@ -63,7 +66,7 @@ class Placements:
             placement = tuple(frozenset((key,)) for key in distribution.keys)
         else:
             return _UNKNOWN
-        kept = spec.kept_columns(_context(operation), side)
+        kept = spec.kept_columns(_create_context(operation), side)
         output_placement = tuple(
             frozenset(
                 index
@@ -76,7 +79,7 @@ class Placements:
         return output_placement if all(output_placement) else _UNKNOWN
 
 
-def _context(operation: Operation) -> PlanContext:
+def _create_context(operation: Operation) -> PlanContext:
     schemas = tuple(input_operation.schema for input_operation in operation.inputs)
     return PlanContext(operation.name, (), schemas, operation.schema, operation.distributions[0].keys)
 

@@ -24,7 +24,7 @@ from millstream.sql.operators.rank.sort import MaterializeSpec
 from millstream.sql.physical.changelog import normalize_source, normalize_upserts, plan_sink_input
 from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, Origin, ScanOrigin, by_hash
 from millstream.sql.physical.planning.contract import Settings
-from millstream.sql.physical.planning.lookup_joins import lookup_join
+from millstream.sql.physical.planning.lookup_joins import plan_lookup_join
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 
@@ -74,7 +74,7 @@ class Tables:
 
     def lookup(self, node: l.TemporalJoin, left: Operation) -> Operation | None:
         """Plan a temporal join as a lookup join; None if the table on its right cannot be looked up."""
-        return lookup_join(node, left, self.context, self.options, self.settings.zone)
+        return plan_lookup_join(node, left, self.context, self.options, self.settings.zone)
 
     def row_level_method(self, name: tuple[str, ...], table: TableDefinition, statement: str) -> str:
         """Return how UPDATE or DELETE changes a table: rewrite or changes; raise if its connector cannot."""

@@ -12,11 +12,11 @@ from millstream.sql.errors import SqlNotSupported
 from millstream.sql.evaluation.repeated import is_pure
 from millstream.sql.expressions.nodes import AggregateCall, Expression, Ref, references, shift_references
 from millstream.sql.logical import nodes as l
-from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateSpec, partial_schema
+from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateSpec, create_partial_schema
 from millstream.sql.operators.aggregate.partials import ROWS, can_aggregate
 from millstream.sql.operators.window.count_windows import CountWindowAggregateSpec
-from millstream.sql.operators.window.local_sessions import LocalSessionAggregateSpec, session_schema
-from millstream.sql.operators.window.local_windows import LocalWindowAggregateSpec, sliced_schema
+from millstream.sql.operators.window.local_sessions import LocalSessionAggregateSpec, create_session_schema
+from millstream.sql.operators.window.local_windows import LocalWindowAggregateSpec, create_sliced_schema
 from millstream.sql.operators.window.session_aggregate import SessionAggregateSpec
 from millstream.sql.operators.window.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.window.slices import can_slice
@@ -60,7 +60,9 @@ def plan_window_aggregate(
     keys = frozenset((tuple(range(len(node.keys))),))
     one_phase = Operation("WindowAggregate", detail, node.schema, (child,), (by_hash(others),), spec, upsert_keys=keys)
     has_two_phases = planner.settings.two_phase and not planner.settings.batch and spec.columnar
-    return _two_phases(one_phase, spec) if has_two_phases and not Placements().in_place(one_phase, 0) else one_phase
+    return (
+        _needs_two_phases(one_phase, spec) if has_two_phases and not Placements().in_place(one_phase, 0) else one_phase
+    )
 
 
 def plan_count_windows(planner: Planning, node: l.Aggregate, window: tuple[int, int], detail: str) -> Operation:
@@ -75,10 +77,10 @@ def plan_count_windows(planner: Planning, node: l.Aggregate, window: tuple[int, 
     return Operation("GroupWindowAggregate", window_detail, node.schema, (child,), (by_hash(node.keys),), spec)
 
 
-def _two_phases(one_phase: Operation, spec: WindowAggregateSpec) -> Operation:
+def _needs_two_phases(one_phase: Operation, spec: WindowAggregateSpec) -> Operation:
     """Plan a local aggregate before the exchange, and a global aggregate after it."""
     calls = (*spec.calls, ROWS)
-    schema = partial_schema(spec.input, spec.keys, calls)
+    schema = create_partial_schema(spec.input, spec.keys, calls)
     local_spec = LocalAggregateSpec(spec.input, schema, spec.keys, calls)
     local = Operation("LocalWindowAggregate", one_phase.detail, schema, one_phase.inputs, (FORWARD,), local_spec)
     distribution = by_hash(tuple(spec.keys.index(i) for i in spec.others))
@@ -167,7 +169,7 @@ def _map_columns(call: AggregateCall, column_indexes: Sequence[int]) -> Aggregat
     return replace(call, args=tuple(column_indexes[i] for i in call.args), filter=condition)
 
 
-def _columns_of(call: AggregateCall) -> set[int]:
+def _list_columns(call: AggregateCall) -> set[int]:
     return {*call.args, *(() if call.filter is None else (call.filter,))}
 
 
@@ -177,7 +179,7 @@ def _plan_slices(planner: Planning, node: l.Aggregate, below: _Unwindowed, detai
     is_zoned = window.processing or isinstance(schema.types[window.time], t.LocalZonedTimestampType)
     if planner.settings.batch or not can_slice(window) or (is_zoned and planner.settings.zone != "UTC"):
         return None
-    if not all(below.are_row_columns(_columns_of(call)) for call in node.calls):
+    if not all(below.are_row_columns(_list_columns(call)) for call in node.calls):
         return None
     keys = tuple(below.column_indexes[i] for i in node.keys)
     calls = tuple(_map_columns(call, below.column_indexes) for call in node.calls)
@@ -195,9 +197,11 @@ def _plan_slices(planner: Planning, node: l.Aggregate, below: _Unwindowed, detai
     )
     if not planner.settings.two_phase or Placements().in_place(one_phase, 0):
         return one_phase
-    sliced = sliced_schema(schema, partition, calls)
+    sliced = create_sliced_schema(schema, partition, calls)
     local_spec = LocalWindowAggregateSpec(schema, sliced, partition, calls, window)
-    return _as_global(one_phase, Operation("LocalWindowAggregate", detail, sliced, (child,), (FORWARD,), local_spec))
+    return _plan_as_global(
+        one_phase, Operation("LocalWindowAggregate", detail, sliced, (child,), (FORWARD,), local_spec)
+    )
 
 
 def _plan_sessions(planner: Planning, node: l.Aggregate, below: _Unwindowed, detail: str) -> Operation | None:
@@ -212,7 +216,7 @@ def _plan_sessions(planner: Planning, node: l.Aggregate, below: _Unwindowed, det
     key_types = [schema.types[i] for i in window.partition]
     if {i for i in keys if i < len(schema)} != set(window.partition):
         return None
-    if not all(below.are_row_columns(_columns_of(call)) for call in node.calls):
+    if not all(below.are_row_columns(_list_columns(call)) for call in node.calls):
         return None
     child = planner.plan(below.rows)
     if not child.mode.insert_only or not can_aggregate(calls, key_types):
@@ -225,12 +229,14 @@ def _plan_sessions(planner: Planning, node: l.Aggregate, below: _Unwindowed, det
     )
     if not planner.settings.two_phase or planner.settings.batch or Placements().in_place(one_phase, 0):
         return one_phase
-    sessions = session_schema(schema, window.partition, calls)
+    sessions = create_session_schema(schema, window.partition, calls)
     local_spec = LocalSessionAggregateSpec(schema, sessions, window.partition, window.time, window.size, calls)
-    return _as_global(one_phase, Operation("LocalWindowAggregate", detail, sessions, (child,), (FORWARD,), local_spec))
+    return _plan_as_global(
+        one_phase, Operation("LocalWindowAggregate", detail, sessions, (child,), (FORWARD,), local_spec)
+    )
 
 
-def _as_global(one_phase: Operation, local: Operation) -> Operation:
+def _plan_as_global(one_phase: Operation, local: Operation) -> Operation:
     """Turn a one-phase aggregate into the global phase; the output of the local phase has the keys first."""
     distribution = by_hash(tuple(range(len(one_phase.spec.partition))))
     spec = replace(one_phase.spec, partial=True)

@@ -1,0 +1,45 @@
+"""What the sources of changes of all databases share: the description of a captured table.
+
+Promises: deserializers and the snapshot mechanism use these members only, so they are the same for every database.
+Does not know: a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from millstream.errors import UserError
+from millstream.types.factory import RowTypeInfo
+
+
+class CannotCapture(UserError):
+    """Changes of a table or a server cannot be captured."""
+
+
+class CapturedTable(Protocol):
+    """A captured table: schema, name, and its columns with the database's description of their types."""
+
+    @property
+    def schema(self) -> str:
+        """The schema, or the database in MySQL."""
+
+    @property
+    def name(self) -> str:
+        """The name of the table."""
+
+    @property
+    def columns(self) -> tuple[tuple[str, Any], ...]:
+        """The names of the columns, each with the description of its type."""
+
+    @property
+    def id(self) -> str:
+        """The schema and the name."""
+
+    def row_type(self) -> RowTypeInfo:
+        """Return the type of its rows."""
+
+    def read_texts(self, texts: Sequence[str | None]) -> list[Any]:
+        """Return the values of a row whose values are given as text."""
+
+    def source_fields(self, commit: int) -> dict[str, Any]:
+        """Return the fields of Debezium's `source` that locate a change."""
