@@ -10,6 +10,7 @@ export default defineConfig({
     outDir: "../src/millstream/ui_files",
     emptyOutDir: true,
     modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
     license: { fileName: "licenses.md" },
     target: "es2022",
   },

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from rest_cluster import Cluster, start_job
 
+from millstream.cli.workspace import PATH, create_workspace
 from millstream.cluster import entrypoint
 from millstream.cluster.rest.application import create_application
 from millstream.cluster.rest.context import RestContext
@@ -21,6 +22,7 @@ from millstream.cluster.rest.server import RestServer
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 HOSTILE_NAME = "<img src=x onerror=alert(1)><script>alert(2)</script> & \"'sums'"
 INSTALL_SECONDS = 240
+expect.set_options(timeout=20_000)  # of a machine that does much else
 
 
 @pytest.fixture(scope="session")
@@ -44,8 +46,9 @@ def find_chromium() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
+    """A browser. It ends with the module: Playwright runs an event loop in this thread, and asyncio allows one."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
@@ -59,7 +62,13 @@ def cluster(tmp_path: Path, inline_engine: None, monkeypatch: pytest.MonkeyPatch
     """A running job with a hostile name behind a REST server, in this process."""
     monkeypatch.setattr(entrypoint, "DISPATCHER", entrypoint.Dispatcher())
     client = start_job(tmp_path, HOSTILE_NAME)
-    context = RestContext(entrypoint.DISPATCHER, entrypoint.SystemClock(), entrypoint.new_id)
+    context = RestContext(
+        entrypoint.DISPATCHER,
+        entrypoint.SystemClock(),
+        entrypoint.new_id,
+        mounted={PATH: create_workspace({"parallelism.default": "2"})},
+        log_lines=entrypoint.LOG_LINES,
+    )
     server = RestServer.start(create_application(context), "127.0.0.1", "0")
     yield Cluster(server.address, client, tmp_path)
     server.stop()

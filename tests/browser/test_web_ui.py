@@ -8,10 +8,11 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 from rest_cluster import Cluster
 
-TABS = ("Checkpoints", "Epochs", "Watermarks", "Exceptions", "Configuration", "Graph")
-expect.set_options(timeout=20_000)  # of a machine that does much else
+TABS = ("Checkpoints", "State", "Log", "Epochs", "Watermarks", "Exceptions", "Configuration", "Graph")
 SHOWS = {
     "Checkpoints": "Whole state",
+    "State": "Entries of reduced",
+    "Log": "the status is RUNNING",
     "Epochs": "Slowest subtask",
     "Watermarks": "What holds each operator back",
     "Exceptions": "No failures",
@@ -35,7 +36,7 @@ def test_a_job_is_found_watched_saved_rescaled_and_cancelled(
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     check_graph(page)
     for tab in TABS:
-        page.get_by_role("navigation", name="Pages of the job").get_by_role("link", name=tab).click()
+        page.get_by_role("navigation", name="Pages of the job").get_by_role("link", name=tab, exact=True).click()
         expect(page.get_by_role("main")).to_contain_text(SHOWS[tab])
     check_themes_and_widths(page)
 
@@ -48,6 +49,16 @@ def test_a_job_is_found_watched_saved_rescaled_and_cancelled(
     expect(page.locator("tbody tr .state")).to_have_text("canceled")
     assert page.locator("img[src=x], main script").count() == 0
     assert problems == []
+
+
+def test_buttons_that_options_take_away_are_not_shown(browser: Browser, cluster: Cluster) -> None:
+    page = browser.new_page()
+    features = {"web-submit": False, "web-cancel": False, "web-rescale": False, "web-history": False}
+    page.route("**/config", lambda route: route.fulfill(json={"features": features}))
+    with page.expect_response("**/config"):
+        page.goto(f"{cluster.address}/#/jobs/{cluster.job}")
+    expect(page.locator(".actions").get_by_role("button", name="Savepoint")).to_be_visible()
+    expect(page.locator(".actions").get_by_role("button")).to_have_count(1)
 
 
 def find_job(page: Page) -> str:

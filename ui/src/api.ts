@@ -11,10 +11,12 @@ export class RequestFailed extends Error {
   }
 }
 
-const TOKEN = "millstream-token";
+/** The key of the token, and the event after which requests have one. */
+export const TOKEN = "millstream-token";
 
 export function setToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
+  dispatchEvent(new Event(TOKEN));
 }
 
 function headers(hasBody: boolean): Record<string, string> {
@@ -25,14 +27,15 @@ function headers(hasBody: boolean): Record<string, string> {
   };
 }
 
-/** Sends a request and returns its JSON answer. An error has the text of the server. */
+/** Sends a request with a form or a JSON body, and returns the JSON answer. An error has the text of the server. */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   let answer: Response;
+  const isForm = body instanceof FormData;
   try {
     answer = await fetch(path, {
       method,
-      headers: headers(body !== undefined),
-      body: body === undefined ? null : JSON.stringify(body),
+      headers: headers(body !== undefined && !isForm),
+      body: isForm ? body : body === undefined ? null : JSON.stringify(body),
       cache: "no-store",
     });
   } catch {
@@ -91,6 +94,33 @@ export function usePolling<T>(path: string, interval = 2000): Polled<T> {
     };
   }, [path, interval, turn]);
 
+  const reload = useCallback(() => setTurn((before) => before + 1), []);
+  const isCurrent = state.path === path;
+  return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };
+}
+
+/** Gets a resource once, and again with `reload`; nothing without a path. */
+export function useResource<T>(path: string | null): Polled<T> {
+  const [state, setState] = useState<{ path: string | null; data: T | null; error: RequestFailed | null }>({
+    path: null,
+    data: null,
+    error: null,
+  });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    if (path === null) return;
+    let isOver = false;
+    request<T>("GET", path).then(
+      (data) => !isOver && setState({ path, data, error: null }),
+      (problem: unknown) => {
+        const error = problem instanceof RequestFailed ? problem : new RequestFailed(0, String(problem));
+        if (!isOver) setState({ path, data: null, error });
+      },
+    );
+    return () => {
+      isOver = true;
+    };
+  }, [path, turn]);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   const isCurrent = state.path === path;
   return { data: isCurrent ? state.data : null, error: isCurrent ? state.error : null, reload };

@@ -1,13 +1,27 @@
+import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { TOKEN, useResource } from "./api";
 import { JobPage } from "./pages/job";
 import { OverviewPage } from "./pages/overview";
-import { useRoute } from "./route";
+import { ProgramsPage } from "./pages/programs";
+import { Empty } from "./parts/basics";
+import { type Route, useRoute } from "./route";
+import type { Features } from "./types";
 import icon from "./icon.svg";
 
 type Theme = "light" | "dark";
 
+const PLACES = { jobs: "Jobs", programs: "Programs", sql: "SQL" };
+
 export function App() {
   const route = useRoute();
+  const configuration = useResource<{ features: Features }>("config");
+  useEffect(() => {
+    addEventListener(TOKEN, configuration.reload);
+    return () => removeEventListener(TOKEN, configuration.reload);
+  }, [configuration.reload]);
+  const features = configuration.data?.features ?? {};
+  const isSession = features["web-submit"] ?? route.place === "programs";
   return (
     <>
       <a class="skip" href="#main" onClick={focusMain}>
@@ -18,14 +32,44 @@ export function App() {
           <img src={icon} alt="" width="24" height="24" />
           <span>millstream</span>
         </a>
+        <nav class="places" aria-label="Places">
+          {(["jobs", "programs", "sql"] as const)
+            .filter((place) => place !== "programs" || isSession)
+            .map((place) => (
+              <a key={place} href={place === "jobs" ? "#/" : `#/${place}`} aria-current={route.place === place ? "page" : undefined}>
+                {PLACES[place]}
+              </a>
+            ))}
+        </nav>
         <span class="spacer" />
         <ThemeButton />
       </header>
       <main id="main" tabIndex={-1}>
-        {route.job === null ? <OverviewPage /> : <JobPage key={route.job} job={route.job} route={route} />}
+        <Page route={route} isSession={isSession} features={features} />
       </main>
     </>
   );
+}
+
+function Page({ route, isSession, features }: { route: Route; isSession: boolean; features: Features }) {
+  if (route.place === "sql") return <SqlPage />;
+  if (route.place === "programs") return <ProgramsPage key={route.selected} savepoint={route.selected} features={features} />;
+  if (route.job === null) return <OverviewPage />;
+  return <JobPage key={route.job} job={route.job} route={route} isSession={isSession} features={features} />;
+}
+
+/** The SQL workspace, whose editor is loaded when it is first shown. */
+function SqlPage() {
+  const [Loaded, setLoaded] = useState<ComponentType | null>(null);
+  const [isMissing, setMissing] = useState(false);
+  useEffect(() => {
+    import("./pages/sql").then(
+      (module) => setLoaded(() => module.SqlPage),
+      () => setMissing(true),
+    );
+  }, []);
+  if (isMissing) return <Empty title="The editor could not be loaded">Load the page again.</Empty>;
+  return Loaded === null ? <p class="loading">Loading…</p> : <Loaded />;
 }
 
 function focusMain(event: Event) {

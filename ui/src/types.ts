@@ -10,6 +10,9 @@ export interface ClusterOverview {
   "jobs-failed": number;
 }
 
+/** What the web UI may do, by the names of /config; one that is missing is allowed. */
+export type Features = Partial<Record<"web-submit" | "web-cancel" | "web-rescale", boolean>>;
+
 export interface JobOverview {
   jid: string;
   name: string;
@@ -19,6 +22,25 @@ export interface JobOverview {
   state: string;
   tasks: Record<string, number>;
   "job-type": string;
+  /** Why the job cannot start yet. */
+  waiting?: string | null;
+  /** The program of a session cluster that the job belongs to. */
+  "application-id"?: string | null;
+}
+
+/** A program of a session cluster. */
+export interface Program {
+  id: string;
+  name: string;
+  status: string;
+  "start-time": number;
+  duration: number;
+}
+
+export interface UploadedFile {
+  id: string;
+  name: string;
+  uploaded: number;
 }
 
 export interface JobDetails {
@@ -118,6 +140,7 @@ export interface Checkpoint {
 
 export interface Checkpoints {
   counts: Record<string, number>;
+  latest: { restored: { restore_timestamp: number; external_path: string } | null };
   history: Checkpoint[];
 }
 
@@ -177,4 +200,114 @@ export interface Watermarks {
   now: number;
   sources: SourceSplits[];
   vertices: VertexWatermark[];
+}
+
+export interface ListedSnapshot {
+  name: string;
+  kind: "checkpoint" | "savepoint";
+  path: string;
+  time: number | null;
+}
+
+export interface SnapshotOperator {
+  id: string;
+  name: string;
+  uid: string | null;
+  parallelism: number;
+  bytes: number;
+  files: number;
+}
+
+export interface Snapshot {
+  name: string;
+  kind: "checkpoint" | "savepoint";
+  path: string;
+  checkpoint: number;
+  epoch: number;
+  time: number;
+  form: string | null;
+  bytes: number;
+  operators: SnapshotOperator[];
+}
+
+export interface DescribedState {
+  state: string;
+  name: string;
+  kind: string;
+  keyed: boolean;
+  keyType: string;
+  valueType: string;
+  ttl: boolean;
+  entries: number | null;
+}
+
+export interface OperatorStates {
+  states: DescribedState[];
+  complete: boolean;
+}
+
+export interface StateEntry {
+  subtask: number;
+  window: string | null;
+  key: string | null;
+  value: string;
+  updated: number | null;
+}
+
+export interface StatePage {
+  entries: StateEntry[];
+  next: string | null;
+  scanned: number;
+}
+
+export interface ComparedState {
+  state: string;
+  name: string;
+  before: number | null;
+  after: number | null;
+  added: number | null;
+  removed: number | null;
+  changed: number | null;
+}
+
+export interface ComparedOperator {
+  id: string;
+  name: string;
+  bytesBefore: number | null;
+  bytesAfter: number | null;
+  states: ComparedState[];
+}
+
+export interface Comparison {
+  before: string;
+  after: string;
+  operators: ComparedOperator[];
+  complete: boolean;
+}
+
+export interface FlameNode {
+  name: string;
+  value: number;
+  children: FlameNode[];
+}
+
+export interface FlameAnswer {
+  endTimestamp: number;
+  data: FlameNode | null;
+}
+
+export interface Dropped {
+  operator: string;
+  time: number;
+  reason: string;
+  key: string | null;
+  value: string;
+}
+
+export interface Line {
+  number: number;
+  time: number;
+  level: string;
+  source: string;
+  text: string;
 }

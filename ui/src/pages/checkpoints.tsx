@@ -2,16 +2,23 @@ import { usePolling } from "../api";
 import { formatBytes, formatDuration, formatTime } from "../format";
 import { Empty, Loaded, State, Tile } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { CompareSnapshots } from "../parts/compare-snapshots";
+import { startLink } from "../route";
 import type { Checkpoint, CheckpointConfiguration, Checkpoints } from "../types";
 
-export function CheckpointsPage({ job }: { job: string }) {
+export function CheckpointsPage({ job, isSession }: { job: string; isSession: boolean }) {
   const checkpoints = usePolling<Checkpoints>(`jobs/${job}/checkpoints`);
   const configuration = usePolling<CheckpointConfiguration>(`jobs/${job}/checkpoints/config`, 60_000);
   return (
     <Loaded polled={checkpoints}>
-      {({ counts, history }) => (
+      {({ counts, latest, history }) => (
         <>
-          <Summary counts={counts} newest={history[0]} />
+          <Summary counts={counts} newest={history.find(isCheckpoint)} />
+          {latest.restored !== null && (
+            <p class="facts">
+              Restored {formatTime(latest.restored.restore_timestamp)} from <code>{latest.restored.external_path}</code>
+            </p>
+          )}
           {history.length === 0 ? (
             <Empty title="No checkpoints yet">
               {configuration.data?.interval === 0
@@ -21,7 +28,8 @@ export function CheckpointsPage({ job }: { job: string }) {
           ) : (
             <>
               <Charts history={history} />
-              <History history={history} />
+              <History history={history} isSession={isSession} />
+              <CompareSnapshots job={job} />
             </>
           )}
           {configuration.data !== null && <Configuration configuration={configuration.data} />}
@@ -29,6 +37,10 @@ export function CheckpointsPage({ job }: { job: string }) {
       )}
     </Loaded>
   );
+}
+
+function isCheckpoint(each: Checkpoint): boolean {
+  return each.status === "COMPLETED" && !each.is_savepoint;
 }
 
 function Summary({ counts, newest }: { counts: Record<string, number>; newest: Checkpoint | undefined }) {
@@ -52,7 +64,7 @@ function Summary({ counts, newest }: { counts: Record<string, number>; newest: C
 }
 
 function Charts({ history }: { history: Checkpoint[] }) {
-  const oldestFirst = history.filter((checkpoint) => checkpoint.status === "COMPLETED").reverse();
+  const oldestFirst = history.filter(isCheckpoint).reverse();
   const points = (value: (checkpoint: Checkpoint) => number) =>
     oldestFirst.map((checkpoint) => ({ time: checkpoint.latest_ack_timestamp, value: value(checkpoint) }));
   return (
@@ -64,11 +76,11 @@ function Charts({ history }: { history: Checkpoint[] }) {
   );
 }
 
-function History({ history }: { history: Checkpoint[] }) {
+function History({ history, isSession }: { history: Checkpoint[]; isSession: boolean }) {
   return (
     <section>
       <h2>History</h2>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="History of checkpoints">
         <table>
           <thead>
             <tr>
@@ -103,7 +115,12 @@ function History({ history }: { history: Checkpoint[] }) {
                 <td class="number">{formatBytes(checkpoint.checkpointed_size)}</td>
                 <td class="number">{formatBytes(checkpoint.state_size)}</td>
                 <td class="wide">
-                  {checkpoint.failure_message ? checkpoint.failure_message : <code>{checkpoint.external_path}</code>}
+                  {checkpoint.failure_message ? checkpoint.failure_message : <code>{checkpoint.external_path}</code>}{" "}
+                  {isSession && checkpoint.external_path && (
+                    <a href={startLink(checkpoint.external_path)} aria-label={`Start a program from number ${checkpoint.id}`}>
+                      Start from it
+                    </a>
+                  )}
                 </td>
               </tr>
             ))}

@@ -42,7 +42,7 @@ function OptionTable({ title, options }: { title: string; options: Option[] }) {
       {options.length === 0 ? (
         <Empty title="None" />
       ) : (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label="Options">
           <table>
             <thead>
               <tr>

@@ -95,7 +95,7 @@ function EpochPanel({ epoch, vertices }: { epoch: Epoch; vertices: Vertex[] }) {
       <p>
         <strong>{explainEpoch(epoch, vertices)}</strong>
       </p>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Chains in the epoch">
         <table class="phases">
           <thead>
             <tr>

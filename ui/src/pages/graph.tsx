@@ -65,7 +65,7 @@ function VertexTable({ job, vertices }: { job: string; vertices: Vertex[] }) {
   return (
     <section>
       <h2>Operators</h2>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Operators">
         <table>
           <thead>
             <tr>

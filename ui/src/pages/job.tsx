@@ -4,15 +4,18 @@ import { formatDuration, formatTime, shortId } from "../format";
 import { Actions } from "../parts/actions";
 import { Loaded, State } from "../parts/basics";
 import { type Route, TABS, type Tab, jobLink } from "../route";
-import type { Graph, JobDetails } from "../types";
+import type { Features, Graph, JobDetails } from "../types";
 import { CheckpointsPage } from "./checkpoints";
 import { ConfigurationPage } from "./configuration";
 import { EpochsPage } from "./epochs";
 import { ExceptionsPage } from "./exceptions";
 import { GraphPage } from "./graph";
+import { LogPage } from "./log";
+import { StatePage } from "./state";
 import { WatermarksPage } from "./watermarks";
 
-export function JobPage({ job, route }: { job: string; route: Route }) {
+export function JobPage(props: { job: string; route: Route; isSession: boolean; features: Features }) {
+  const { job, route, isSession, features } = props;
   const details = usePolling<JobDetails>(`jobs/${job}`);
   const graph = usePolling<Graph>(`jobs/${job}/millstream/graph`);
   const name = details.data?.name;
@@ -35,14 +38,16 @@ export function JobPage({ job, route }: { job: string; route: Route }) {
                 {formatDuration(shown.duration)}
               </p>
             </div>
-            <Actions job={shown} graph={graph.data} onDone={details.reload} />
+            <Actions job={shown} graph={graph.data} isSession={isSession} features={features} onDone={details.reload} />
           </div>
           <Tabs job={job} current={route.tab} />
           {route.tab === "graph" && <GraphPage job={job} polled={graph} selected={route.selected} />}
-          {route.tab === "checkpoints" && <CheckpointsPage job={job} />}
+          {route.tab === "checkpoints" && <CheckpointsPage job={job} isSession={isSession} />}
+          {route.tab === "state" && <StatePage job={job} selected={route.selected} />}
           {route.tab === "epochs" && <EpochsPage job={job} graph={graph.data} />}
           {route.tab === "watermarks" && <WatermarksPage job={job} />}
           {route.tab === "exceptions" && <ExceptionsPage job={job} />}
+          {route.tab === "log" && <LogPage job={job} />}
           {route.tab === "configuration" && <ConfigurationPage job={job} />}
         </>
       )}

@@ -48,10 +48,10 @@ export function OverviewPage() {
                   />
                 </label>
                 <JobTable title="Running jobs" jobs={found.filter((job) => !ENDED.includes(job.state))}>
-                  {all.length === 0 ? "Jobs appear here when the program executes them." : "No running job matches."}
+                  {all.length === 0 ? "Jobs appear here when a program executes them." : "No running job matches."}
                 </JobTable>
                 <JobTable title="Ended jobs" jobs={found.filter((job) => ENDED.includes(job.state))}>
-                  Jobs that finish, fail or are cancelled stay here while the program runs.
+                  Jobs that finish, fail or are cancelled stay here while the server runs.
                 </JobTable>
               </>
             );
@@ -81,7 +81,7 @@ function JobTable({ title, jobs, children }: { title: string; jobs: JobOverview[
       {jobs.length === 0 ? (
         <Empty title="None">{children}</Empty>
       ) : (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label={title}>
           <table>
             <thead>
               <tr>
@@ -105,7 +105,7 @@ function JobTable({ title, jobs, children }: { title: string; jobs: JobOverview[
                     <a href={jobLink(job.jid)}>{job.name}</a>
                   </td>
                   <td>
-                    <State state={job.state} />
+                    <State state={job.state} /> {job.waiting}
                   </td>
                   <td>{formatTime(job["start-time"])}</td>
                   <td class="number">{formatDuration(job.duration)}</td>

@@ -26,7 +26,7 @@ function VertexTable({ job, vertices, now }: { job: string; vertices: VertexWate
   return (
     <section>
       <h2>What holds each operator back</h2>
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Watermarks">
         <table>
           <thead>
             <tr>
@@ -78,7 +78,7 @@ function SplitTable({ source, now }: { source: SourceSplits; now: number }) {
       {source.splits.length === 0 ? (
         <Empty title="No splits">The source has been read to its end, or nothing of it has been read yet.</Empty>
       ) : (
-        <div class="scroll">
+        <div class="scroll" tabIndex={0} role="region" aria-label="Watermarks">
           <table>
             <thead>
               <tr>

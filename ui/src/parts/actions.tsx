@@ -3,7 +3,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { request, waitFor } from "../api";
-import type { Graph, JobDetails } from "../types";
+import { startLink } from "../route";
+import type { Features, Graph, JobDetails } from "../types";
 import { Dialog } from "./basics";
 
 type Action = "savepoint" | "rescale" | "stop" | "cancel";
@@ -16,7 +17,14 @@ interface Outcome {
 
 const ENDING = ["FINISHED", "CANCELED", "FAILED", "CANCELLING", "FAILING"];
 
-export function Actions({ job, graph, onDone }: { job: JobDetails; graph: Graph | null; onDone: () => void }) {
+export function Actions(props: {
+  job: JobDetails;
+  graph: Graph | null;
+  isSession: boolean;
+  features: Features;
+  onDone: () => void;
+}) {
+  const { job, graph, features, onDone } = props;
   const [open, setOpen] = useState<Action | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
@@ -43,22 +51,29 @@ export function Actions({ job, graph, onDone }: { job: JobDetails; graph: Graph 
           <button disabled={isBusy || !job.isStoppable} onClick={() => setOpen("savepoint")}>
             Savepoint
           </button>
-          <button disabled={isBusy || !job.isStoppable || graph === null} onClick={() => setOpen("rescale")}>
-            Rescale
-          </button>
-          <button disabled={isBusy || !job.isStoppable} onClick={() => setOpen("stop")}>
-            Stop
-          </button>
-          <button class="danger" disabled={isBusy} onClick={() => setOpen("cancel")}>
-            Cancel
-          </button>
+          {features["web-rescale"] !== false && (
+            <button disabled={isBusy || !job.isStoppable || graph === null} onClick={() => setOpen("rescale")}>
+              Rescale
+            </button>
+          )}
+          {features["web-cancel"] !== false && (
+            <>
+              <button disabled={isBusy || !job.isStoppable} onClick={() => setOpen("stop")}>
+                Stop
+              </button>
+              <button class="danger" disabled={isBusy} onClick={() => setOpen("cancel")}>
+                Cancel
+              </button>
+            </>
+          )}
         </div>
       )}
       <div role="status" aria-live="polite">
         {outcome !== null && (
           <p class={outcome.isBad ? "notice bad" : "notice"}>
             <span>
-              {outcome.text} {outcome.path !== undefined && <code>{outcome.path}</code>}
+              {outcome.text} {outcome.path !== undefined && <code>{outcome.path}</code>}{" "}
+              {outcome.path !== undefined && props.isSession && <a href={startLink(outcome.path)}>Start a program from it</a>}
             </span>
             <button class="quiet" aria-label="Dismiss" onClick={() => setOutcome(null)}>
               ×

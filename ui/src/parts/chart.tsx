@@ -10,7 +10,13 @@ export interface Point {
   value: number;
 }
 
-export function Chart(props: { title: string; points: Point[]; format: (value: number) => string }) {
+export function Chart(props: {
+  title: string;
+  points: Point[];
+  format: (value: number) => string;
+  /** What is said before there are two points. */
+  empty?: string;
+}) {
   const { points, format } = props;
   const last = points.at(-1);
   const top = Math.max(...points.map((point) => point.value), 0);
@@ -20,7 +26,7 @@ export function Chart(props: { title: string; points: Point[]; format: (value: n
         {props.title} <strong>{last === undefined ? "–" : format(last.value)}</strong>
       </figcaption>
       {points.length < 2 ? (
-        <p class="loading">Two samples are needed; one is taken every ten seconds.</p>
+        <p class="loading">{props.empty ?? "Two samples are needed; one is taken every ten seconds."}</p>
       ) : (
         <>
           <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={describe(props)}>

@@ -44,7 +44,7 @@ export function GraphView(props: { graph: Graph; selected: string | null; onSele
           </button>
         </div>
       </div>
-      <div class="graph-box" ref={box}>
+      <div class="graph-box" ref={box} tabIndex={0} role="region" aria-label="Drawing">
         <svg
           width={layout.width * scale}
           height={layout.height * scale}

@@ -1,10 +1,12 @@
 // The selected vertex of a job: its subtasks, its charts, and the metrics of its operators.
 
+import { useEffect, useRef, useState } from "preact/hooks";
 import { usePolling } from "../api";
-import { formatBytes, formatCount, formatExact, formatPercent, formatRate, formatWatermark } from "../format";
-import type { Load, MetricHistory, Subtasks, Vertex } from "../types";
+import { formatBytes, formatCount, formatExact, formatPercent, formatRate, formatTime, formatWatermark } from "../format";
+import type { Dropped, Load, MetricHistory, Subtasks, Vertex } from "../types";
 import { Loaded, Meter } from "./basics";
-import { Chart, rates, samples } from "./chart";
+import { Chart, type Point, rates, samples } from "./chart";
+import { FlameGraph } from "./flame-graph";
 
 export function VertexPanel({ job, vertex, onClose }: { job: string; vertex: Vertex; onClose: () => void }) {
   const subtasks = usePolling<Subtasks>(`jobs/${job}/millstream/vertices/${vertex.id}`);
@@ -18,6 +20,8 @@ export function VertexPanel({ job, vertex, onClose }: { job: string; vertex: Ver
         </button>
       </div>
       <Charts vertex={vertex} history={history.data} />
+      <FlameGraph job={job} vertex={vertex} />
+      <DroppedRecords job={job} vertex={vertex} />
       <Loaded polled={subtasks}>
         {(shown) => (
           <>
@@ -65,7 +69,7 @@ function SubtaskTable({ loads }: { loads: Load[] }) {
           The largest subtask gets {formatPercent(uneven)} more records than the average one. Keys may be skewed.
         </p>
       )}
-      <div class="scroll">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Subtasks">
         <table>
           <thead>
             <tr>
@@ -107,9 +111,72 @@ function SubtaskTable({ loads }: { loads: Load[] }) {
   );
 }
 
-function MetricTable({ metrics }: { metrics: Subtasks["operators"][number]["metrics"] }) {
+/** Some of the records that were late, or could not be decoded. */
+function DroppedRecords({ job, vertex }: { job: string; vertex: Vertex }) {
+  const dropped = usePolling<Dropped[]>(`jobs/${job}/millstream/vertices/${vertex.id}/dropped`, 5_000);
+  if (dropped.data === null || dropped.data.length === 0) return null;
   return (
-    <div class="scroll">
+    <section>
+      <h3>Records that were dropped</h3>
+      <p class="hint">The newest ones, at most five of each epoch and subtask. The metrics below count all of them.</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Records that were dropped">
+        <table>
+          <thead>
+            <tr>
+              {["Time", "Operator", "Reason", "Key", "Record"].map((name) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {dropped.data.map((record, index) => (
+              <tr key={index}>
+                <td>{formatTime(record.time)}</td>
+                <td>{record.operator}</td>
+                <td class="wide">{record.reason}</td>
+                <td class="wide">{record.key === null ? "–" : <code>{record.key}</code>}</td>
+                <td class="wide">
+                  <code>{record.value}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const KEPT_SAMPLES = 300;
+
+/** Values of a metric since its chart was opened, summed over subtasks. */
+function MetricChart({ name, values }: { name: string; values: (number | string | boolean)[] }) {
+  const points = useRef<Point[]>([]);
+  const numbers = values.filter((value) => typeof value === "number");
+  useEffect(() => {
+    const value = numbers.reduce((sum, number) => sum + number, 0);
+    points.current = [...points.current, { time: Date.now(), value }].slice(-KEPT_SAMPLES);
+  }, [values]);
+  return (
+    <div class="metric-chart">
+      <Chart
+        title={`${name}, all subtasks`}
+        points={points.current}
+        format={(value) => formatMetric(name, value)}
+        empty="Values are drawn from now on."
+      />
+    </div>
+  );
+}
+
+function MetricTable({ metrics }: { metrics: Subtasks["operators"][number]["metrics"] }) {
+  const [charted, setCharted] = useState<readonly string[]>([]);
+  const toggle = (name: string) =>
+    setCharted(charted.includes(name) ? charted.filter((other) => other !== name) : [...charted, name]);
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Metrics">
       <table>
         <thead>
           <tr>
@@ -121,7 +188,14 @@ function MetricTable({ metrics }: { metrics: Subtasks["operators"][number]["metr
           {Object.entries(metrics).map(([name, values]) => (
             <tr key={name}>
               <td>
-                <code>{name}</code>
+                {values.some((value) => typeof value === "number") ? (
+                  <button class="link" aria-pressed={charted.includes(name)} title="Draw this metric" onClick={() => toggle(name)}>
+                    <code>{name}</code>
+                  </button>
+                ) : (
+                  <code>{name}</code>
+                )}
+                {charted.includes(name) && <MetricChart name={name} values={values} />}
               </td>
               <td>{values.map((value) => formatMetric(name, value)).join("   ")}</td>
             </tr>
