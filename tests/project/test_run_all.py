@@ -1,8 +1,12 @@
-"""The runner of all tests: its table of times, and the part that each test belongs to."""
+"""The runner of all tests: its table of times, and the queue of tests that its processes share."""
 
 from __future__ import annotations
 
+import json
+import random
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -40,57 +44,93 @@ def test_without_any_times_there_is_no_row() -> None:
     assert [line.split()[0] for line in RUNNER["format_table"]({"others": {}}).splitlines()] == ["tests", "all"]
 
 
-def item(path: str, *, spark: bool = False) -> Any:
-    return SimpleNamespace(path=TESTS / path, get_closest_marker=lambda name: (spark and name == "spark") or None)
+def item(nodeid: str, *, spark: bool = False) -> Any:
+    path = TESTS / nodeid.partition("::")[0]
+    return SimpleNamespace(
+        path=path, nodeid=nodeid, get_closest_marker=lambda name: (spark and name == "spark") or None
+    )
 
 
 @pytest.mark.parametrize(
-    ("path", "spark", "part"),
+    ("nodeid", "spark", "room", "name"),
     [
-        ("unit/runtime/test_task.py", False, "others"),
-        ("unit/runtime/test_task.py", True, "servers"),
-        ("kafka/test_sink.py", False, "servers"),
-        ("chaos/test_cases.py", True, "faults"),
-        ("cluster_real/test_standalone.py", True, "faults"),
-        ("simulation/test_crashes.py", False, "faults"),
-        ("/elsewhere/test_page.py", False, "others"),
+        ("unit/test_times.py::test_a[1]", False, "unit", "unit/test_times.py"),
+        ("sql/fuzz/test_fuzz.py::test_a", True, "spark", "sql/fuzz/test_fuzz.py"),
+        ("chaos/test_cases.py::test_a[kafka]", True, "chaos", "chaos/test_cases.py::test_a"),
+        ("chaos/test_s3.py::test_a", False, "chaos", "chaos/test_s3.py"),
+        ("cluster_real/test_standalone.py::test_a", True, "cluster_real", ""),
+        ("/elsewhere/test_page.py::test_a", False, "others", "/elsewhere/test_page.py"),
     ],
 )
-def test_a_test_belongs_to_one_part(path: str, spark: bool, part: str) -> None:
-    assert CONFTEST["part_of"](item(path, spark=spark)) == part
+def test_a_test_is_of_one_group(nodeid: str, spark: bool, room: str, name: str) -> None:
+    assert CONFTEST["Group"].of(item(nodeid, spark=spark)) == (room, name)
 
 
-def is_passed_over(path: str, part: str | None) -> bool:
-    config = SimpleNamespace(getoption=lambda name: part if name == "part" else None)
-    return bool(CONFTEST["pytest_ignore_collect"](TESTS / path, config))
+def groups(**rooms: int) -> list[Any]:
+    return [CONFTEST["Group"](room, f"{room}-{number}") for room, count in rooms.items() for number in range(count)]
+
+
+def queues(folder: Path, count: int, work: list[Any]) -> list[Any]:
+    return [CONFTEST["WorkQueue"](folder, str(number), work) for number in range(count)]
+
+
+def test_every_group_is_taken_once_however_workers_take_turns(tmp_path: Path) -> None:
+    work = groups(chaos=3, spark=4, sql=5, unit=6, cluster_real=1, kafka=2)
+    for seed in range(20):
+        (tmp_path / str(seed)).mkdir()
+        workers = queues(tmp_path / str(seed), 3, work)
+        chance, taken = random.Random(seed), []
+        while workers:
+            worker = chance.choice(workers)
+            if (group := worker.take()) is None:
+                workers.remove(worker)
+            else:
+                taken.append(group)
+        assert sorted(taken) == sorted(work), seed
+
+
+def test_a_worker_stays_in_its_room_and_helps_when_every_room_has_a_worker(tmp_path: Path) -> None:
+    one, other = queues(tmp_path, 2, groups(unit=2, chaos=3, sql=1))
+    assert [one.take().room, other.take().room] == ["chaos", "sql"]  # those that take long are first
+    assert [one.take().room, other.take().room] == ["chaos", "unit"]
+    assert [one.take().room, one.take().room] == ["chaos", "unit"]
+    assert one.take() is other.take() is None
+
+
+def test_after_spark_a_worker_leaves_some_tests_to_others(tmp_path: Path) -> None:
+    one, other = queues(tmp_path, 2, groups(spark=1, unit=1, cluster_real=1, kafka=1))
+    assert [one.take().room, one.take().room, one.take()] == ["spark", "kafka", None]
+    assert [other.take().room, other.take().room, other.take()] == ["unit", "cluster_real", None]
+
+
+def result(tests: int, collected: int) -> dict[str, Any]:
+    return {"folders": {"unit": times(tests, 1.0)}, "collected": collected, "cpu_seconds": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("path", "parts"),
+    ("results", "problem"),
     [
-        ("unit/state/test_backend.py", {"others"}),
-        ("savepoints/test_on_spark.py", {"others", "servers"}),  # a file with both would be in both
-        ("sql/fuzz/test_fuzz.py", {"others", "servers"}),
-        ("spark/test_batch.py", {"servers"}),
-        ("kafka/conftest.py", {"others", "faults", "servers"}),  # not a file with tests
-        ("chaos", {"others", "faults", "servers"}),
-        ("chaos/test_cases.py", {"faults"}),
+        ([(2, 9), (3, 9), (4, 9)], None),
+        ([(2, 9), (3, 9), (3, 9)], "8 of 9 tests were run"),
+        ([(2, 9), (3, 8), (4, 9)], "the processes found different tests: 8, 9"),
+        ([(5, 9), (4, 9)], "no results of the third process: tests that it took may not have run"),
     ],
 )
-def test_files_of_other_parts_are_not_imported(path: str, parts: set[str]) -> None:
-    assert not is_passed_over(path, None)
-    assert {part for part in RUNNER["PARTS"] if not is_passed_over(path, part)} == parts
+def test_a_test_that_no_process_ran_is_a_problem(results: list[tuple[int, int]], problem: str | None) -> None:
+    found = {name: result(*each) for name, each in zip(RUNNER["WORKERS"], results, strict=False)}
+    assert RUNNER["find_problem"](found) == problem
 
 
-def test_the_runner_runs_every_part() -> None:
-    class Parser:
-        """Keeps the choices of options."""
-
-        choices: tuple[str, ...] = ()
-
-        def addoption(self, name: str, choices: tuple[str, ...] = (), **_: Any) -> None:
-            self.choices = self.choices or choices
-
-    parser = Parser()
-    CONFTEST["pytest_addoption"](parser)
-    assert RUNNER["PARTS"] == parser.choices
+def test_a_process_runs_the_tests_that_it_takes(tmp_path: Path) -> None:
+    """Two processes, one after the other: the first takes all there is."""
+    chosen = [str(TESTS / "unit" / "test_docs.py"), "-k", "there_are_runnable_blocks"]
+    (tmp_path / "queue").mkdir()
+    runs = []
+    for worker in ("first", "second"):
+        times_file = tmp_path / f"{worker}.json"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+        command += [f"--queue={tmp_path / 'queue'}", f"--worker={worker}", f"--folder-times={times_file}"]
+        subprocess.run(command, check=True, capture_output=True, cwd=TESTS.parent)
+        runs.append(json.loads(times_file.read_text()))
+    assert [run["collected"] for run in runs] == [1, 1]
+    assert [sum(times["tests"] for times in run["folders"].values()) for run in runs] == [1, 0]

@@ -59,6 +59,8 @@ def start_job(directory: Path, name: str) -> JobClient:
             "parallelism.default": "2",
             "taskmanager.memory.process.size": "2g",
             "pipeline.max-parallelism": "8",
+            "rest.flamegraph.enabled": "true",
+            "rest.flamegraph.delay-between-samples": "1 ms",
             "user.token": "very secret",
         }
     )

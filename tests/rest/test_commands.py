@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rest_cluster import Cluster
+from rest_cluster import Cluster, wait_for
 
 MAIN = "import sys; from millstream.cli.main import main; sys.exit(main(sys.argv[1:]))"
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -39,6 +39,13 @@ def test_a_job_is_listed_saved_and_stopped(cluster: Cluster, command: Command, t
     (savepoint,) = (tmp_path / "savepoints").iterdir()
     assert saved.stdout == f"savepoint: {savepoint}\n"
     assert list(savepoint.iterdir())
+
+    assert command("savepoint", "-d", str(savepoint)).stdout == f"disposed {savepoint}\n"
+    assert list((tmp_path / "savepoints").iterdir()) == []
+    missing = command("savepoint", "-d", str(savepoint))
+    assert (missing.returncode, str(savepoint) in missing.stderr) == (1, True)
+    requested = command("savepoint", "sums", str(tmp_path / "savepoints"), "-detached").stdout
+    wait_for(lambda: cluster.get(requested.split("GET ")[1].strip())["status"]["id"] == "COMPLETED")
 
     stopped = command("stop", "--drain", "--type", "native", "-p", str(tmp_path / "stopped"), "sums")
     (savepoint,) = (tmp_path / "stopped").iterdir()

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rest_cluster import Cluster, wait_for
+
+from millstream.cluster import entrypoint
+from millstream.cluster.checkpoints import Checkpoints
+from millstream.cluster.dispatcher import Dispatcher
+from millstream.cluster.rest.application import create_application
+from millstream.cluster.rest.context import RestContext
+from millstream.cluster.rest.server import RestServer
+from millstream.common import Configuration
+from millstream.errors import ExternalError
 
 NO_JOB = "0" * 31 + "f"
 
@@ -19,6 +31,20 @@ def test_lists_of_jobs(cluster: Cluster) -> None:
     overview = cluster.get("/overview")
     assert (overview["jobs-running"], overview["slots-total"]) == (1, 2)
     assert cluster.get("/config")["flink-version"].startswith("2.")
+
+
+@pytest.mark.parametrize("feature", ["cancel", "rescale"])
+def test_the_buttons_of_the_web_ui_follow_options(feature: str) -> None:
+    configuration = Configuration.from_dict({f"web.{feature}.enable": "false"})
+    context = RestContext(Dispatcher(), entrypoint.SystemClock(), entrypoint.new_id, configuration=configuration)
+    server = RestServer.start(create_application(context), "127.0.0.1", "0")
+    try:
+        with urllib.request.urlopen(f"{server.address}/config", timeout=30) as answer:
+            features = json.load(answer)["features"]
+    finally:
+        server.stop()
+    expected = {"web-submit": False, "web-cancel": True, "web-rescale": True, "web-history": False}
+    assert features == {**expected, f"web-{feature}": False}
 
 
 def test_details_of_a_job(cluster: Cluster) -> None:
@@ -55,10 +81,64 @@ def test_checkpoints_of_a_job(cluster: Cluster) -> None:
     assert newest["status"] == "COMPLETED"
     assert newest["external_path"].endswith(f"chk-{newest['id']}")
     assert history["summary"]["state_size"]["max"] > 0
-    assert cluster.get(f"/jobs/{cluster.job}/checkpoints/details/{newest['id']}") == newest
+    details = cluster.get(f"/jobs/{cluster.job}/checkpoints/details/{newest['id']}")
+    assert len(details["tasks"]) == 2
+    assert {**details, "tasks": {}} == newest
+    source, reduce = (vertex["id"] for vertex in cluster.get(f"/jobs/{cluster.job}")["vertices"])
+    path = f"/jobs/{cluster.job}/checkpoints/details/{newest['id']}/subtasks"
+    in_checkpoint = cluster.get(f"{path}/{reduce}")
+    assert {name: in_checkpoint[name] for name in details["tasks"][reduce]} == details["tasks"][reduce]
+    sizes = [subtask["state_size"] for subtask in in_checkpoint["subtasks"]]
+    assert len(sizes) == in_checkpoint["num_acknowledged_subtasks"] == 2
+    assert sum(sizes) == in_checkpoint["state_size"] == newest["state_size"] > max(sizes)
+    assert in_checkpoint["summary"]["state_size"]["max"] == max(sizes)
+    assert cluster.get(f"{path}/{source}")["state_size"] == 0
+    assert cluster.request("GET", f"{path}/{NO_JOB}")[0] == 404
     assert cluster.request("GET", f"/jobs/{cluster.job}/checkpoints/details/999999")[0] == 404
     configuration = cluster.get(f"/jobs/{cluster.job}/checkpoints/config")
     assert (configuration["mode"], configuration["interval"]) == ("exactly_once", 100)
+
+
+def test_a_failed_checkpoint_and_the_restored_one_are_shown(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"/jobs/{cluster.job}/checkpoints"
+    assert cluster.get(path)["latest"]["restored"] is None
+    wait_for(lambda: cluster.get(path)["counts"]["completed"])
+    complete = Checkpoints.complete
+    failures = iter([ExternalError("the disk is full")])
+
+    def fail_once(self: Checkpoints, metadata: Any, clock: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return complete(self, metadata, clock)
+
+    monkeypatch.setattr(Checkpoints, "complete", fail_once)
+    shown = wait_for(lambda: (found := cluster.get(path))["latest"]["restored"] and found)
+    failed = shown["latest"]["failed"]
+    assert (failed["status"], failed["failure_message"]) == ("FAILED", "the disk is full")
+    assert failed in shown["history"]
+    vertex = cluster.get(f"/jobs/{cluster.job}")["vertices"][1]["id"]
+    subtasks = cluster.get(f"{path}/details/{failed['id']}/subtasks/{vertex}")
+    assert (subtasks["status"], subtasks["num_acknowledged_subtasks"]) == ("FAILED", 0)
+    assert subtasks["subtasks"][1] == {"className": "pending", "index": 1, "status": "pending_or_failed"}
+    assert (shown["counts"]["failed"], shown["counts"]["restored"]) == (1, 1)
+    assert shown["latest"]["restored"]["external_path"].endswith(f"chk-{shown['latest']['restored']['id']}")
+    names = "numberOfFailedCheckpoints,totalNumberOfCheckpoints"
+    metrics = {entry["id"]: int(entry["value"]) for entry in cluster.get(f"/jobs/{cluster.job}/metrics?get={names}")}
+    assert metrics["numberOfFailedCheckpoints"] == 1
+    assert metrics["totalNumberOfCheckpoints"] > shown["counts"]["completed"]
+
+
+def test_requests_of_flinks_clients_that_have_little_meaning_here(cluster: Cluster) -> None:
+    job = f"/jobs/{cluster.job}"
+    assert cluster.request("PATCH", f"{job}/clientHeartbeat", {"expiredTimestamp": 1}) == (202, {})
+    assert cluster.request("PATCH", f"/jobs/{NO_JOB}/clientHeartbeat", {"expiredTimestamp": 1})[0] == 404
+    assert cluster.get("/datasets") == {"dataSets": []}
+    assert cluster.get(f"{job}/jobmanager/environment") == cluster.get("/jobmanager/environment")
+    vertex = cluster.get(job)["vertices"][0]["id"]
+    attempt = f"{job}/vertices/{vertex}/subtasks/1/attempts"
+    nothing = {"subtask": 1, "attempt": 0, "id": vertex, "user-accumulators": []}
+    assert cluster.get(f"{attempt}/0/accumulators") == nothing
+    assert cluster.request("GET", f"{attempt}/7/accumulators")[0] == 404
 
 
 def test_secrets_are_hidden(cluster: Cluster) -> None:
@@ -68,6 +148,7 @@ def test_secrets_are_hidden(cluster: Cluster) -> None:
 
 
 def test_savepoints_and_their_disposal(cluster: Cluster) -> None:
+    assert cluster.get(f"/jobs/{cluster.job}/checkpoints")["latest"]["savepoint"] is None
     trigger = "a" * 32
     body = {"target-directory": str(cluster.directory / "savepoints"), "cancel-job": False, "triggerId": trigger}
     assert cluster.request("POST", f"/jobs/{cluster.job}/savepoints", body) == (202, {"request-id": trigger})
@@ -78,6 +159,15 @@ def test_savepoints_and_their_disposal(cluster: Cluster) -> None:
         return answer["operation"]["location"] if answer["status"]["id"] == "COMPLETED" else None
 
     path = wait_for(location)
+    shown = cluster.get(f"/jobs/{cluster.job}/checkpoints")
+    savepoint = shown["latest"]["savepoint"]
+    assert [each for each in shown["history"] if each["is_savepoint"]] == [savepoint]
+    assert (savepoint["external_path"], savepoint["savepointFormat"]) == (path, "CANONICAL")
+    assert (savepoint["status"], savepoint["checkpoint_type"]) == ("COMPLETED", "SAVEPOINT")
+    assert savepoint["state_size"] == sum(
+        file.stat().st_size for file in Path(path).rglob("*") if file.is_file() and file.name != "_metadata"
+    )
+    assert 0 < savepoint["end_to_end_duration"] < 60_000
     assert len(list((cluster.directory / "savepoints").iterdir())) == 1
     code, answer = cluster.request("POST", "/savepoint-disposal", {"savepoint-path": path})
     assert code == 200

@@ -42,7 +42,7 @@ def test_statsd_gets_gauges() -> None:
 
 def test_prometheus_reads_flinks_names_and_labels() -> None:
     settings = {"metrics.reporter.prom.factory.class": PROMETHEUS, "metrics.reporter.prom.port": "0"}
-    (server,) = start_reporters(settings, lambda: METRICS, None)
+    (server,) = start_reporters(settings, lambda: METRICS, lambda: 0)
     with urllib.request.urlopen(f"{server.address}/metrics", timeout=30) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     server.stop()

@@ -2,111 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
-import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from session_cluster import ENDLESS, PROGRAM, SessionCluster, start, use_inline_workspace, wait_for
 
 from millstream.cli.submission import pack
 from millstream.client.remote import Refused, RemoteCluster
-from millstream.cluster import entrypoint
-from millstream.cluster.dispatcher import Dispatcher
-from millstream.cluster.rest.application import create_application
-from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.server import RestServer
-from millstream.cluster.session.driver import SessionDriver
 from millstream.cluster.session.store import ProgramStore
-
-TOKEN = "a token of the test"
-
-PROGRAM = """
-import sys
-from millstream.cluster import entrypoint
-from millstream.testing.inline_engine import InlineEngine
-entrypoint.SparkEngine = lambda settings: InlineEngine()
-from millstream.common import WatermarkStrategy
-from millstream.datastream import StreamExecutionEnvironment
-from millstream.datastream.connectors.number_seq import NumberSequenceSource
-
-env = StreamExecutionEnvironment.get_execution_environment()
-env.set_parallelism(int(sys.argv[1]))
-numbers = env.from_source(NumberSequenceSource(0, int(sys.argv[2])), WatermarkStrategy.no_watermarks(), "numbers")
-numbers.filter(lambda n: n < 0).print()
-print("the program is", sys.argv)
-env.execute(sys.argv[3])
-"""
-ENDLESS = str(10**12)
-
-
-@dataclass
-class SessionCluster:
-    """A session cluster with its client."""
-
-    driver: SessionDriver
-    server: RestServer
-    client: RemoteCluster
-
-    def run(self, slots: int, records: str, name: str) -> str:
-        upload = self.client.upload("job.py", PROGRAM.encode())
-        return self.client.run(upload, [str(slots), records, name], {})
-
-    def jobs(self) -> dict[str, Any]:
-        return {job.name: job for job in self.client.list_jobs()}
-
-    def close(self) -> None:
-        self.server.stop()
-        self.driver.close()
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """Return the first true value of a condition."""
-    for _ in range(900):
-        if value := condition():
-            return value
-        time.sleep(0.1)
-    pytest.fail("did not happen within 90 s")
-
-
-def start(directory: Path, store: Path, *, recovers: bool = False) -> SessionCluster:
-    settings = {
-        "millstream.epoch.max-records": "20",
-        "millstream.epoch.min-interval": "20 ms",
-        "execution.checkpointing.interval": "100 ms",
-        "execution.checkpointing.dir": str(store / "checkpoints"),
-    }
-    if recovers:
-        settings |= {
-            "high-availability.type": "lease",
-            "high-availability.storageDir": str(store / "leases"),
-            "millstream.high-availability.lease-duration": "1 s",
-        }
-    numbers = itertools.count(time.monotonic_ns())
-    driver = SessionDriver(
-        ProgramStore(str(store / "programs")),
-        directory,
-        slots=3,
-        settings=settings,
-        variables=dict,
-        clock=entrypoint.SystemClock(),
-        new_id=lambda: f"{next(numbers):032x}",
-        new_token=lambda: "the token of a process",
-        recovers=recovers,
-        archive_directory=str(store / "history"),
-        upload_limit=100_000,
-    )
-    driver.recover()
-    context = RestContext(Dispatcher(), entrypoint.SystemClock(), lambda: f"{next(numbers):032x}", TOKEN, driver)
-    server = RestServer.start(create_application(context), "127.0.0.1", "0", has_token=True)
-    return SessionCluster(driver, server, RemoteCluster(server.address, TOKEN))
 
 
 @pytest.fixture
@@ -142,6 +53,26 @@ def test_programs_share_slots_and_are_archived(cluster: SessionCluster, tmp_path
     assert "the program is" in (cluster.driver.logs / f"{first}.log").read_text()
 
 
+def test_the_savepoint_of_a_stopped_job_is_known_after_its_program_has_ended(
+    cluster: SessionCluster, tmp_path: Path
+) -> None:
+    program = cluster.run(1, ENDLESS, "endless")
+    job = wait_for(lambda: cluster.jobs().get("endless")).id
+    wait_for(lambda: cluster.client.get(f"/jobs/{job}/checkpoints")["counts"]["completed"])
+    _, _, body = cluster.client.pass_on(
+        "POST", f"/jobs/{job}/stop", json.dumps({"targetDirectory": str(tmp_path / "kept")}).encode(), None
+    )
+    wait_for(lambda: cluster.driver._hosted[program].archive)
+    answer = cluster.client.get(f"/jobs/{job}/savepoints/{json.loads(body)['request-id']}")
+    assert answer["status"] == {"id": "COMPLETED"}
+    assert list(Path(answer["operation"]["location"]).iterdir())
+    savepoint = cluster.client.get(f"/jobs/{job}/checkpoints")["latest"]["savepoint"]
+    assert (savepoint["external_path"], savepoint["checkpoint_type"]) == (
+        answer["operation"]["location"],
+        "SYNC_SAVEPOINT",
+    )
+
+
 def test_a_failing_program_and_a_killed_one_do_not_touch_others(cluster: SessionCluster) -> None:
     upload = cluster.client.upload("broken.py", b"import no_such_module")
     broken = cluster.client.run(upload, [], {})
@@ -150,12 +81,92 @@ def test_a_failing_program_and_a_killed_one_do_not_touch_others(cluster: Session
     wait_for(lambda: {"victim", "neighbour"} <= cluster.jobs().keys())
     wait_for(lambda: cluster.client.program(broken)["status"] == "FAILED")
     assert "No module named 'no_such_module'" in cluster.client.program(broken)["error"]
+    (failure,) = cluster.client.get(f"/applications/{broken}/exceptions")["exceptionHistory"]["entries"]
+    assert failure["exceptionName"] == "ModuleNotFoundError"
+    assert (failure["stacktrace"], failure["jobId"]) == (cluster.client.program(broken)["error"], None)
+    assert cluster.client.get(f"/applications/{victim}/exceptions")["exceptionHistory"]["entries"] == []
     process = cluster.driver._hosted[victim].process
     assert process is not None
     os.kill(process.pid, signal.SIGKILL)
     wait_for(lambda: cluster.client.program(victim)["status"] == "FAILED")
     assert "SIGKILL" in cluster.client.program(victim)["error"]
     wait_for(lambda: cluster.jobs()["neighbour"].state == "RUNNING")
+
+
+def test_a_cluster_takes_no_programs_if_an_option_says_so(tmp_path: Path) -> None:
+    cluster = start(tmp_path / "local", tmp_path / "shared", web={"web.submit.enable": "false"})
+    try:
+        assert cluster.client.get("/config")["features"]["web-submit"] is False
+        upload = cluster.driver.add_upload("job.py", PROGRAM.encode()).id
+        for resource in ("upload", f"{upload}/run", f"{upload}/run-application"):
+            status, _, answer = cluster.client.pass_on("POST", f"/jars/{resource}", b"{}", "application/json")
+            assert status == 404
+            assert "this cluster takes no programs: web.submit.enable is false" in answer.decode()
+        assert cluster.driver.programs() == []
+    finally:
+        cluster.close()
+
+
+STUBBORN = """
+import sys, time
+from pathlib import Path
+
+assert sys.stdin.read() == "", "the messages of the cluster are not for the program"
+print("is running")
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_a_program_without_jobs_is_cancelled_and_delays_no_other(
+    cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("millstream.cluster.session.driver._IDLE_CANCEL_MS", 1000)
+    program = cluster.client.run(cluster.client.upload("stubborn.py", STUBBORN.encode()), [], {})
+    log = cluster.driver.logs / f"{program}.log"
+    wait_for(lambda: log.exists() and "is running" in log.read_text())
+    process = cluster.driver._hosted[program].process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)  # from now on, its REST server does not answer
+    monkeypatch.setattr("millstream.cluster.session.driver._ANSWER_SECONDS", 2.0)
+    cluster.driver.cancel(program)
+    cluster.run(1, "10", "other")
+    wait_for(lambda: "other" in cluster.jobs())
+    wait_for(lambda: cluster.client.program(program)["status"] == "CANCELED")
+
+
+def test_a_program_that_is_cancelled_before_its_job_starts_is_cancelled(cluster: SessionCluster) -> None:
+    program = cluster.run(1, ENDLESS, "endless")
+    cluster.driver.cancel(program)  # its process is being started
+    wait_for(lambda: cluster.client.program(program)["end-time"] > 0)
+    assert cluster.client.program(program)["status"] == "CANCELED"
+    assert [job.state for job in cluster.client.list_jobs()] == ["CANCELED"]
+
+
+def test_a_request_to_cancel_outlives_the_cluster(tmp_path: Path) -> None:
+    store = ProgramStore(str(tmp_path / "shared" / "programs"))
+    description = {"upload": "job.py", "arguments": ["1", ENDLESS, "endless"], "settings": {}, "submitted": 0}
+    store.add("f00d" * 8, description, PROGRAM.encode())
+    store.cancel("f00d" * 8)
+    cluster = start(tmp_path / "local", tmp_path / "shared")  # the next leader
+    try:
+        wait_for(lambda: cluster.client.program("f00d" * 8)["status"] == "CANCELED")
+    finally:
+        cluster.close()
+
+
+def test_the_newest_programs_that_have_ended_are_kept(
+    cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("millstream.cluster.session.driver._KEPT_ENDED", 1)
+    upload = cluster.client.upload("broken.py", b"import no_such_module")
+    first = cluster.client.run(upload, [], {})
+    wait_for(lambda: cluster.client.program(first)["end-time"] > 0)
+    second = cluster.client.run(upload, [], {})
+    archives = tmp_path / "shared" / "programs" / "archive"
+    wait_for(lambda: [path.stem for path in archives.glob("*.json")] == [second])
+    assert [program.id for program in cluster.driver.programs()] == [second]
+    assert not (cluster.driver.logs / f"{first}.log").exists()
 
 
 def test_a_cluster_that_takes_over_continues_all_programs(tmp_path: Path) -> None:
@@ -228,3 +239,63 @@ def test_nothing_is_answered_without_the_token(cluster: SessionCluster) -> None:
     assert not cluster.driver.is_shut_down.is_set()
     with pytest.raises(Refused, match="needs a token"):
         RemoteCluster(cluster.server.address, "another token").overview()
+
+
+QUERY = "SELECT n, COUNT(*) AS how_many FROM letters GROUP BY n"
+TABLE = """CREATE TABLE letters (n BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '50',
+'fields.n.min' = '1', 'fields.n.max' = '3')"""
+
+
+def test_the_workspace_runs_sql_in_slots_of_the_cluster(
+    cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_inline_workspace(monkeypatch)
+
+    def ask(method: str, path: str, body: Any = None) -> Any:
+        status, _, answer = cluster.client.pass_on(method, path, json.dumps(body).encode(), "application/json")
+        assert status == 200, answer
+        return json.loads(answer)
+
+    refused = cluster.client.pass_on("POST", f"/sql/v4/sessions/{uuid.UUID(int=0)}/heartbeat", b"{}", None)
+    assert (refused[0], json.loads(refused[2])) == (404, {"errors": ["no session of the SQL workspace is open"]})
+    assert cluster.driver.programs() == []
+
+    cluster.run(2, ENDLESS, "endless")
+    wait_for(lambda: cluster.jobs().get("endless"))
+    session = f"/sql/v4/sessions/{ask('POST', '/sql/v4/sessions', {})['sessionHandle']}"
+    assert [program.name for program in cluster.driver.programs()] == ["job.py", "SQL workspace"]
+    read_until(ask, submit(ask, session, TABLE), "INSERT")
+    read_until(ask, submit(ask, session, "SET 'parallelism.default' = '1'"), "INSERT")
+    operation = submit(ask, session, QUERY)
+    read_until(ask, operation, "UPDATE_AFTER")
+    second = submit(ask, session, f"/* another */ {QUERY}")
+    waiting = wait_for(lambda: [job for job in cluster.client.list_jobs() if job.waiting])
+    assert waiting[0].waiting == "waits for 1 slots: 0 of 3 are free"
+    ask("POST", f"{operation}/cancel", {})
+    read_until(ask, second, "INSERT")
+
+    process = cluster.driver._hosted[cluster.driver._workspace].process
+    assert process is not None
+    os.kill(process.pid, signal.SIGKILL)
+    wait_for(lambda: cluster.client.overview()["slots-available"] == 1)
+    assert "sessionHandle" in ask("POST", "/sql/v4/sessions", {})  # of another process
+    assert cluster.jobs()["endless"].state == "RUNNING"
+
+
+def submit(ask: Callable[..., Any], session: str, statement: str) -> str:
+    answer = ask("POST", f"{session}/statements", {"statement": statement})
+    return f"{session}/operations/{answer['operationHandle']}"
+
+
+def read_until(ask: Callable[..., Any], operation: str, kind: str) -> None:
+    """Read pages of a result until one has a row of this kind."""
+    token = 0
+
+    def has_row() -> bool:
+        nonlocal token
+        page = ask("GET", f"{operation}/result/{token}?rowFormat=JSON")
+        if page["resultType"] == "PAYLOAD":
+            token += 1
+        return any(row["kind"] == kind for row in page.get("results", {}).get("data", []))
+
+    wait_for(has_row)

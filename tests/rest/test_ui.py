@@ -61,7 +61,7 @@ def test_the_page_loads_scripts_of_this_server_only_and_is_cached_by_name(cluste
     assert "script-src 'self'" in headers["Content-Security-Policy"]
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["Cache-Control"] == "no-cache"
-    (script,) = (path.name for path in (BUILT / "assets").glob("*.js"))
+    (script,) = (path.name for path in (BUILT / "assets").glob("index-*.js"))
     assert f"./assets/{script}" in page
     status, headers, _ = get(f"{cluster.address}/assets/{script}")
     assert (status, headers.get_content_type()) == (200, "text/javascript")

@@ -14,6 +14,9 @@ REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = sorted([*(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("*.md")])
 FENCE = re.compile(r"^```python runnable\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\((?!https?:|#)([^)#]+)")
+CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+REFERENCE = re.compile(r"\]\[([^\]]+)\]")
+DEFINITION = re.compile(r"^\[([^\]]+)\]: \S+$", re.MULTILINE)
 TO_COME: set[str] = set()  # pages that are linked before they are written
 
 
@@ -53,3 +56,11 @@ def test_a_link_leads_to_a_file(page):
         found = (page.parent / target).resolve()
         known = found.is_relative_to(REPOSITORY) and found.relative_to(REPOSITORY).as_posix() in TO_COME
         assert known or found.exists(), f"{name_of(page)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_link_by_name_is_defined_and_a_definition_is_used(page):
+    text = CODE.sub("", page.read_text(encoding="utf-8"))
+    defined = DEFINITION.findall(text)
+    assert sorted(set(defined)) == sorted(defined)
+    assert set(REFERENCE.findall(text)) == set(defined)

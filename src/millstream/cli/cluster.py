@@ -75,7 +75,7 @@ def run_start(args: argparse.Namespace) -> int:
         settings |= {options.HA_TYPE.key: "lease", options.HA_STORAGE_DIR.key: args.ha}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run_session(Configuration.from_dict(settings), lambda address: print(f"{_LISTENS}{address}", flush=True))
+        run_session(Configuration.from_dict(settings), lambda address, _: print(f"{_LISTENS}{address}", flush=True))
     except KeyboardInterrupt:
         print("millstream: the cluster is stopped", file=sys.stderr)
     return 0

@@ -33,7 +33,12 @@ def add_address(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """Declare the options that name the cluster."""
     add = parser.add_argument
     return [
-        add("-m", "--jobmanager", metavar="HOST:PORT", help="the REST address (default: localhost:8081)"),
+        add(
+            "-m",
+            "--jobmanager",
+            metavar="HOST:PORT",
+            help="the REST address, or its URL with https:// (default: localhost:8081)",
+        ),
         add("--token-file", metavar="FILE", help="the file with the token of the cluster, if it has one"),
     ]
 
@@ -42,10 +47,21 @@ def connect(args: argparse.Namespace) -> RemoteCluster:
     """Return the client of the cluster that the arguments or the configuration name."""
     configuration = Configuration.from_dict(local.defaults())
     address = args.jobmanager or f"{configuration.get(options.REST_ADDRESS)}:{configuration.get(options.REST_PORT)}"
+    tls, ca_file = configuration.get(options.REST_TLS), configuration.get(options.REST_TLS_CA)
+    return RemoteCluster(address, read_token(args, configuration), tls=tls, ca_file=ca_file)
+
+
+def read_token(args: argparse.Namespace, configuration: Configuration) -> str | None:
+    """Return the token that the arguments, the configuration or the environment name.
+
+    Raises:
+        NoToken: Its file cannot be read.
+
+    """
     path = args.token_file or configuration.get(options.REST_TOKEN_FILE)
     if path is None:
-        return RemoteCluster(address, os.environ.get(TOKEN))
+        return os.environ.get(TOKEN)
     try:
-        return RemoteCluster(address, Path(path).read_text(encoding="utf-8").strip())
+        return Path(path).read_text(encoding="utf-8").strip()
     except OSError as problem:
         raise NoToken(path, problem) from problem

@@ -12,7 +12,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from millstream import options
-from millstream.cli.run import setting
+from millstream.cli.run import UI_PORTS, setting
+from millstream.client import local
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 
@@ -28,14 +29,15 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add = start.add_argument
     add("-D", dest="define", type=setting, action="append", default=[], metavar="KEY=VALUE", help="set an option")
     add("--master", metavar="URL", help="the Spark master (default: this machine)")
+    add("--ui", action="store_true", help="serve the web UI with a SQL workspace, too, and print its address")
     start.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until a signal ends the process."""
-    configuration = Configuration.from_dict(dict(args.define))
-    if args.master is not None:
-        configuration.set(options.SPARK_MASTER, args.master)
+    configuration = read_configuration(args)
+    if args.ui:
+        sys.stdout.write(f"web UI: {serve_ui(configuration)}\n")
     gateway = start_gateway(configuration)
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -47,6 +49,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def read_configuration(args: argparse.Namespace) -> Configuration:
+    """Return the options of the configuration file and, over them, of the command line."""
+    configuration = Configuration.from_dict({**local.defaults(), **dict(args.define)})
+    if args.master is not None:
+        configuration.set(options.SPARK_MASTER, args.master)
+    return configuration
+
+
+def serve_ui(configuration: Configuration) -> str | None:
+    """Serve the web UI with a SQL workspace; return its address."""
+    from millstream.cli.workspace import add_workspace
+
+    settings = configuration.to_dict()
+    settings.setdefault(options.REST_BIND_PORT.key, UI_PORTS)
+    add_workspace(settings)
+    return local.serve(settings)
+
+
+def complete_at(statement: str, position: int, catalogs: Any) -> list[str]:
+    """Return the texts that can replace the word before a position of a statement."""
+    from millstream.cli.shell.editing import collect_names, complete
+
+    candidates = complete(statement[:position], statement[position:], collect_names(catalogs))
+    return [candidate.text for candidate in candidates]
+
+
 def start_gateway(configuration: Configuration) -> Any:
     """Start a gateway in this process.
 
@@ -54,9 +82,7 @@ def start_gateway(configuration: Configuration) -> Any:
         UserError: The packages of the server are not installed.
 
     """
-    from millstream.cli.shell.editing import collect_names, complete  # late: other commands start without the table API
-    from millstream.cluster import entrypoint
-    from millstream.sql.catalog.catalog import Catalogs
+    from millstream.cluster import entrypoint  # late: other commands start without the table API
 
     try:
         from millstream.gateway.server import Gateway
@@ -64,9 +90,5 @@ def start_gateway(configuration: Configuration) -> Any:
         msg = f"the SQL gateway needs the package '{missing.name}'"
         raise UserError(msg, hint="install it: pip install 'millstream[rest]'") from missing
 
-    def complete_at(statement: str, position: int, catalogs: Catalogs) -> list[str]:
-        candidates = complete(statement[:position], statement[position:], collect_names(catalogs))
-        return [candidate.text for candidate in candidates]
-
-    token = entrypoint.read_token(configuration, create=True)
-    return Gateway.start(configuration, entrypoint.SystemClock(), entrypoint.new_uuid, complete_at, token)
+    security = entrypoint.read_security(configuration)
+    return Gateway.start(configuration, entrypoint.SystemClock(), entrypoint.new_uuid, complete_at, security)

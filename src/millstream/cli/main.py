@@ -11,8 +11,11 @@ from collections.abc import Sequence
 
 from millstream import __version__
 from millstream.cli import (
+    cdc,
     checkpoints,
     cluster,
+    completion,
+    dev,
     doctor,
     gateway,
     info,
@@ -25,23 +28,28 @@ from millstream.cli import (
     sql,
     state,
     txn,
+    ui,
 )
 from millstream.errors import InternalError, MillstreamError
 
 COMMANDS = (
     run,
+    dev,
     sql,
+    cdc,
     gateway,
     info,
     cluster,
     jobs,
     observe,
     rescale,
+    ui,
     checkpoints,
     savepoint,
     state,
     txn,
     doctor,
+    completion,
 )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from millstream import options
 from millstream.cli import submission
 from millstream.cli.cluster_address import add_address
+from millstream.cli.workspace import add_workspace
 from millstream.client import local, unexecuted
 from millstream.client.program import run_module, run_program
 from millstream.client.uncaught_errors import CANCELLED_TEXT, format_error
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 CANCELLED = 130
-_UI_PORTS = "8081-8180"
+UI_PORTS = "8081-8180"
 _DEPENDENCIES = {
     "pyFiles": options.PYTHON_FILES,
     "pyRequirements": options.PYTHON_REQUIREMENTS,
@@ -105,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings = configuration(args)
     if args.ui:
-        settings.setdefault(options.REST_BIND_PORT.key, _UI_PORTS)
+        settings.setdefault(options.REST_BIND_PORT.key, UI_PORTS)
+        add_workspace(settings)
         print(f"web UI: {local.serve(settings)}", file=sys.stderr, flush=True)
     if path is None:
         return run_guarded("", lambda: run_module(args.pyModule, arguments, configuration=settings))

@@ -39,6 +39,13 @@ if TYPE_CHECKING:
 _ACTIONS = ("trigger", "check", "show", "dispose")
 
 
+class NoJobNamed(UserError):
+    """The command line names no job."""
+
+    def __init__(self) -> None:
+        super().__init__("no job is named", hint="list the jobs and their ids: millstream list")
+
+
 class SeveralProgramJobs(UserError):
     """The program has several jobs, but a savepoint belongs to one."""
 
@@ -53,9 +60,11 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = subparsers.add_parser("savepoint", help="trigger, check, show and dispose savepoints")
     actions = parser.add_subparsers(title="actions", metavar="<action>", required=True)
     trigger = actions.add_parser("trigger", help="write a savepoint of a running job (also without the word trigger)")
-    trigger.add_argument("job", metavar="JOB", help="the id or name of the job")
+    trigger.add_argument("job", nargs="?", metavar="JOB", help="the id or name of the job")
     trigger.add_argument("directory", nargs="?", metavar="DIR", help="where to write the savepoint")
     trigger.add_argument("-type", "--type", choices=("canonical", "native"), help="the format of the savepoint")
+    trigger.add_argument("-detached", "--detached", action="store_true", help="do not wait for the savepoint")
+    trigger.add_argument("-d", "--dispose", metavar="PATH", help="let the cluster delete a savepoint instead")
     add_address(trigger)
     trigger.set_defaults(run=run_trigger)
     check = actions.add_parser("check", help="check whether a program can start from a savepoint, without running it")
@@ -94,10 +103,20 @@ def with_action(words: Sequence[str]) -> list[str]:
 
 
 def run_trigger(args: argparse.Namespace) -> int:
-    """Write a savepoint of a running job."""
+    """Write a savepoint of a running job, or let the cluster delete one."""
     cluster = connect(args)
+    if args.dispose is not None:
+        cluster.dispose_savepoint(args.dispose)
+        print(f"disposed {printable(args.dispose)}")
+        return 0
+    if args.job is None:
+        raise NoJobNamed
     job = jobs.find_job(cluster, args.job)
     form = None if args.type is None else args.type.upper()
+    if args.detached:
+        operation = cluster.trigger_savepoint(job.id, args.directory, form=form)
+        print(f"requested a savepoint of {job.id}; its result: GET {operation}")
+        return 0
     print(f"savepoint: {printable(cluster.savepoint(job.id, args.directory, form=form))}")
     return 0
 

@@ -6,6 +6,8 @@ Does not know: the protocol of Kafka."""
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -39,6 +41,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     lister = actions.add_parser("list", help="list open transactions")
     lister.add_argument("--prefix", default="", help="list only transactional ids with this prefix")
     lister.add_argument("--all", action="store_true", help="also list ids whose last transaction has ended")
+    lister.add_argument("--json", action="store_true", help="print JSON")
     lister.set_defaults(run=_list)
     aborter = actions.add_parser("abort", help="abort the open transactions of transactional ids")
     aborter.add_argument("ids", nargs="+", metavar="ID", help="a transactional id, as `list` shows it")
@@ -60,6 +63,9 @@ def _client_properties(args: argparse.Namespace) -> dict[str, str]:
 
 def _list(args: argparse.Namespace) -> int:
     transactions = list_transactions(args.bootstrap_servers, _client_properties(args), args.prefix, everything=args.all)
+    if args.json:
+        print(json.dumps([asdict(transaction) for transaction in transactions], indent=2))
+        return 0
     if not transactions:
         print("no transaction is open")
         return 0

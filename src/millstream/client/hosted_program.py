@@ -12,7 +12,9 @@ import logging
 import os
 import sys
 import traceback
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from millstream.client.job_client import JobCancelled
 from millstream.client.program import run_module, run_program
@@ -21,20 +23,43 @@ from millstream.cluster import entrypoint
 from millstream.cluster.hosting import Host
 from millstream.job.job_status import JobStatus
 
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+
 
 def main(pipe: int) -> None:
     """Run the program that standard input describes."""
+    host(pipe, _run)
+
+
+def host(
+    pipe: int, run: Callable[[dict[str, Any]], dict[str, Any]], prepare: Callable[[dict[str, Any]], None] | None = None
+) -> None:
+    """Serve the jobs of this process over REST, call `run` with the description from standard input, and report what
+    it returns; `prepare` is called with the description before the REST server starts."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    description = json.loads(sys.stdin.readline())
-    host = Host(os.fdopen(pipe, "w", encoding="utf-8"), sys.stdin)
-    host.listen()
-    entrypoint.join_cluster(host)
-    host.send(type="serving", address=entrypoint.start_server("127.0.0.1", "0", description["token"]))
-    host.send(type="ended", **_run(description))
-    host.wait_for_exit()
+    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # its log file is followed
+    answers = _take_standard_input()
+    description = json.loads(answers.readline())
+    cluster = Host(os.fdopen(pipe, "w", encoding="utf-8"), answers)
+    cluster.listen()
+    entrypoint.join_cluster(cluster)
+    if prepare is not None:
+        prepare(description)
+    cluster.send(type="serving", address=entrypoint.start_server("127.0.0.1", "0", description["token"]))
+    cluster.send(type="ended", **run(description))
+    cluster.wait_for_exit()
     sys.stdout.flush()
     os._exit(0)  # threads of the program may still run
+
+
+def _take_standard_input() -> TextIO:
+    """Return what the cluster writes to standard input; a program that reads standard input finds it empty."""
+    answers = os.fdopen(os.dup(0), encoding="utf-8")
+    with Path(os.devnull).open() as empty:
+        os.dup2(empty.fileno(), 0)
+    return answers
 
 
 def _run(description: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,14 @@ class JobCancelled(UserError):
 
 
 class JobExecutionResult:
-    """The result of a finished job: its runtime and its accumulators."""
+    """The result of a finished job: its runtime and its accumulators.
+
+    Example:
+        >>> from millstream.common import JobID
+        >>> JobExecutionResult(JobID("0" * 32), 1_500, {"rows": 3}).get_accumulator_result("rows")
+        3
+
+    """
 
     def __init__(self, job_id: JobID, net_runtime: int, accumulators: dict[str, Any]) -> None:
         self._job_id, self._net_runtime, self._accumulators = job_id, net_runtime, accumulators
@@ -42,7 +49,12 @@ class JobExecutionResult:
 
     def get_accumulator_result(self, accumulator_name: str) -> Any:
         """Return the result of one accumulator; None if there is none of this name. Names that begin with `millstream.`
-        hold the newest epochs and checkpoints of the job."""
+        hold the newest epochs and checkpoints of the job.
+
+        Args:
+            accumulator_name: The name under which a function added the accumulator.
+
+        """
         return self._accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
@@ -90,7 +102,18 @@ class JobHandle(Protocol):
 
 
 class JobClient:
-    """A client of one job: its status, savepoints, rescaling, cancellation and result."""
+    """A client of one job: its status, savepoints, rescaling, cancellation and result.
+
+    Example:
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> sink = env.from_collection([1, 2]).add_sink(lambda value: None)
+        >>> client = env.execute_async("numbers")
+        >>> result = client.get_job_execution_result().result()
+        >>> client.get_job_status().result()
+        <JobStatus.FINISHED: 6>
+
+    """
 
     def __init__(self, handle: JobHandle, progress: Progress | None = None) -> None:
         """Create a client of a job. `progress` is what a notebook shows of it."""
@@ -199,7 +222,12 @@ class JobClient:
         return self._when_ended(self._result)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the job; False if it has not ended within `timeout` seconds."""
+        """Wait for the end of the job; False if it has not ended within `timeout` seconds.
+
+        Args:
+            timeout: Seconds; None waits without a limit.
+
+        """
         return self._handle.wait(timeout)
 
     def _result(self) -> JobExecutionResult:

@@ -114,6 +114,11 @@ def serve(settings: Mapping[str, str]) -> str | None:
     return address
 
 
+def add_application(path: str, create: Callable[[], Any]) -> None:
+    """Serve an ASGI application below a path of the REST server. Call it before the server is started."""
+    importlib.import_module("millstream.cluster.entrypoint").add_application(path, create)
+
+
 def defaults() -> dict[str, str]:
     """Return the options that every new environment starts with: those of the configuration file and, over them, of the
     command line. Keys of the file that are not known are left out, which is logged once."""

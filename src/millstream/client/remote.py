@@ -7,14 +7,17 @@ Does not know: the command line."""
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
+from millstream import options
 from millstream.errors import ExternalError, UserError
 
 _ANSWER_SECONDS = 120.0
@@ -30,6 +33,16 @@ class Unreachable(ExternalError):
             f"no cluster answers at {address}: {reason}",
             hint="start one with millstream cluster start, or a job with -D rest.bind-port=8081; -m HOST:PORT names "
             "another address",
+        )
+
+
+class NoTrust(UserError):
+    """The trusted certificates cannot be read."""
+
+    def __init__(self, path: str, problem: OSError) -> None:
+        super().__init__(
+            f"the trusted certificates in {path} cannot be read: {problem}",
+            hint=f"name a PEM file: {options.REST_TLS_CA.key}",
         )
 
 
@@ -59,10 +72,19 @@ class RemoteJob:
 class RemoteCluster:
     """The client of a cluster."""
 
-    def __init__(self, address: str, token: str | None = None) -> None:
-        """`address` is HOST:PORT or a URL."""
-        self._url = (address if "://" in address else f"http://{address}").rstrip("/")
+    def __init__(
+        self, address: str, token: str | None = None, *, tls: bool = False, ca_file: str | None = None
+    ) -> None:
+        """`address` is HOST:PORT or a URL; with `tls`, HOST:PORT is reached by https. `ca_file` has the certificates
+        that are trusted, if they are not those of the operating system."""
+        self._url = to_url(address, tls=tls)
+        self._tls = tls_context(self._url, ca_file)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    @property
+    def url(self) -> str:
+        """The URL of the server."""
+        return self._url
 
     def list_jobs(self) -> list[RemoteJob]:
         """Return the jobs, oldest first."""
@@ -102,6 +124,11 @@ class RemoteCluster:
         """Request a savepoint, and return the path that is polled for its result."""
         body = {"target-directory": directory, "formatType": form, "cancel-job": cancel}
         return f"/jobs/{job}/savepoints/{self._request('POST', f'/jobs/{job}/savepoints', body)['request-id']}"
+
+    def dispose_savepoint(self, path: str) -> None:
+        """Delete a savepoint that the cluster can access."""
+        trigger = self._request("POST", "/savepoint-disposal", {"savepoint-path": path})["request-id"]
+        self._poll(f"/savepoint-disposal/{trigger}")
 
     def stop(self, job: str, directory: str | None = None, *, form: str | None = None, drain: bool = False) -> str:
         """Stop a job with a savepoint, and return its path."""
@@ -163,14 +190,27 @@ class RemoteCluster:
         if offset:
             request.add_header("Range", f"bytes={offset}-")
         try:
-            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS, context=self._tls) as answer:
                 while part := answer.read(1 << 16):
                     yield part
         except urllib.error.HTTPError as refused:
             with refused:
                 if refused.code != 416:  # the offset is the end
                     raise Refused(refused.code, _read_errors(refused)) from None
-        except OSError as problem:
+        except (OSError, HTTPException) as problem:
+            raise Unreachable(self._url, getattr(problem, "reason", problem)) from None
+
+    def pass_on(self, method: str, path: str, body: bytes, content_type: str | None) -> tuple[int, str, bytes]:
+        """Send a request that another client made; return the status, the media type and the content of the answer."""
+        headers = {**self._headers, **({} if content_type is None else {"Content-Type": content_type})}
+        request = urllib.request.Request(f"{self._url}{path}", body or None, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS, context=self._tls) as answer:
+                return answer.status, answer.headers.get("Content-Type", "text/plain"), answer.read()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.headers.get("Content-Type", "text/plain"), refused.read()
+        except (OSError, HTTPException) as problem:
             raise Unreachable(self._url, getattr(problem, "reason", problem)) from None
 
     def _poll(self, path: str) -> dict[str, Any]:
@@ -192,13 +232,33 @@ class RemoteCluster:
         headers = {**self._headers, "Content-Type": content_type}
         request = urllib.request.Request(f"{self._url}/v1{path}", data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS, context=self._tls) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
             with refused:
                 raise Refused(refused.code, _read_errors(refused)) from None
-        except (OSError, ValueError) as problem:
+        except (OSError, HTTPException, ValueError) as problem:
             raise Unreachable(self._url, getattr(problem, "reason", problem)) from None
+
+
+def to_url(address: str, *, tls: bool) -> str:
+    """Return the URL of a server that is named by HOST:PORT or by a URL."""
+    return (address if "://" in address else f"http{'s' if tls else ''}://{address}").rstrip("/")
+
+
+def tls_context(url: str, ca_file: str | None) -> ssl.SSLContext | None:
+    """Return how the certificate of a server is verified; None for a server without TLS.
+
+    Raises:
+        NoTrust: The file of trusted certificates cannot be read.
+
+    """
+    if not url.startswith("https:"):
+        return None
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except OSError as problem:
+        raise NoTrust(str(ca_file), problem) from problem
 
 
 def _read_errors(answer: urllib.error.HTTPError) -> list[str]:

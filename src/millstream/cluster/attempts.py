@@ -2,7 +2,7 @@
 
 Promises: an epoch is accepted only when each task has reported once, and each channel (an edge from one upstream
 subtask to one downstream subtask) was read as the reported attempt of its sender sent it: that attempt, that number of
-blocks. An epoch whose reports disagree is run again, a limited number of times.
+blocks; sums are compared, see `block_sums`. An epoch whose reports disagree is run again, a limited number of times.
 Does not know: engines, sinks, why a task was attempted twice.
 
 Spark recomputes a lost map output by itself, even if some of the tasks that need it have read it already. Without this
@@ -12,11 +12,12 @@ another order), records would be lost or duplicated."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from millstream.engine.contract import EpochResult
 from millstream.errors import ExternalError, InternalError
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.runtime.block_sums import add_sums
 from millstream.runtime.report import TaskReport
 
 _log = logging.getLogger("millstream.job")
@@ -54,25 +55,20 @@ def run_until_reports_agree(
 
 
 def find_disagreement(plan: ExecutionPlan, reports: Reports) -> str | None:
-    """Describe the first channel that was not read as it was sent; None if there is none."""
-    by_task = {(report.vertex, report.subtask): report for report in reports}
+    """Describe the first edge that was not read as it was sent; None if there is none."""
+    subtasks = {(report.vertex, report.subtask) for report in reports}
     tasks = {planned.task.vertex: planned.task for planned in plan.vertices}
     expected = sum(task.parallelism for task in tasks.values())
-    if not len(by_task) == len(reports) == expected:
-        msg = f"{len(reports)} reports of {len(by_task)} subtasks, but there are {expected} subtasks"
+    if not len(subtasks) == len(reports) == expected:
+        msg = f"{len(reports)} reports of {len(subtasks)} subtasks, but there are {expected} subtasks"
         raise InternalError(msg)
+    reports_of: dict[str, list[TaskReport]] = {vertex: [] for vertex in tasks}
+    for report in reports:
+        reports_of[report.vertex].append(report)
     for number, edge in enumerate(plan.job.edges):
-        sender, reader = tasks[edge.upstream], tasks[edge.downstream]
-        for upstream in range(sender.parallelism):
-            sent = by_task[sender.vertex, upstream]
-            counts = sent.sent.get(number, {})
-            for subtask in range(reader.parallelism):
-                read = by_task[reader.vertex, subtask].read.get((number, upstream), {})
-                if read != ({sent.attempt: counts[subtask]} if subtask in counts else {}):
-                    return _describe(reader.name, subtask, sender.name, upstream, sent.attempt, read)
+        sent = add_sums(report.sent.get(number, 0) for report in reports_of[edge.upstream])
+        read = add_sums(report.read.get(number, 0) for report in reports_of[edge.downstream])
+        if sent != read:
+            reader, sender = tasks[edge.downstream].name, tasks[edge.upstream].name
+            return f"{reader} has read other blocks of {sender} than the attempts that reported have sent"
     return None
-
-
-def _describe(reader: str, subtask: int, sender: str, upstream: int, accepted: bytes, read: Mapping[bytes, int]) -> str:
-    difference = "another attempt" if set(read) - {accepted} else "another number of blocks"
-    return f"{reader} ({subtask + 1}) read {difference} of {sender} ({upstream + 1}) than the one that reported"

@@ -1,11 +1,13 @@
 """The request to cancel a job, and pauses that it ends.
 
-Promises: `pause` returns early when the job is cancelled; any thread may cancel.
+Promises: `pause` returns early when the job is cancelled, `wait_for_input` also when a source has records; any thread
+may cancel.
 Does not know: what is cancelled."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from millstream.times import Clock
@@ -19,10 +21,25 @@ class Cancellation:
     def __init__(self, clock: Clock, sleep: Callable[[float], None]) -> None:
         self._clock, self._sleep = clock, sleep
         self._requested = threading.Event()
+        self._arrival = threading.Event()
 
     def request(self) -> None:
         """Cancel the job, soon."""
         self._requested.set()
+        self._arrival.set()
+
+    def wake(self) -> None:
+        """End the present or the next wait for input, from any thread."""
+        self._arrival.set()
+
+    def wait_for_input(self, seconds: float) -> None:
+        """Sleep until the job is cancelled or a source has input, at most this long."""
+        if self._sleep is time.sleep:
+            self._arrival.wait(seconds)
+        elif not self._arrival.is_set():
+            self._sleep(seconds)  # a virtual clock
+        if not self.is_requested():
+            self._arrival.clear()
 
     def is_requested(self) -> bool:
         """Whether the job is to end."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from millstream.checkpoint.storage_errors import CheckpointTaken
-from millstream.cluster.job_events import CheckpointDone
+from millstream.cluster.job_events import CheckpointDone, CheckpointFailed
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_requests import JobRequests
 from millstream.cluster.leader_progress import LeaderProgress
@@ -65,6 +65,8 @@ class CheckpointCoordinator:
             if isinstance(problem, CheckpointTaken):
                 execution.check_leadership()
             self._failures += 1
+            took = (execution.clock.precise() - started) * 1000
+            execution.notify(CheckpointFailed(metadata.checkpoint, took, str(problem)))
             tolerable = self._failures <= execution.settings.tolerable_failures
             if is_final or not tolerable or isinstance(problem, CheckpointTaken):  # that one may name our output
                 self._leader_progress.on_checkpoint_failed()
@@ -87,7 +89,8 @@ class CheckpointCoordinator:
             _log.warning("old checkpoints could not be deleted: %s", problem)
         took = (execution.clock.precise() - started) * 1000
         sizes = metadata.bytes_new, metadata.full_size
-        execution.notify(CheckpointDone(metadata.checkpoint, metadata.epoch, *sizes, took, path))
+        states = {each.operator: tuple(lineage.size for lineage in each.lineages) for each in metadata.operators}
+        execution.notify(CheckpointDone(metadata.checkpoint, metadata.epoch, *sizes, took, path, states))
         self._requests.answer_checkpoints(metadata.checkpoint)
         return True
 
@@ -115,12 +118,13 @@ class CheckpointCoordinator:
         execution = self._execution
         metadata = execution.snapshot()
         if not execution.checkpoints.enabled:
-            path = self._savepoints.write(request, metadata, execution.plan.slots).path
-            execution.committing_savepoint = path
+            savepoint = self._savepoints.write(request, metadata, execution.plan.slots)
+            execution.committing_savepoint = savepoint.path
             execution.sinks.commit(metadata.checkpoint)
             execution.committing_savepoint = None
             execution.sinks.notify_watermarks(metadata.operators, metadata.now)
-            request.complete(path)
+            self._requests.report_savepoint(request, savepoint)
+            request.complete(savepoint.path)
         elif self._checkpoint():
             self._savepoints.start(request, execution.snapshot())
         else:
@@ -152,4 +156,5 @@ class CheckpointCoordinator:
                 if checkpoints.is_unresolved(number) and number not in execution.resolve_checkpoints():
                     savepoint.dispose()  # the job goes on without it, and may abort output that it names
             raise
+        self._requests.report_savepoint(request, savepoint)
         self._requests.answer_after_end(request, savepoint.path)

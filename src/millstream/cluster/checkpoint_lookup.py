@@ -149,14 +149,15 @@ def find_newest_checkpoint(
 
 
 def _numbers(storage: CheckpointStorage, newest: int, patience: Sequence[float]) -> list[int]:
-    """Return the numbers that should exist: from the oldest that exists to the newest that is known."""
+    """Return the numbers that should exist: from the oldest to the newest that is listed or known."""
     numbers = storage.list_checkpoints()
     for pause in patience:
         if max(numbers, default=0) >= newest:
             break
         time.sleep(pause)
         numbers = storage.list_checkpoints()
-    return list(range(min(numbers, default=newest or 1), max([newest, *numbers]) + 1))
+    known = [*numbers, newest] if newest else numbers  # a listing may lack a file that exists
+    return list(range(min(known, default=1), max(known, default=0) + 1))
 
 
 def _read(storage: CheckpointStorage, number: int, patience: Sequence[float]) -> bytes:

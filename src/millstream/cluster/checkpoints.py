@@ -379,6 +379,7 @@ class Checkpoints:
     def close(self, *, keep: bool) -> None:
         """Delete checkpoints, state files and logs at the end of the job, unless they are to be kept."""
         if not keep:
+            self._pins.clear()  # savepoints are complete; readers of a checkpoint lose it
             self._dispose_of_claimed()
         if not keep and not self._temporary:
             for number in sorted({*self.storage.list_directories(), *self._retained}):

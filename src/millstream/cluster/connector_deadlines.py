@@ -228,6 +228,10 @@ class EnumeratorWithDeadline(SplitEnumerator):
         """Acknowledge input, within the timeout."""
         self._calls.call("acknowledge what was read", self._enumerator.acknowledge)
 
+    def notify_arrivals(self, notify: Callable[[], None]) -> None:
+        """Set what is called when records have arrived."""
+        self._enumerator.notify_arrivals(notify)
+
     def retain(self, checkpoints: int) -> None:
         """Set how many checkpoints the job keeps."""
         self._enumerator.retain(checkpoints)

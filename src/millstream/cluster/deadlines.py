@@ -6,11 +6,16 @@ Does not know: what the work is."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from threading import Event, Thread, Timer
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from queue import SimpleQueue
+from threading import Condition, Event, Thread
 from typing import TypeVar
 
 from millstream.errors import ExternalError
@@ -36,17 +41,89 @@ def has_no_deadlines() -> bool:
 
 
 def start_in_thread(work: Callable[[], T]) -> Future[T]:
-    """Start work in a new thread and return the future of its result."""
+    """Start work in another thread and return the future of its result.
+
+    Threads whose work has ended are used again: every epoch has such work, and to start a thread takes longer than most
+    of it."""
     outcome: Future[T] = Future()
 
-    def run() -> None:
+    def run() -> Callable[[], None]:
         try:
-            outcome.set_result(work())
+            result = work()
         except BaseException as problem:  # the caller gets it from the future
-            outcome.set_exception(problem)
+            return partial(outcome.set_exception, problem)
+        return partial(outcome.set_result, result)
 
-    Thread(target=copy_context().run, args=(run,), name="with-deadline", daemon=True).start()
+    call = partial(copy_context().run, run)
+    try:
+        _idle.pop().put(call)
+    except IndexError:
+        calls: _Calls = SimpleQueue()
+        calls.put(call)
+        Thread(target=_serve, args=(calls,), name="with-deadline", daemon=True).start()
     return outcome
+
+
+_Calls = SimpleQueue[Callable[[], Callable[[], None]] | None]
+_idle: list[_Calls] = []  # the queues of threads without work
+_MAX_IDLE = 8
+
+
+def _serve(calls: _Calls) -> None:
+    while (call := calls.get()) is not None:
+        answer = call()
+        if len(_idle) < _MAX_IDLE:
+            _idle.append(calls)  # before the caller goes on: its next call finds this thread
+        else:
+            calls.put(None)
+        answer()
+        call = answer = None  # type: ignore[assignment]  # references would keep the result alive
+
+
+_WATCH_INTERVAL = 1.0  # seconds between two looks at the list: only shorter times need to wake the thread
+
+
+class _Watchdog:
+    """Calls functions when their time is over, in threads of their own. One thread waits for all of them: a timer for
+    each epoch would start a thread for each."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._due: list[tuple[float, int, Callable[[], None], Event]] = []
+        self._numbers = count()
+        self._is_running = False
+
+    def call_after(self, seconds: float, expire: Callable[[], None]) -> Event:
+        """Call `expire` after this time, unless the event that is returned is set before."""
+        ended = Event()
+        entry = time.monotonic() + seconds, next(self._numbers), expire, ended
+        with self._changed:
+            self._forget_ended()
+            heappush(self._due, entry)
+            if not self._is_running:
+                self._is_running = True
+                Thread(target=self._run, name="deadlines", daemon=True).start()
+            elif seconds < _WATCH_INTERVAL:
+                self._changed.notify()
+        return ended
+
+    def _forget_ended(self) -> None:
+        while self._due and self._due[0][3].is_set():
+            heappop(self._due)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._forget_ended()
+                remaining = self._due[0][0] - time.monotonic() if self._due else _WATCH_INTERVAL
+                if remaining > 0:
+                    self._changed.wait(min(remaining, _WATCH_INTERVAL))
+                    continue
+                expire = heappop(self._due)[2]
+            Thread(target=expire, name="deadline-passed", daemon=True).start()
+
+
+_watchdog = _Watchdog()
 
 
 def run_within(millis: int, work: Callable[[], T], late: Exception) -> T:
@@ -75,7 +152,7 @@ def run_watched(
     `grace` of 0 disables this."""
     if _disabled.get():
         return work()
-    expired, ended = Event(), Event()
+    expired = Event()
 
     def expire() -> None:
         expired.set()
@@ -83,9 +160,7 @@ def run_watched(
         if grace and not ended.wait(grace / 1000):
             abandon()
 
-    watchdog = Timer(millis / 1000, expire)
-    watchdog.daemon = True
-    watchdog.start()
+    ended = _watchdog.call_after(millis / 1000, expire)
     try:
         return work()
     except ExternalError:
@@ -94,4 +169,3 @@ def run_watched(
         raise
     finally:
         ended.set()
-        watchdog.cancel()

@@ -37,7 +37,7 @@ def find_declared_states(plan: ExecutionPlan, *, open_functions: bool = True) ->
     for planned in plan.vertices:
         tables: dict[str, dict[str, TableSchema]] = {}
         if open_functions:
-            environment = TaskEnvironment(files=_NoFiles(), open_store=lambda *_: lambda: None)
+            environment = TaskEnvironment(files=_NoFiles(), open_store=lambda *_: None)
             task = Task(copy.deepcopy(planned.task), 0, environment)
             ends = [node.id for node in planned.task.operators if isinstance(node.spec, SourceSpec | SinkSpec)]
             tables = task.declared_tables(skip=ends)  # readers and writers would connect to external systems
@@ -51,7 +51,7 @@ def find_built_tables(plan: ExecutionPlan) -> dict[str, dict[str, TableSchema]]:
     """Return the state tables that operators create when they are built, by operator; no function is opened."""
     tables: dict[str, dict[str, TableSchema]] = {}
     for planned in plan.vertices:
-        task = Task(planned.task, 0, TaskEnvironment(files=_NoFiles(), open_store=lambda *_: lambda: None))
+        task = Task(planned.task, 0, TaskEnvironment(files=_NoFiles(), open_store=lambda *_: None))
         tables |= task.declared_tables(skip=[node.id for node in planned.task.operators])
         task.close()
     return tables

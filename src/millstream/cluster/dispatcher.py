@@ -10,12 +10,16 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from millstream.cluster.dropped_records import DroppedRecords
+from millstream.cluster.flame_graphs import FlameGraphs
 from millstream.cluster.job_statistics import At, EpochSample, Statistics, VertexSample
+from millstream.cluster.open_snapshots import OpenSnapshots
 from millstream.cluster.rescale import RequestedParallelism
 from millstream.cluster.split_progress import SplitProgress
 from millstream.config.configuration import Configuration
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan
+from millstream.serialization.codec import Classes
 
 _KEPT_ENDED = 100
 
@@ -33,6 +37,10 @@ class DispatchedJob(Protocol):
     id: str
     name: str
     configuration: Configuration
+    snapshots: OpenSnapshots
+    classes: Classes
+    flame_graphs: FlameGraphs
+    dropped_records: DroppedRecords
 
     def statistics(self) -> Statistics:
         """Return the statistics of this moment."""

@@ -19,6 +19,8 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import bundle_dependencies
 from millstream.cluster.dispatcher import DispatchedJob, Dispatcher
+from millstream.cluster.dropped_records import DroppedRecords
+from millstream.cluster.flame_graphs import FlameGraphs
 from millstream.cluster.hosting import Host
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
@@ -37,9 +41,11 @@ from millstream.cluster.job_master import JobMaster
 from millstream.cluster.job_statistics import At, EpochSample, JobStatistics, Statistics, VertexSample
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
+from millstream.cluster.log_lines import TASKS, LogLines, describe_event
 from millstream.cluster.max_parallelism import JobLayout
 from millstream.cluster.metrics.collect import collect_metrics
-from millstream.cluster.metrics.reporting import Server, start_reporters
+from millstream.cluster.metrics.reporting import ReportsEvents, Server, start_event_reporters, start_reporters
+from millstream.cluster.open_snapshots import OpenSnapshots
 from millstream.cluster.rescale import Adaptive, RequestedParallelism, max_useful_parallelism
 from millstream.cluster.settings import JobSettings, job_settings
 from millstream.cluster.split_progress import SplitProgress
@@ -48,7 +54,7 @@ from millstream.cluster.submission import SubmittedJob
 from millstream.config.configuration import Configuration
 from millstream.engine.contract import Deployment, Engine
 from millstream.engine.scratch import PREFIX, Hold
-from millstream.engine.spark.engine import SparkEngine
+from millstream.engine.spark.resident.engine import create_engine
 from millstream.engine.spark.spark_host import SparkHost
 from millstream.errors import UserError
 from millstream.files.access import set_file_access
@@ -66,8 +72,11 @@ _log = logging.getLogger("millstream")
 _warned: set[str] = set()
 _KEPT_EPOCHS = 500  # the newest ones are kept for clients
 DISPATCHER = Dispatcher()
+LOG_LINES = LogLines()
 _servers: list[Any] = []  # the REST server of this process
+_event_reporters: list[list[ReportsEvents]] = []
 _metric_servers: list[list[Server]] = []  # those of its metric reporters, once they are started
+_applications: dict[str, Callable[[], Any]] = {}  # of layers above, that the REST server serves, by path
 _hosts: list[Host] = []  # the session cluster that this process belongs to
 _server_lock = threading.Lock()
 _submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
@@ -105,17 +114,30 @@ class RunningJob:
         self.submitted_at = SystemClock().now()
         self.ended_at: float | None = None
         self.master: JobMaster
+        self.snapshots: OpenSnapshots
+        self.classes: codec.Classes
+        self.flame_graphs = FlameGraphs(configuration, SystemClock())
+        redacted = not configuration.get(options.SHOW_DROPPED_RECORDS)
+        self.dropped_records = DroppedRecords(SystemClock(), redacted=redacted)
         self._host: Host | None = None
         self._thread: threading.Thread
 
     def notify(self, event: JobEvent) -> None:
         """Keep an event of the job, and notify the listeners."""
         if isinstance(event, EpochDone):
+            if event.stacks:
+                self.flame_graphs.add(event.stacks)
+                event = replace(event, stacks={})  # they are large
+            if event.samples:
+                self.dropped_records.add(event.samples)
             self.epochs.append(event)
             self.keep_alive()
             self.totals.accept(event.epoch, event.accumulators, event.metrics)
         elif isinstance(event, CheckpointDone):
             self.totals.checkpoint()
+            self.snapshots.expire()
+        if (line := describe_event(event)) is not None:
+            LOG_LINES.add(SystemClock().now(), line[0], f"job {self.name}", line[1])
         for listener in self.listeners:
             self._call(listener, event)
 
@@ -139,7 +161,7 @@ class RunningJob:
     ) -> None:
         """Run the job in a new thread, which decodes instances of the job's own classes only. In a session cluster, the
         thread waits for slots first."""
-        self.master, self._host = master, host
+        self.master, self.classes, self._host = master, classes, host
 
         def run() -> None:
             try:
@@ -205,7 +227,13 @@ class RunningJob:
 
     def savepoint(self, directory: str | None, **options: Any) -> Future[str]:
         """Request a savepoint; `options` are fields of `SavepointRequest`."""
-        return self.master.savepoint(directory, **options)
+        answer = self.master.savepoint(directory, **options)
+        answer.add_done_callback(self._add_savepoint)
+        return answer
+
+    def _add_savepoint(self, answer: Future[str]) -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            self.snapshots.add_savepoint(answer.result())
 
     def checkpoint(self) -> Future[int]:
         """Request a checkpoint at the next epoch boundary; the future has its number."""
@@ -234,6 +262,7 @@ def submit(
     check_options(configuration)
     serve(configuration)
     report_metrics(configuration)
+    event_reporters = report_events(configuration)
     set_file_access(configuration.get(options.FILE_ACCESS))
     settings = job_settings(configuration)
     if graph.batch:
@@ -248,12 +277,15 @@ def submit(
     leadership = _leadership(configuration, settings, job_id)
     running = RunningJob(job_id, name, configuration)
     running.listeners.extend(listeners)
+    for reporter in event_reporters:
+        running.listeners.append(partial(reporter.on_event, job_id, name))
     scratch = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_scratch_root(configuration)))
     hold = Hold(str(scratch))
     running.keep_alive = hold.touch
     try:
         checkpoints = _checkpoints(configuration, settings, job_id, scratch, temporary=graph.batch)
         checkpoints.merges = configuration.get(options.FILE_MERGING)
+        running.snapshots = OpenSnapshots(checkpoints, configuration.get(options.RECOVERY_PATH), SystemClock())
         dependencies = bundle_dependencies(configuration, scratch)
     except Exception:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -282,7 +314,7 @@ def submit(
             scratch=str(scratch),
         )
 
-    runner: Engine = engine or SparkEngine(configuration.to_dict())
+    runner: Engine = engine or create_engine(configuration.to_dict())
 
     def clean_up() -> None:
         if deployment(job_id).uses_scratch:
@@ -302,6 +334,7 @@ def submit(
         running.notify,
         _show,
     )
+    execution.sampled = running.flame_graphs.sampled
     policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
     master = JobMaster(execution, policy)
     host = _hosts[0] if _hosts else None
@@ -326,8 +359,8 @@ def serve(configuration: Configuration) -> str | None:
     if _hosts or not (configuration.contains(options.REST_BIND_PORT) or configuration.contains(options.REST_PORT)):
         return None
     ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
-    token = read_token(configuration, create=True)
-    return start_server(configuration.get(options.REST_BIND_ADDRESS), ports, token)
+    address = configuration.get(options.REST_BIND_ADDRESS)
+    return start_server(address, ports, read_security(configuration), configuration=configuration)
 
 
 def report_metrics(configuration: Configuration) -> list[Server]:
@@ -342,39 +375,85 @@ def report_metrics(configuration: Configuration) -> list[Server]:
         return []
     with _server_lock:
         if not _metric_servers:
-            token = read_token(configuration, create=True)
+            security = None
+            if configuration.contains(options.REST_TOKEN_FILE) or configuration.get(options.REST_TLS):
+                security = read_security(configuration)
             clock = SystemClock()
-            servers = start_reporters(settings, lambda: collect_metrics(DISPATCHER, clock.now()), token)
+            servers = start_reporters(settings, lambda: collect_metrics(DISPATCHER, clock.now()), clock.now, security)
             _metric_servers.append(servers)
         return _metric_servers[0]
 
 
-def read_token(configuration: Configuration, *, create: bool) -> str | None:
-    """Return the token of the REST server, if a file for it is configured; `create` the file if it does not exist."""
-    path = configuration.get(options.REST_TOKEN_FILE)
-    if path is None:
-        return None
-    from millstream.cluster.rest.token import read_or_create_token
+def report_events(configuration: Configuration) -> list[ReportsEvents]:
+    """Start the reporters of spans and events of this process, once, and return them.
 
-    return read_or_create_token(path, new_token) if create else Path(path).read_text(encoding="utf-8").strip()
+    Raises:
+        UserError: The options of a reporter are not valid, or its package is not installed.
+
+    """
+    settings = configuration.to_dict()
+    if not any(key.startswith(("traces.reporter", "events.reporter")) for key in settings):
+        return []
+    with _server_lock:
+        if not _event_reporters:
+            _event_reporters.append(start_event_reporters(settings, SystemClock().now))
+        return _event_reporters[0]
 
 
-def start_server(address: str, ports: str, token: str | None, session: Any = None) -> str:
-    """Start the REST server of this process, once; return its URL. With `session`, it serves a session cluster."""
+def read_security(configuration: Configuration) -> Any:
+    """Return how servers of this process are protected; files of tokens that do not exist are created.
+
+    Raises:
+        UserError: The options do not fit together, or the packages of the server are not installed.
+
+    """
+    try:
+        from millstream.cluster.rest import security
+    except ModuleNotFoundError as missing:
+        raise _server_needs(missing) from missing
+    return security.read_security(configuration, new_token)
+
+
+def start_server(
+    address: str, ports: str, security: Any, session: Any = None, configuration: Configuration | None = None
+) -> str:
+    """Start the REST server of this process, once; return its URL. `security` is that of `read_security`, or a token.
+    With `session`, it serves a session cluster; `configuration` has options of the web UI."""
     try:
         from millstream.cluster.rest.application import create_application
         from millstream.cluster.rest.context import RestContext
+        from millstream.cluster.rest.lazy_application import LazyApplication
+        from millstream.cluster.rest.security import Security
         from millstream.cluster.rest.server import RestServer
+        from millstream.cluster.rest.token import Access
     except ModuleNotFoundError as missing:
-        msg = f"the REST server needs the package '{missing.name}'"
-        raise UserError(msg, hint="install it: pip install 'millstream[rest]'") from missing
+        raise _server_needs(missing) from missing
+    protection = Security(Access(security)) if isinstance(security, str) else security
     with _server_lock:
         if not _servers:
-            context = RestContext(DISPATCHER, SystemClock(), new_id, token, session)
-            server = RestServer.start(create_application(context), address, ports, has_token=token is not None)
+            mounted = {path: LazyApplication(create) for path, create in _applications.items()}
+            settings = configuration or Configuration()
+            context = RestContext(
+                DISPATCHER, SystemClock(), new_id, protection.access, session, mounted, LOG_LINES, settings
+            )
+            _log.addHandler(LOG_LINES)
+            has_token = protection.access is not None
+            application = create_application(context)
+            server = RestServer.start(application, address, ports, has_token=has_token, tls=protection.tls)
             _servers.append(server)
             _log.info("the REST server listens on %s", server.address)
         return str(_servers[0].address)
+
+
+def add_application(path: str, create: Callable[[], Any]) -> None:
+    """Serve an ASGI application below a path of the REST server, which is created with its first request. Call it
+    before the server is started."""
+    _applications[path] = create
+
+
+def _server_needs(missing: ModuleNotFoundError) -> UserError:
+    msg = f"the REST server needs the package '{missing.name}'"
+    return UserError(msg, hint="install it: pip install 'millstream[rest]'")
 
 
 def new_id() -> str:
@@ -518,5 +597,6 @@ def _scratch_root(configuration: Configuration) -> str | None:
 
 
 def _show(text: str) -> None:
+    LOG_LINES.add(SystemClock().now(), "INFO", TASKS, text)
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -46,6 +46,14 @@ def summarize_epoch(
         wait_ms = min(waits.get(report.vertex, 0.0), max(0.0, seconds * 1000 - busy_ms))
         summary = _summarize_subtask(task, report, busy_ms, wait_ms, lineages)
         subtasks.setdefault(report.vertex, []).append(summary)
+    stacks: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+    for report in result.reports:
+        if report.stacks:
+            stacks.setdefault(report.vertex, []).append((report.subtask, report.stacks))
+    samples: dict[str, list[Any]] = {}
+    for report in result.reports:
+        for operator, records in report.samples.items():
+            samples.setdefault(operator, []).extend(records)
     return EpochDone(
         epoch=plan.epoch,
         records=sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources),
@@ -58,6 +66,8 @@ def summarize_epoch(
         vertex_busy_ms=busy,
         subtasks={vertex: tuple(epochs) for vertex, epochs in subtasks.items()},
         source_lags=lags,
+        stacks={vertex: tuple(reported) for vertex, reported in stacks.items()},
+        samples=samples,
     )
 
 

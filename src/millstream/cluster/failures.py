@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from millstream.cluster.checkpoint_lookup import CannotRecover
 from millstream.cluster.leadership import NotLeading
+from millstream.cluster.loops import IterationTooLong
 from millstream.cluster.machine_events import Concluded, EpochFailed, Superseded
 from millstream.connector.sink import OutputRefused
 from millstream.engine.contract import EngineGone
@@ -80,7 +81,7 @@ def classify_failure(problem: Exception, at: int, *, standby: bool, has_started:
     driver leads. `has_started`: the program was deployed at least once."""
     if standby and isinstance(problem, NotLeading | EngineGone):  # the engine of another driver may work
         return Superseded(str(problem))
-    is_final = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone)
+    is_final = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone | IterationTooLong)
     is_final = is_final or (not has_started and isinstance(problem, UserError))
     return EpochFailed(str(problem), at, retryable=not is_final)
 

@@ -1,12 +1,12 @@
 """Job events: what a running job reports to its listeners.
 
-Promises: frozen values, reported in order: one for each accepted epoch, completed checkpoint, rescale, replaced plan
-and change of status.
+Promises: frozen values, reported in order: one for each accepted epoch, completed checkpoint, savepoint, rescale,
+replaced plan and change of status.
 Does not know: listeners."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,9 @@ class EpochDone:
     """An accepted epoch. `watermark` is the least over the subtasks; `lag` is the number of records that sources have
     not read yet; `accumulators` hold what this epoch added; `vertex_busy_ms` is how long the subtasks of each
     vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex; `source_lags` are
-    the lags of the sources that know theirs, by operator id."""
+    the lags of the sources that know theirs, by operator id; `stacks` are samples for flame graphs, as (subtask,
+    stacks) by the id of the vertex; `samples` are some of the records that were dropped, as (reason, key, value) by
+    operator id."""
 
     epoch: int
     records: int
@@ -60,17 +62,51 @@ class EpochDone:
     vertex_busy_ms: Mapping[str, float] = field(default_factory=dict)
     subtasks: Mapping[str, tuple[SubtaskEpoch, ...]] = field(default_factory=dict)
     source_lags: Mapping[str, int] = field(default_factory=dict)
+    stacks: Mapping[str, tuple[tuple[int, Mapping[str, Any]], ...]] = field(default_factory=dict)
+    samples: Mapping[str, Sequence[tuple[str, str | None, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class CheckpointDone:
-    """A completed checkpoint."""
+    """A completed checkpoint. `state_bytes` are the sizes of the state of the subtasks, by operator id."""
 
     id: int
     epoch: int
     bytes: int
     full_bytes: int
     duration_ms: float
+    path: str
+    state_bytes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckpointFailed:
+    """A checkpoint that could not be completed."""
+
+    id: int
+    duration_ms: float
+    cause: str
+
+
+@dataclass(frozen=True)
+class SavepointDone:
+    """A savepoint was written. `id` is the number that the next checkpoint has, too; `is_last` says that the job ends
+    with it; `duration_ms` is the time since it was requested."""
+
+    id: int
+    form: str
+    is_last: bool
+    bytes: int
+    duration_ms: float
+    path: str
+
+
+@dataclass(frozen=True)
+class RestoreDone:
+    """The job was restored from a checkpoint or savepoint."""
+
+    id: int
+    is_savepoint: bool
     path: str
 
 
@@ -103,4 +139,6 @@ class EpochCut:
     records_after: int | None
 
 
-JobEvent = EpochDone | CheckpointDone | StatusChanged | RescaleDone | EpochCut
+JobEvent = (
+    EpochDone | CheckpointDone | CheckpointFailed | SavepointDone | RestoreDone | StatusChanged | RescaleDone | EpochCut
+)

@@ -7,7 +7,7 @@ Does not know: when epochs run, when checkpoints are taken, restarts."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from millstream.cluster.deadlines import run_watched
 from millstream.cluster.epoch_summary import summarize_epoch
 from millstream.cluster.failures import EpochTimedOut, to_error
 from millstream.cluster.job_cleanup import clean_up_output, run_steps
-from millstream.cluster.job_events import EpochDone, JobEvent
+from millstream.cluster.job_events import EpochDone, JobEvent, RestoreDone
 from millstream.cluster.leadership import check_leadership
 from millstream.cluster.machine_events import Position
 from millstream.cluster.max_parallelism import has_other_max_parallelism
@@ -33,6 +33,7 @@ from millstream.cluster.submission import SubmittedJob
 from millstream.engine.contract import Engine, EpochResult
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.job.job_status import JobStatus
+from millstream.runtime.stack_samples import Sampling
 from millstream.times import Clock
 
 
@@ -60,6 +61,7 @@ class JobExecution:
         self.engine, self.checkpoints = engine, checkpoints
         self.clock, self.sleep, self.notify, self._show = clock, sleep, notify, show
         self.cancellation = Cancellation(clock, sleep)
+        self.sampled: Callable[[], Mapping[str, Sampling]] = dict  # the vertices whose stacks are sampled
         self.plan = job.plan
         self.progress = Progress()
         self.incarnation = job.incarnation
@@ -128,6 +130,10 @@ class JobExecution:
         if checkpoint is not None and not self._is_foreign(checkpoint):
             self.sinks.notify_watermarks(checkpoint.operators, checkpoint.now)
         self.checkpoints.start(self.clock.now(), self.progress.epoch)
+        if checkpoint is not None and checkpoint.operators:
+            is_foreign = self._is_foreign(checkpoint)
+            path = self.settings.recovery_path if is_foreign else self.checkpoints.path_of(checkpoint.checkpoint)
+            self.notify(RestoreDone(checkpoint.checkpoint, checkpoint.savepoint is not None, path or ""))
 
     def restart_from(self, checkpoint: CheckpointMetadata | None) -> None:
         """Undo what was done since a checkpoint, and start from it as a new generation."""
@@ -171,6 +177,7 @@ class JobExecution:
         self._is_over = checkpoint is not None and checkpoint.ended and not foreign
         self._deploy(generation)
         self._sources = Sources.of(self.plan, checkpoint.sources if checkpoint is not None else {}, self.settings)
+        self._sources.notify_arrivals(self.cancellation.wake)
         sinks = self.open_sinks()
         if checkpoint is not None:
             sinks.recover(checkpoint)
@@ -200,8 +207,8 @@ class JobExecution:
 
     def run(self, plan: EpochPlan, restarts: int) -> EpochResult:
         """Run a planned epoch, within its deadline, until the reports of its subtasks agree."""
-        work = self.sources.work(plan, self.progress.memory)
-        request = self.progress.request(plan, restarts, work)
+        work = self.sources.work(plan, self.progress.memory, self.progress.lineages)
+        request = replace(self.progress.request(plan, restarts, work), sampled=self.sampled())
         settings, engine = self.settings, self.engine
         late = EpochTimedOut(plan.epoch, settings.deadline)
         abandon = partial(engine.abandon, f"epoch {plan.epoch} was cancelled and did not end")

@@ -10,6 +10,8 @@ import threading
 from concurrent.futures import Future
 from typing import Any
 
+from millstream.checkpoint.savepoint import Snapshot
+from millstream.cluster.job_events import SavepointDone
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.leader_progress import LeaderProgress
 from millstream.cluster.rescale import RequestedParallelism, Rescaling
@@ -34,7 +36,10 @@ class JobRequests:
         self._execution = execution
         self.rescaling = Rescaling(execution.job.adaptive)
         self.savepoints = Savepoints(
-            execution.checkpoints, execution.workers.run_tasks, leader_progress.on_savepoint_piece
+            execution.checkpoints,
+            execution.workers.run_tasks,
+            leader_progress.on_savepoint_piece,
+            self.report_savepoint,
         )
         self._lock = threading.Lock()
         self._checkpoints: list[Future[int]] = []
@@ -51,7 +56,15 @@ class JobRequests:
         directory = directory or self._execution.settings.savepoint_dir
         if not directory:
             raise NoSavepointDirectory
-        return self.savepoints.request(SavepointRequest(directory, **options))
+        requested = self._execution.clock.precise()
+        return self.savepoints.request(SavepointRequest(directory, requested=requested, **options))
+
+    def report_savepoint(self, request: SavepointRequest, written: Snapshot) -> None:
+        """Tell listeners of the job that a savepoint was written."""
+        execution, metadata = self._execution, written.metadata
+        took = (execution.clock.precise() - request.requested) * 1000
+        form, size = request.form.value, metadata.full_size
+        execution.notify(SavepointDone(metadata.checkpoint, form, request.ends, size, took, written.path))
 
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
         """Ask for another parallelism from the next epoch boundary on. What cannot run is refused at once; a later

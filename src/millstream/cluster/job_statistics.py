@@ -15,10 +15,13 @@ from typing import Any, Generic, TypeVar
 
 from millstream.cluster.job_events import (
     CheckpointDone,
+    CheckpointFailed,
     EpochDone,
     JobEvent,
     OperatorEpoch,
     RescaleDone,
+    RestoreDone,
+    SavepointDone,
     StatusChanged,
     SubtaskEpoch,
 )
@@ -153,6 +156,12 @@ class Statistics:
         rescales: The newest rescales, oldest first.
         subtasks: The totals of the subtasks of each vertex.
         rate_base: The totals at the beginning of the last minute, from which rates are computed.
+        failed_checkpoint_count: The number of failed checkpoints.
+        failed_checkpoints: The newest failed checkpoints, oldest first.
+        savepoint_count: The number of savepoints.
+        savepoints: The newest savepoints, oldest first.
+        restore_count: How often the job was restored from a checkpoint or savepoint.
+        restored: The last time that it was restored.
 
     """
 
@@ -169,6 +178,12 @@ class Statistics:
     rescales: tuple[At[RescaleDone], ...]
     subtasks: Subtasks
     rate_base: At[Subtasks] | None = None
+    failed_checkpoint_count: int = 0
+    failed_checkpoints: tuple[At[CheckpointFailed], ...] = ()
+    savepoint_count: int = 0
+    savepoints: tuple[At[SavepointDone], ...] = ()
+    restore_count: int = 0
+    restored: At[RestoreDone] | None = None
 
 
 class JobStatistics:
@@ -180,6 +195,8 @@ class JobStatistics:
         created = clock.now()
         self._now = Statistics(JobStatus.CREATED, {JobStatus.CREATED: created}, 0, 0, 0.0, 0, None, 0, (), (), (), {})
         self._checkpoints: deque[At[CheckpointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._failed_checkpoints: deque[At[CheckpointFailed]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._savepoints: deque[At[SavepointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
         self._failures: deque[At[Failure]] = deque(maxlen=_KEPT_FAILURES)
         self._rescales: deque[At[RescaleDone]] = deque(maxlen=_KEPT_RESCALES)
         self._subtasks: dict[str, list[SubtaskTotals]] = {}
@@ -197,6 +214,15 @@ class JobStatistics:
                 case CheckpointDone():
                     self._checkpoints.append(At(time, event))
                     self._now = replace(self._now, checkpoint_count=self._now.checkpoint_count + 1)
+                case CheckpointFailed():
+                    self._failed_checkpoints.append(At(time, event))
+                    self._now = replace(self._now, failed_checkpoint_count=self._now.failed_checkpoint_count + 1)
+                case SavepointDone():
+                    self._savepoints.append(At(time, event))
+                    self._now = replace(self._now, savepoint_count=self._now.savepoint_count + 1)
+                case RestoreDone():
+                    count = self._now.restore_count + 1
+                    self._now = replace(self._now, restore_count=count, restored=At(time, event))
                 case StatusChanged():
                     self._change_status(time, event)
                 case RescaleDone():
@@ -209,6 +235,8 @@ class JobStatistics:
                 self._now,
                 status_times=dict(self._now.status_times),
                 checkpoints=tuple(self._checkpoints),
+                failed_checkpoints=tuple(self._failed_checkpoints),
+                savepoints=tuple(self._savepoints),
                 failures=tuple(self._failures),
                 rescales=tuple(self._rescales),
                 subtasks=self._copy_subtasks(),

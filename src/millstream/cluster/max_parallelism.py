@@ -13,7 +13,8 @@ from millstream.checkpoint.metadata import OperatorSnapshot
 from millstream.cluster.rescale import RequestedParallelism, rescale_graph
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan, execution_plan
-from millstream.graph.job_graph import job_graph
+from millstream.graph.job_graph import JobVertex, job_graph
+from millstream.graph.loops import find_loops
 from millstream.graph.stream_graph import StreamGraph, stream_graph
 
 
@@ -39,17 +40,12 @@ def has_other_max_parallelism(plan: ExecutionPlan, operators: Sequence[OperatorS
 
 
 def inherit_max_parallelism(graph: StreamGraph, name: str, operators: Sequence[OperatorSnapshot]) -> StreamGraph:
-    """Return the program with the max parallelism of the snapshot's state, wherever the program sets none.
-
-    Operators of one chain have one max parallelism: a chain inherits that of its state, if there is only one."""
-    restored = {snapshot.operator: snapshot.max_parallelism for snapshot in operators if snapshot.has_state}
+    """Return the program with the max parallelism of the snapshot's state, wherever the program sets none."""
     not_set = {step.id for step in graph.program if step.max_parallelism is None and graph.max_parallelism is None}
     inherited: dict[int, int] = {}
-    for vertex in job_graph(graph, name).vertices:
-        of_state = {restored[node.operator] for node in vertex.nodes if node.operator in restored}
-        if len(of_state) != 1 or vertex.nodes[0].id not in not_set:
+    for vertex, max_parallelism in _restored_vertices(graph, name, operators):
+        if vertex.nodes[0].id not in not_set:
             continue
-        (max_parallelism,) = of_state
         if vertex.parallelism > max_parallelism:
             raise MoreSubtasksThanState(vertex.name, vertex.parallelism, max_parallelism)
         inherited |= {node.id: max_parallelism for node in vertex.nodes if node.id in not_set}
@@ -66,6 +62,27 @@ def inherit_max_parallelism(graph: StreamGraph, name: str, operators: Sequence[O
         chain_mixed_max_parallelism=graph.chains_mixed_max_parallelism,
     )
     return replace(changed, program=graph.program, max_parallelism=graph.max_parallelism)
+
+
+def _restored_vertices(
+    graph: StreamGraph, name: str, operators: Sequence[OperatorSnapshot]
+) -> list[tuple[JobVertex, int]]:
+    """Return the chains that have state in the snapshot, with its max parallelism if there is only one.
+
+    The chains of the head and the tail of an iteration have the same, even if only one of them has state."""
+    restored = {snapshot.operator: snapshot.max_parallelism for snapshot in operators if snapshot.has_state}
+    vertices = job_graph(graph, name).vertices
+    by_index: dict[int, int] = {}
+    for index, vertex in enumerate(vertices):
+        of_state = {restored[node.operator] for node in vertex.nodes if node.operator in restored}
+        if len(of_state) == 1:
+            by_index[index] = of_state.pop()
+    index_of = {node.operator: index for index, vertex in enumerate(vertices) for node in vertex.nodes}
+    for head, tail in (pair for loop in find_loops(graph.nodes, graph.edges) for pair in loop.pairs):
+        for one, other in ((head, tail), (tail, head)):
+            if index_of[one] in by_index:
+                by_index.setdefault(index_of[other], by_index[index_of[one]])
+    return [(vertices[index], max_parallelism) for index, max_parallelism in by_index.items()]
 
 
 class JobLayout:

@@ -107,10 +107,10 @@ class Progress:
 
 def collect_attempts(reports: Sequence[TaskReport]) -> dict[str, tuple[bytes, ...]]:
     """Return the attempts that have reported, by vertex and subtask."""
-    attempts: dict[str, tuple[bytes, ...]] = {}
+    attempts: dict[str, list[bytes]] = {}
     for report in sorted(reports, key=lambda report: report.subtask):
-        attempts[report.vertex] = (*attempts.get(report.vertex, ()), report.attempt)
-    return attempts
+        attempts.setdefault(report.vertex, []).append(report.attempt)
+    return {vertex: tuple(names) for vertex, names in attempts.items()}
 
 
 def plan_compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, dict[int, Compaction]]:
@@ -130,6 +130,8 @@ def plan_compactions(lineages: Mapping[str, tuple[Lineage, ...]]) -> dict[str, d
 def _compaction(lineage: Lineage) -> Compaction | None:
     if lineage.restored:
         return 0
+    if len(lineage.own) < min(_FEWEST_CHANGES, _MERGE_AFTER):
+        return None
     changes, bases = lineage.deltas, lineage.bases
     base = sum(handle.weight for handle in bases)
     if len(changes) >= _FEWEST_CHANGES and sum(handle.size for handle in changes) > max(2 * base, 1 << 20):

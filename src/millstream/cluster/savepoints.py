@@ -57,13 +57,14 @@ class SavepointFailed(ExternalError):
 @dataclass(frozen=True)
 class SavepointRequest:
     """A request for a savepoint. With `stop` the job ends after a last epoch, which with `drain` advances event time to
-    its end; with `cancel` the job is cancelled after the savepoint."""
+    its end; with `cancel` the job is cancelled after the savepoint. `requested` is the precise time of the request."""
 
     directory: str
     form: SavepointFormatType = SavepointFormatType.CANONICAL
     stop: bool = False
     drain: bool = False
     cancel: bool = False
+    requested: float = 0.0
     answer: Future[str] = field(default_factory=Future)
 
     @property
@@ -99,11 +100,13 @@ class Savepoints:
         self,
         checkpoints: Checkpoints,
         run_tasks: Callable[[Sequence[SlotTask]], list[Any]],
-        piece_written: Callable[[], None] = lambda: None,
+        piece_written: Callable[[], None],
+        report: Callable[[SavepointRequest, Snapshot], None],
     ) -> None:
         """`run_tasks` runs functions on the workers of the job, with a deadline; `piece_written` is called after each
-        run while the job runs."""
+        run while the job runs, `report` with each savepoint of a job that goes on while it is written."""
         self._checkpoints, self._run_tasks, self._piece_written = checkpoints, run_tasks, piece_written
+        self._report = report
         self._waiting: deque[SavepointRequest] = deque()
         self._lock = threading.Lock()
         self._closed: BaseException | None = None
@@ -158,7 +161,9 @@ class Savepoints:
             if len(results) < len(export.tasks):
                 return
             operators = export.operators(results)
-            current.request.complete(publish(export.metadata, operators, export.source, export.path, export.form).path)
+            snapshot = publish(export.metadata, operators, export.source, export.path, export.form)
+            self._report(current.request, snapshot)
+            current.request.complete(snapshot.path)
         except Exception as problem:  # the caller that requested it gets the error
             current.request.refuse(SavepointFailed(export.path, problem))
         current.release()

@@ -6,12 +6,14 @@ Does not know: engines, the files of checkpoints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from millstream.cluster.connector_deadlines import EnumeratorWithDeadline
+from millstream.cluster.loops import Loops
 from millstream.cluster.settings import JobSettings
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 from millstream.errors import UserError
@@ -19,6 +21,7 @@ from millstream.graph.execution_plan import ExecutionPlan
 from millstream.options import EPOCH_DEADLINE
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.source import SourceMemory, SourceSpec, SourceWork
+from millstream.state.handles import Lineage
 
 _MOST_ENDED = 1_000  # ended splits whose last position is remembered
 
@@ -42,11 +45,17 @@ class EpochPlan:
     now: int
     sources: Mapping[str, Mapping[str, Any]]
     stop: bool = False  # the last epoch before the job stops: it reads nothing
+    loops: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what iterations do, by name
 
     @property
     def ends(self) -> bool:
-        """Whether the input ends with this epoch."""
-        return all(part["end"] for part in self.sources.values())
+        """Whether the input ends with this epoch, and all iterations."""
+        return all(part["end"] for part in (*self.sources.values(), *self.loops.values()))
+
+    @property
+    def iterates(self) -> bool:
+        """Whether an iteration has something to do in this epoch, with or without input."""
+        return any(part["work"] for part in self.loops.values())
 
     @property
     def ranges(self) -> int:
@@ -69,22 +78,29 @@ class EpochPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain values."""
         data = {"epoch": self.epoch, "now": self.now, "sources": {k: dict(v) for k, v in self.sources.items()}}
+        if self.loops:
+            data["loops"] = {k: dict(v) for k, v in self.loops.items()}
         return {**data, "stop": True} if self.stop else data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EpochPlan:
         """Create a plan from its JSON value."""
-        return cls(data["epoch"], data["now"], data["sources"], data.get("stop", False))
+        return cls(data["epoch"], data["now"], data["sources"], data.get("stop", False), data.get("loops", {}))
 
 
 class Sources:
     """The enumerators of a job."""
 
     def __init__(
-        self, plan: ExecutionPlan, positions: Mapping[str, Any], retained: int = 1, timeout: int | None = None
+        self,
+        plan: ExecutionPlan,
+        positions: Mapping[str, Any],
+        retained: int = 1,
+        timeout: int | None = None,
+        loops: Loops | None = None,
     ) -> None:
         """Create the enumerators at `positions`. `retained` is how many checkpoints the job keeps; `timeout` is the
-        milliseconds that a call of an enumerator may take."""
+        milliseconds that a call of an enumerator may take; `loops` are the iterations of the plan."""
         self._specs: dict[str, tuple[SourceSpec, int]] = {}
         self._enumerators: dict[str, SplitEnumerator] = {}
         for planned in plan.vertices:
@@ -99,6 +115,7 @@ class Sources:
                     create() if timeout is None else EnumeratorWithDeadline(create, name, timeout, EPOCH_DEADLINE.key)
                 )
                 self._enumerators[node.id].retain(retained)
+        self._loops = loops or Loops()
         self._ended: set[str] = set()
         self._names = {v.task.operators[0].id: v.task.operators[0].name for v in plan.vertices}
         self._planned: dict[str, dict[str, Any]] = {operator: {} for operator in self._enumerators}
@@ -106,12 +123,17 @@ class Sources:
     @classmethod
     def of(cls, plan: ExecutionPlan, positions: Mapping[str, Any], settings: JobSettings) -> Sources:
         """Create the sources of a job."""
-        return cls(plan, positions, settings.retained, settings.deadline)
+        return cls(plan, positions, settings.retained, settings.deadline, Loops.of(plan))
 
     @property
     def operators(self) -> frozenset[str]:
         """The ids of the source operators."""
         return frozenset(self._enumerators)
+
+    def notify_arrivals(self, notify: Callable[[], None]) -> None:
+        """Set what sources call when there is something to plan."""
+        for enumerator in self._enumerators.values():
+            enumerator.notify_arrivals(notify)
 
     def plan(self, epoch: int, budget: Budget, memory: Mapping[str, Sequence[SubtaskMemory]]) -> EpochPlan:
         """Plan the next epoch."""
@@ -123,7 +145,7 @@ class Sources:
                 continue
             source_budget = replace(budget, held=held.get(operator, frozenset()))
             parts[operator] = self._part(operator, enumerator.plan(source_budget))
-        return EpochPlan(epoch, budget.now, parts)
+        return EpochPlan(epoch, budget.now, parts, loops=self._loops.plan(parts, memory, budget.now))
 
     def _part(self, operator: str, ranges: Sequence[SplitRange]) -> dict[str, Any]:
         """Return the part of a plan for a source that has just planned these ranges."""
@@ -151,7 +173,9 @@ class Sources:
             if ranges is None:
                 self._replay(operator, part)
             parts[operator] = part if ranges is None else self._part(operator, ranges)
-        return failed if parts == failed.sources else EpochPlan(failed.epoch, failed.now, parts)
+        if parts == failed.sources:
+            return failed
+        return EpochPlan(failed.epoch, failed.now, parts, loops=self._loops.plan(parts, memory, failed.now))
 
     def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
         """Raise `SourceWentBack` if a split goes back. Positions that are not numbers cannot be compared here."""
@@ -183,7 +207,7 @@ class Sources:
             ended = operator in self._ended
             splits = [] if ended or drain else enumerator.splits()
             parts[operator] = {"ranges": [], "splits": splits, "end": ended or drain}
-        return EpochPlan(epoch, now, parts, stop=True)
+        return EpochPlan(epoch, now, parts, stop=True, loops=self._loops.hold())
 
     def replay(self, plan: EpochPlan) -> None:
         """Advance past a logged plan."""
@@ -197,10 +221,17 @@ class Sources:
         if part["end"]:
             self._ended.add(operator)
 
-    def work(self, plan: EpochPlan, memory: Mapping[str, Sequence[SubtaskMemory]]) -> dict[str, tuple[SourceWork, ...]]:
-        """Assign the ranges of a plan to subtasks. A split stays with the subtask that remembers it: the watermark of
-        another one may be past its records. A new split goes to the subtask that has the fewest."""
-        work: dict[str, tuple[SourceWork, ...]] = {}
+    def work(
+        self,
+        plan: EpochPlan,
+        memory: Mapping[str, Sequence[SubtaskMemory]],
+        lineages: Mapping[str, Sequence[Lineage]] = MappingProxyType({}),
+    ) -> dict[str, tuple[Any, ...]]:
+        """Assign the ranges of a plan to subtasks, and rounds to the operators of iterations.
+
+        A split stays with the subtask that remembers it: the watermark of another one may be past its records. A new
+        split goes to the subtask that has the fewest."""
+        work: dict[str, tuple[Any, ...]] = dict(self._loops.work(plan.loops, lineages))
         for operator, part in plan.sources.items():
             parallelism = self._specs[operator][1]
             names = sorted({*part["splits"], *(data[0] for data in part["ranges"])})

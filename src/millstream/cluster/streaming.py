@@ -40,8 +40,11 @@ from millstream.cluster.recovery import Recovery
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan
 from millstream.connector.source import Budget
+from millstream.engine.contract import EpochResult
+from millstream.engine.epoch_level import without_cycle_collection
 from millstream.errors import ExternalError
 
+_FIRST_IDLE_WAIT = 0.001  # seconds; it doubles up to the idle interval while no records arrive
 _SWEEP_EVERY = 100  # epochs, when no checkpoint deletes state files
 
 
@@ -57,6 +60,7 @@ class StreamingPolicy:
         self._recovery = Recovery(execution)
         self._size = EpochSize(settings.epoch_target / 1000, settings.epoch_records)
         self._oversize = Oversize(self._cut_epoch)
+        self._idle_wait = _FIRST_IDLE_WAIT
         self._earliest = 0.0  # when the next epoch may start, by the monotonic clock
 
     def carry_out(self, action: PolicyAction) -> Event:
@@ -81,7 +85,9 @@ class StreamingPolicy:
                 return self._coordinator.write_savepoint(restarts)
             case Wait():
                 self._leader_progress.on_idle()
-                self._execution.sleep(self._execution.settings.idle_interval / 1000)
+                longest = self._execution.settings.idle_interval / 1000
+                self._execution.cancellation.wait_for_input(min(self._idle_wait, longest))
+                self._idle_wait = min(2 * self._idle_wait, longest)
                 return Waited()
         assert_never(action)
 
@@ -106,6 +112,7 @@ class StreamingPolicy:
         execution.cancellation.pause(round((self._earliest - execution.clock.precise()) * 1000))
         self._earliest = execution.clock.precise() + execution.settings.min_interval / 1000
         self._run(plan, restarts)
+        self._idle_wait = _FIRST_IDLE_WAIT
         return EpochAccepted(execution.position, plan.ends, self._is_checkpoint_due())
 
     def _is_checkpoint_due(self) -> bool:
@@ -129,7 +136,7 @@ class StreamingPolicy:
             progress.epoch + 1, Budget(records, execution.settings.epoch_bytes, now), progress.memory
         )
         timer_due = progress.next_timer is not None and progress.next_timer <= now
-        if not plan.ranges and not plan.ends and not timer_due and progress.epoch > 0:
+        if not plan.ranges and not plan.ends and not plan.iterates and not timer_due and progress.epoch > 0:
             return None
         execution.checkpoints.log_plan(plan.to_json())
         return plan
@@ -140,7 +147,7 @@ class StreamingPolicy:
         self._execution.notify(cut)
 
     def _run(self, plan: EpochPlan, restarts: int) -> None:
-        """Run a logged plan and accept the epoch."""
+        """Run a logged plan, and accept the epoch."""
         execution = self._execution
         started = execution.clock.precise()
         try:
@@ -148,7 +155,12 @@ class StreamingPolicy:
         except ExternalError as problem:
             self._size = self._oversize.on_failure(plan, problem, self._size)
             raise
-        seconds = execution.clock.precise() - started
+        self._accept(plan, result, execution.clock.precise() - started)
+
+    @without_cycle_collection()
+    def _accept(self, plan: EpochPlan, result: EpochResult, seconds: float) -> None:
+        """Accept an epoch that has run, and notify the listeners."""
+        execution = self._execution
         self._oversize.on_accepted(plan.epoch)
         execution.accept(plan, result)
         self._leader_progress.on_epoch_accepted(plan.epoch)

@@ -13,27 +13,30 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from millstream.cluster.rest.bounded_bodies import BoundedBodies
 from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
 from millstream.cluster.rest.token import require_token
 from millstream.errors import MillstreamError
-from millstream.gateway import operations, session_resources
-from millstream.gateway.bounded_bodies import BoundedBodies
+from millstream.gateway import operations, session_resources, workspace_resources
 from millstream.gateway.context import VERSIONS, GatewayContext
 from millstream.gateway.errors import NoSuchOperation, NoSuchSession, describe
 
 _log = logging.getLogger("millstream.gateway")
 
 
-def create_application(context: GatewayContext) -> FastAPI:
-    """Return the application of a gateway."""
+def create_application(context: GatewayContext, *, is_embedded: bool = False) -> FastAPI:
+    """Return the application of a gateway. One that is embedded is part of another application, which refuses requests
+    of other sites and those without a token."""
     application = FastAPI(title="millstream SQL gateway", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
     for version in VERSIONS:
         for module in (session_resources, operations):
             application.include_router(module.create_router(context, version), prefix=f"/{version}")
     for module in (session_resources, operations):
         application.include_router(module.create_router(context, VERSIONS[-1]), include_in_schema=False)
-    application.middleware("http")(refuse_other_sites)
-    application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
+    application.include_router(workspace_resources.create_router(context))
+    if not is_embedded:
+        application.middleware("http")(refuse_other_sites)
+        application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
     application.add_middleware(BoundedBodies)
     application.add_exception_handler(RequestValidationError, _answer_invalid)
     application.add_exception_handler(HTTPException, _answer_http)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from millstream.cluster.rest.token import Access
 from millstream.gateway.sessions import Sessions
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.times import Clock
@@ -25,4 +26,4 @@ class GatewayContext:
     sessions: Sessions
     clock: Clock
     complete: Complete
-    token: str | None = None
+    token: Access | str | None = None

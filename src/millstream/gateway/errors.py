@@ -6,8 +6,15 @@ Does not know: HTTP."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from millstream.errors import UserError
 from millstream.sql.errors import SqlError, SqlSyntaxError
+
+#: What the OpenAPI document says of operations that execute something for a client.
+ERROR_ANSWER: dict[int | str, dict[str, Any]] = {
+    500: {"description": "It failed, or cannot be done; `errors` has the reason in the form of Flink's gateway."}
+}
 
 _END = "\n\tat millstream.gateway\n"
 

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from typing_extensions import TypedDict
 
 from millstream.gateway.context import GatewayContext
-from millstream.gateway.errors import describe
+from millstream.gateway.errors import ERROR_ANSWER, describe
 from millstream.gateway.logical_types import describe_type
 from millstream.gateway.operation import OperationStatus
 from millstream.gateway.result_pages import Page, ResultInfo
@@ -44,7 +44,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
     router = APIRouter(tags=[f"operations {version}"])
     sessions, clock = context.sessions, context.clock
 
-    @router.post("/sessions/{session_handle}/statements")
+    @router.post("/sessions/{session_handle}/statements", responses=ERROR_ANSWER)
     def execute_statement(session_handle: SessionPath, body: Annotated[ExecuteStatement, Body()]) -> dict[str, str]:
         """Submit a statement."""
         timeout = body.get("executionTimeout") or 0
@@ -53,7 +53,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         )
         return {"operationHandle": operation.handle}
 
-    @router.post("/sessions/{session_handle}/materialized-tables/{identifier}/refresh")
+    @router.post("/sessions/{session_handle}/materialized-tables/{identifier}/refresh", responses=ERROR_ANSWER)
     def refresh_materialized_table(
         session_handle: SessionPath, identifier: str, body: Annotated[RefreshTable | None, Body()] = None
     ) -> dict[str, str]:
@@ -80,7 +80,11 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         sessions.get(session_handle).close_operation(operation_handle)
         return {"status": OperationStatus.CLOSED.value}
 
-    @router.get("/sessions/{session_handle}/operations/{operation_handle}/result/{token}", response_model=None)
+    @router.get(
+        "/sessions/{session_handle}/operations/{operation_handle}/result/{token}",
+        response_model=None,
+        responses=ERROR_ANSWER,
+    )
     def fetch_results(
         session_handle: SessionPath,
         operation_handle: OperationPath,

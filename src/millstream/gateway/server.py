@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable
 
 from millstream import sql_options
+from millstream.cluster.rest.security import Security
 from millstream.cluster.rest.server import RestServer
 from millstream.config.configuration import Configuration
 from millstream.gateway.application import create_application
@@ -34,7 +35,7 @@ class Gateway:
         clock: Clock,
         new_id: Callable[[], str],
         complete: Complete,
-        token: str | None = None,
+        security: Security | None = None,
     ) -> Gateway:
         """Start a gateway.
 
@@ -43,7 +44,7 @@ class Gateway:
             clock: The clock.
             new_id: Returns a new random UUID as text.
             complete: Returns the completions of a statement at a position.
-            token: The token that requests must have.
+            security: The tokens that requests must have, and the certificate.
 
         Raises:
             AddressInUse: The port is not free.
@@ -53,10 +54,12 @@ class Gateway:
         idle = configuration.get(sql_options.GATEWAY_IDLE_TIMEOUT).to_milliseconds() / 1000
         limits = SessionLimits(configuration.get(sql_options.GATEWAY_MAX_SESSIONS), idle or None)
         sessions = Sessions(configuration, limits, clock, new_id)
-        application = create_application(GatewayContext(sessions, clock, complete, token))
+        protection = security or Security()
+        access = protection.access  # a reader cannot open a session
+        application = create_application(GatewayContext(sessions, clock, complete, access))
         address = configuration.get(sql_options.GATEWAY_ADDRESS)
         port = str(configuration.get(sql_options.GATEWAY_PORT))
-        server = RestServer.start(application, address, port, has_token=token is not None)
+        server = RestServer.start(application, address, port, has_token=access is not None, tls=protection.tls)
         return cls(server, sessions, configuration.get(sql_options.GATEWAY_CHECK_INTERVAL).to_milliseconds() / 1000)
 
     def stop(self) -> None:

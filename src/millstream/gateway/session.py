@@ -22,6 +22,7 @@ from millstream.gateway.operation import Operation
 from millstream.gateway.result_pages import ResultInfo, ResultPages
 from millstream.option_keys import ignored_keys, unknown_keys
 from millstream.sql.catalog.catalog import Catalogs
+from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -33,6 +34,7 @@ from millstream.types.row import Row
 
 MAX_OPERATIONS = 1_000
 _POLL_SECONDS = 0.1
+_CHECK_SECONDS = 5.0
 _OF_SERVER = ("rest.", "security.", "metrics.", "spark.", "sql-gateway.", "millstream.rest.", "high-availability.")
 _DEFAULTS = {
     "execution.runtime-mode": "STREAMING",
@@ -118,6 +120,26 @@ class Session:
         self._tasks.put(configure)
         outcome.result()
 
+    def check(self, statement: str) -> SqlError | None:
+        """Return the problem of a statement without executing it; None if it has none, or cannot be checked in time."""
+        outcome: Future[SqlError | None] = Future()
+        self._tasks.put(lambda: outcome.set_result(self._find_problem(statement)))
+        try:
+            return outcome.result(_CHECK_SECONDS)
+        except TimeoutError:  # another statement of the session is running
+            return None
+
+    def _find_problem(self, text: str) -> SqlError | None:
+        try:
+            node = parse_statement(text)
+            if isinstance(node, s.SelectStatement | s.Insert | s.StatementSet):
+                self._tables.explain_sql(text)
+        except SqlError as problem:
+            return problem
+        except Exception as problem:  # of a connector or a catalog
+            return SqlError(str(problem))
+        return None
+
     def operation(self, handle: str) -> Operation:
         """Return an operation.
 
@@ -178,7 +200,7 @@ class Session:
         if isinstance(node, s.SelectStatement):
             assert result._schema is not None
             info = ResultInfo(result._schema, True, "SUCCESS_WITH_CONTENT", job_id, zone)
-            rows = result._exact_rows()
+            rows = result._convert_to_exact_rows()
             return ResultPages.of_query(info, rows, rows.close)
         if client is not None:
             if self._env._configuration.get(sql_options.DML_SYNC):

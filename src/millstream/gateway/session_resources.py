@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from millstream import __version__
 from millstream.errors import UserError
 from millstream.gateway.context import VERSIONS, GatewayContext
+from millstream.gateway.errors import ERROR_ANSWER
 
 SessionPath = Annotated[str, Path(pattern="^[0-9a-fA-F-]{36}$")]
 
@@ -60,7 +61,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         """Return the versions of this interface."""
         return {"versions": [name.upper() for name in VERSIONS]}
 
-    @router.post("/sessions")
+    @router.post("/sessions", responses=ERROR_ANSWER)
     def open_session(body: Annotated[OpenSession | None, Body()] = None) -> dict[str, str]:
         """Open a session."""
         request = body or OpenSession()
@@ -87,7 +88,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
     if version == "v1":
         return router
 
-    @router.post("/sessions/{session_handle}/configure-session")
+    @router.post("/sessions/{session_handle}/configure-session", responses=ERROR_ANSWER)
     def configure_session(session_handle: SessionPath, body: Annotated[ConfigureSession, Body()]) -> dict[str, Any]:
         """Execute a statement that prepares a session."""
         sessions.get(session_handle).configure(body["statement"])
@@ -101,7 +102,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
         session = sessions.get(session_handle)
         return {"candidates": context.complete(body["statement"], body["position"], session.catalogs())}
 
-    @router.post("/sessions/{session_handle}/scripts")
+    @router.post("/sessions/{session_handle}/scripts", responses=ERROR_ANSWER)
     def deploy_script(session_handle: SessionPath) -> dict[str, str]:
         """Answer that scripts are not deployed."""
         sessions.get(session_handle)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -427,3 +427,33 @@ def test_links_that_stay_inside_and_a_root_that_is_a_link_are_fine(tmp_path: Pat
     (tmp_path / "root").symlink_to(tmp_path / "disk")
     storage = CheckpointStorage(str(tmp_path / "root"))
     assert storage.read(storage.write("inner/1", b"x")) == b"x"
+
+
+class ShortReads(LocalFileSystem):
+    """The next reads return half of a file."""
+
+    left: ClassVar[list[int]] = [0]
+
+    def read_bytes(self, path: str) -> bytes:
+        data = super().read_bytes(path)
+        if not self.left[0]:
+            return data
+        self.left[0] -= 1
+        return data[: len(data) // 2]
+
+
+@pytest.mark.parametrize(("short", "is_read"), [(3, True), (4, False)])
+def test_a_log_is_not_cut_because_a_read_was_short(tmp_path: Path, short: int, is_read: bool) -> None:
+    records = [bytes([number]) * 50 for number in range(6)]
+    for record in records:
+        CheckpointStorage(str(tmp_path), "job").append_log(EPOCH_LOG, record)
+    storage = CheckpointStorage(str(tmp_path), "job", fs=ShortReads())
+    for use in (lambda: storage.append_log(EPOCH_LOG, b"next"), lambda: storage.read_log(EPOCH_LOG)):
+        ShortReads.left[0] = short
+        if is_read:
+            use()
+        else:
+            with pytest.raises(StorageFailure, match="input/output error"):
+                use()
+    expected = [*records, b"next"] if is_read else records
+    assert CheckpointStorage(str(tmp_path), "job").read_log(EPOCH_LOG) == expected

@@ -7,6 +7,7 @@ import pytest
 from millstream.cluster.attempts import RUNS, AttemptsDisagree, find_disagreement, run_until_reports_agree
 from millstream.engine.contract import EpochResult
 from millstream.errors import InternalError
+from millstream.runtime.block_sums import sum_blocks
 from millstream.runtime.report import TaskReport
 
 A, B, R = b"first", b"other", b"reader"
@@ -25,9 +26,11 @@ PLAN = SimpleNamespace(
 def reports(sender, sent, *read):
     """One sender, and what each of two readers read of it."""
     down = [
-        TaskReport("down", subtask, R, read={(0, 0): counts} if counts else {}) for subtask, counts in enumerate(read)
+        TaskReport("down", subtask, R, read={0: sum_blocks((0, 0, subtask, *each) for each in counts.items())})
+        for subtask, counts in enumerate(read)
     ]
-    return [TaskReport("up", 0, sender, sent={0: sent}), *down]
+    sums = {0: sum_blocks((0, 0, subtask, sender, count) for subtask, count in sent.items())}
+    return [TaskReport("up", 0, sender, sent=sums), *down]
 
 
 def test_reports_of_one_run_agree():
@@ -43,13 +46,14 @@ def test_a_task_that_was_sent_nothing_agrees_with_every_attempt_that_sent_it_not
     [
         ({0: 2, 1: 1}, ({B: 2}, {A: 1})),  # another attempt
         ({0: 2, 1: 1}, ({B: 2}, {})),  # the attempt that was read sent nothing to the second reader
+        ({0: 1}, ({}, {B: 1})),  # a block came to another reader
         ({0: 2}, ({B: 2}, {A: 1})),  # the attempt that reported did not
         ({0: 2, 1: 1}, ({B: 1}, {B: 1})),  # a block was lost
         ({0: 2, 1: 1}, ({B: 2}, {A: 1, B: 1})),  # both were read
     ],
 )
 def test_every_way_to_read_another_attempt_is_found(sent, read):
-    assert "UP (1)" in find_disagreement(PLAN, reports(B, sent, *read))
+    assert "DOWN has read other blocks of UP" in find_disagreement(PLAN, reports(B, sent, *read))
 
 
 def test_a_report_that_is_missing_or_doubled_is_refused():

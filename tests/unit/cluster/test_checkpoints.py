@@ -53,6 +53,15 @@ def test_a_new_job_finds_nothing(disk):
     assert made.logged_plans(0, {"a"}) == []
 
 
+def test_a_checkpoint_that_a_listing_lacks_is_found_because_it_is_known(disk, monkeypatch):
+    made = checkpoints(disk)
+    made.complete(metadata(1), ManualClock())
+    made.latest_intact()
+    made.storage.void(2)
+    monkeypatch.setattr(CheckpointStorage, "list_checkpoints", lambda self: [2])
+    assert made.latest_intact() == metadata(1)
+
+
 def test_the_newest_intact_one_is_found(disk, caplog):
     made = checkpoints(disk)
     for number in (1, 2, 3):

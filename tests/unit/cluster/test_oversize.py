@@ -6,7 +6,7 @@ from millstream.cluster.failures import EpochTimedOut, TaskFailed, to_error
 from millstream.cluster.oversize import Oversize, is_too_large
 from millstream.cluster.sizing import EpochSize
 from millstream.cluster.sources import EpochPlan
-from millstream.engine.spark.engine import SparkFailed
+from millstream.engine.spark.failures import SparkFailed
 from millstream.runtime.report import TaskFailure, pack_failure, unpack_failure
 
 LOST = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3: "

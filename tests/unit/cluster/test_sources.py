@@ -11,8 +11,9 @@ from millstream.connector.source import Budget
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.source import SourceMemory, SourceSpec, SplitMemory
 from millstream.times import Duration
-from millstream_chaos.samples.programs import SplitsSource, strategy
+from millstream_chaos.samples.programs import strategy
 from millstream_chaos.samples.sample_input import events
+from millstream_chaos.samples.splits_source import SplitsSource
 
 COUNTS = (5, 2, 9, 4)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millstream.state.backend import OperatorState
 from millstream.state.compaction import Rewrite
-from millstream.state.deltas import Redistribution
+from millstream.state.deltas import Changes, Redistribution
 from millstream.state.handles import Handle, Lineage
 from millstream.state.key_groups import KeyGrouper, range_of
 from millstream.state.lmdb import LmdbStore
@@ -121,7 +121,7 @@ class Files:
         return Handle(name, len(data), hashlib.sha256(data).hexdigest(), 0, **more)
 
 
-def operator_state(subtask=0, parallelism=1, open_store=lambda: None, cache_limit=None):
+def operator_state(subtask=0, parallelism=1, open_store=None, cache_limit=None):
     key_range = range_of(subtask, parallelism, MAX_PARALLELISM)
     grouper = KeyGrouper(MAX_PARALLELISM)
     return OperatorState(key_range, subtask, parallelism, grouper, Types.STRING(), open_store, cache_limit)
@@ -131,7 +131,7 @@ class Worker:
     """What a process that runs the subtask has: its live state, perhaps over a store on its disk."""
 
     def __init__(self, directory=None, cache_limit=None, **shape):
-        self.open_store = (lambda: None) if directory is None else (lambda: LmdbStore(directory))
+        self.open_store = None if directory is None else (lambda: LmdbStore(directory))
         self.state = operator_state(open_store=self.open_store, cache_limit=cache_limit, **shape)
         self.state.table("typed", TABLES["typed"])
         self.timers = self.state.table("timers", Types.LIST(Types.LONG()), in_memory=True)
@@ -366,3 +366,47 @@ def test_the_store_of_another_parallelism_is_not_taken_for_this_one(tmp_path):
         {k for k in keys if KeyGrouper(MAX_PARALLELISM).of(k) in range_of(0, p, MAX_PARALLELISM)} for p in (1, 3, 2)
     ]
     assert found == owned
+
+
+def test_a_store_is_opened_with_the_first_table_that_it_holds(tmp_path):
+    before = LmdbStore(tmp_path)
+    before.set_key_groups(KeyGrouper(MAX_PARALLELISM))
+    before.apply([("typed", Changes([None], ["key"], [False], [1]))], "of an earlier deployment", replace=True)
+    before.close()
+    opened = []
+
+    def open_store():
+        opened.append(LmdbStore(tmp_path))
+        return opened[0]
+
+    state = operator_state(open_store=open_store)
+    state.table("timers", Types.LIST(Types.LONG()), in_memory=True)
+    state.advance(Lineage(), {}.__getitem__)
+    assert not opened
+    assert state.table("typed", TABLES["typed"]).get(None, "key") is ABSENT
+    assert len(opened) == 1
+    state.close()
+
+
+def test_a_store_that_another_process_wrote_is_not_emptied(tmp_path):
+    applied = []
+
+    class Recording(LmdbStore):
+        def apply(self, changes, version, *, replace):
+            applied.append(version)
+            super().apply(changes, version, replace=replace)
+
+    other = operator_state()
+    other.table("typed", TABLES["typed"]).put(None, "key", 1)
+    data, _ = other.encode_delta()
+    written = LmdbStore(tmp_path)
+    written.set_key_groups(KeyGrouper(MAX_PARALLELISM))
+    written.apply([("typed", Changes([None], ["key"], [False], [1]))], "d1", replace=True)
+    written.close()
+    state = operator_state(open_store=lambda: Recording(tmp_path))
+    state.advance(Lineage(), {}.__getitem__)  # this process ran the first epoch, another one the second
+    state.end_epoch("")
+    state.advance(Lineage((Handle("d1", len(data), "", 1),)), lambda handle: data)
+    assert state.table("typed", TABLES["typed"]).get(None, "key") == 1
+    assert not applied
+    state.close()

@@ -52,7 +52,8 @@ class Subtask:
     def __init__(self, directory=None, subtask=0, parallelism=1):
         groups = range_of(subtask, parallelism, GROUPS)
         self.store = None if directory is None else LmdbStore(directory)
-        self.state = OperatorState(groups, subtask, parallelism, KeyGrouper(GROUPS), Types.LONG(), lambda: self.store)
+        open_store = None if self.store is None else (lambda: self.store)
+        self.state = OperatorState(groups, subtask, parallelism, KeyGrouper(GROUPS), Types.LONG(), open_store)
         self.keyed = self.state.table("keyed", Types.LONG())
         self.timers = self.state.table("timers", Types.LONG(), in_memory=True)
         self.rules = self.state.table("rules", Types.LONG(), Redistribution.BROADCAST, key_type=Types.LONG())

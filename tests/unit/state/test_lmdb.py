@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.state import lmdb
 from millstream.state.deltas import Changes
 from millstream.state.key_groups import KeyGrouper
 from millstream.state.lmdb import LmdbStore, LocalDiskFull
@@ -212,3 +213,32 @@ def test_a_worker_killed_while_it_reads_does_not_make_the_file_grow(store, tmp_p
         assert reader.stdout.readline().strip() == "v2"
         reader.send_signal(signal.SIGKILL)
     assert epochs(3, 20) <= 2 * before
+
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from millstream.state import lmdb
+lmdb._FIRST_MAP_SIZE = 1 << 20
+store = lmdb.LmdbStore(Path(sys.argv[1]))
+print(store.version, flush=True)
+sys.stdin.readline()
+store.refresh()
+print(store.version, flush=True)
+"""
+
+
+def test_a_store_outgrows_its_map_and_another_process_follows(tmp_path, monkeypatch):
+    monkeypatch.setattr(lmdb, "_FIRST_MAP_SIZE", 1 << 20)
+    store = LmdbStore(tmp_path)
+    store.set_key_groups(KeyGrouper(128))
+    store.apply(numbered(0), "v1", replace=True)
+    large = [("t", changes({(None, number): bytes(100_000) for number in range(100)}))]
+    begin = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)]
+    with subprocess.Popen(begin, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "v1\n"
+        while store.version != "v2":
+            store.apply(large, "v2", replace=True)
+            store.refresh()
+        assert other.communicate("\n")[0] == "v2\n"
+    store.close()

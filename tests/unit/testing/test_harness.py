@@ -301,7 +301,7 @@ def test_what_processing_time_timers_emit_is_not_lost_in_a_chained_sink():
         inputs=(InEdge(0, 0, any_type, 1, Forward()),),
     )
     with OperatorHarness(lambda stream: stream) as home:  # only for its files
-        task = Task(spec, 0, TaskEnvironment(MemoryFiles(home._job), lambda *_: lambda: None))
+        task = Task(spec, 0, TaskEnvironment(MemoryFiles(home._job), lambda *_: None))
         batch = blocks.pack_batch(0, 0, 0, blocks.Batch(any_type, rows=[("a", 50)]))
         first = last_report(task.run(TaskRequest(1, now=10, attempt="1"), [batch]))
         assert first.timer == 50

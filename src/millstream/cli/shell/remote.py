@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from millstream.cli.cluster_address import TOKEN
+from millstream import options
+from millstream.cli.cluster_address import read_token
 from millstream.cli.shell.screen import Screen
 from millstream.cli.shell.shell import INTERRUPTED, read_script
 from millstream.cli.shell.statements import split_statements
+from millstream.client import local
+from millstream.client.remote import tls_context, to_url
+from millstream.config.configuration import Configuration
 from millstream.errors import ExternalError, UserError
 from millstream.sql import tableau
 from millstream.sql.types import data_types as t
@@ -46,8 +48,17 @@ class StatementRefused(UserError):
 class GatewaySession:
     """A session of a gateway."""
 
-    def __init__(self, address: str, token: str | None, properties: Mapping[str, str]) -> None:
-        self._url = (address if "://" in address else f"http://{address}").rstrip("/")
+    def __init__(
+        self,
+        address: str,
+        token: str | None,
+        properties: Mapping[str, str],
+        *,
+        tls: bool = False,
+        ca_file: str | None = None,
+    ) -> None:
+        self._url = to_url(address, tls=tls)
+        self._tls = tls_context(self._url, ca_file)
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -81,7 +92,7 @@ class GatewaySession:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, self._headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS, context=self._tls) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
             raise StatementRefused(_read_problem(refused)) from None
@@ -91,8 +102,14 @@ class GatewaySession:
 
 def start(args: argparse.Namespace) -> int:
     """Run a script, or statements of a person at a terminal; returns the exit code."""
-    token = Path(args.token_file).read_text(encoding="utf-8").strip() if args.token_file else os.environ.get(TOKEN)
-    session = GatewaySession(args.endpoint, token, dict(args.define))
+    defaults = Configuration.from_dict(local.defaults())
+    session = GatewaySession(
+        args.endpoint,
+        read_token(args, defaults),
+        dict(args.define),
+        tls=defaults.get(options.REST_TLS),
+        ca_file=defaults.get(options.REST_TLS_CA),
+    )
     is_interactive = args.file is None and args.execute is None and sys.stdin.isatty()
     screen = Screen(interactive=False)
     try:

@@ -232,7 +232,7 @@ class Shell:
         return self._view is not None or self._env._configuration.contains(sql_options.RESULT_MODE)
 
     def _columns(self, result: TableResult, *, show_row_kinds: bool) -> Columns:
-        schema, cells = result._row_type(), result._cell_formatter()
+        schema, cells = result._get_row_type(), result._create_cell_formatter()
 
         def printable_cells(row: Row) -> list[str]:
             return [printable(cell) for cell in cells(row)]

@@ -29,6 +29,7 @@ _TIMED_STATUSES = {
 def job_metrics(statistics: Statistics, now: int) -> dict[str, Value]:
     """Return the metrics of a job by name. Times are in milliseconds."""
     status = statistics.status
+    completed = statistics.checkpoint_count + statistics.savepoint_count
     since = now - statistics.status_times.get(status, now)
     metrics: dict[str, Value] = {
         "uptime": since if status is JobStatus.RUNNING else 0,
@@ -36,10 +37,11 @@ def job_metrics(statistics: Statistics, now: int) -> dict[str, Value]:
         "numRestarts": statistics.restarts,
         "numRescales": len(statistics.rescales),
         **{name: since if status is timed else 0 for name, timed in _TIMED_STATUSES.items()},
-        "totalNumberOfCheckpoints": statistics.checkpoint_count,
+        "totalNumberOfCheckpoints": completed + statistics.failed_checkpoint_count,
         "numberOfInProgressCheckpoints": 0,
-        "numberOfCompletedCheckpoints": statistics.checkpoint_count,
-        "numberOfFailedCheckpoints": 0,
+        "numberOfCompletedCheckpoints": completed,
+        "numberOfFailedCheckpoints": statistics.failed_checkpoint_count,
+        "lastCheckpointRestoreTimestamp": _NEVER if statistics.restored is None else statistics.restored.time,
         "numEpochs": statistics.epochs,
         "numRecordsIn": statistics.records,
     }

@@ -11,8 +11,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from millstream.cluster.job_events import JobEvent
 from millstream.cluster.metrics.metric import Metric
 from millstream.cluster.metrics.reporters.log import LogReporter
 from millstream.cluster.metrics.reporters.statsd import StatsDReporter
@@ -21,8 +22,9 @@ from millstream.errors import UserError
 from millstream.times import Duration
 
 _log = logging.getLogger("millstream.metrics")
-_REPORTERS, _REPORTER = "metrics.reporters", "metrics.reporter."
 _PROMETHEUS, _STATSD, _LOG = "PrometheusReporterFactory", "StatsDReporterFactory", "Slf4jReporterFactory"
+_OTEL = "OpenTelemetryMetricReporterFactory"
+_OTEL_OF_EVENTS = {"traces": "OpenTelemetryTraceReporterFactory", "events": "OpenTelemetryEventReporterFactory"}
 _LOOPBACK = "127.0.0.1"
 
 Collect = Callable[[], Iterable[Metric]]
@@ -33,6 +35,16 @@ class Reporter(Protocol):
 
     def report(self, metrics: Iterable[Metric]) -> None:
         """Report metrics."""
+
+
+class ReportsEvents(Protocol):
+    """Takes the events of jobs."""
+
+    def on_event(self, job_id: str, job_name: str, event: JobEvent) -> None:
+        """Report an event; must be fast."""
+
+    def flush(self) -> None:
+        """Send what waits."""
 
 
 class Server(Protocol):
@@ -47,21 +59,22 @@ class Server(Protocol):
 class UnknownReporter(UserError):
     """The factory of a reporter is missing or has no counterpart."""
 
-    def __init__(self, name: str, factory: str | None) -> None:
+    def __init__(self, name: str, factory: str | None, kind: str = "metrics") -> None:
         what = "has no factory" if factory is None else f"has the unknown factory '{factory}'"
+        known = (_PROMETHEUS, _STATSD, _OTEL, _LOG) if kind == "metrics" else (_OTEL_OF_EVENTS[kind],)
         super().__init__(
-            f"metric reporter '{name}' {what}",
-            hint=f"set {_REPORTER}{name}.factory.class to {_PROMETHEUS}, {_STATSD} or {_LOG}, with or without package",
+            f"{kind.removesuffix('s')} reporter '{name}' {what}",
+            hint=f"set {kind}.reporter.{name}.factory.class to {' or '.join(known)}, with or without package",
         )
 
 
 class PackageMissing(UserError):
     """The package of a reporter is not installed."""
 
-    def __init__(self, package: str | None) -> None:
+    def __init__(self, package: str | None, reporter: str, extra: str) -> None:
         super().__init__(
-            f"the Prometheus reporter needs the package '{package}'",
-            hint="install it: pip install 'millstream[metrics]'",
+            f"the {reporter} reporter needs the package '{package}'",
+            hint=f"install it: pip install 'millstream[{extra}]'",
         )
 
 
@@ -95,30 +108,66 @@ def read_settings(settings: Mapping[str, str]) -> list[ReporterSettings]:
         UnknownReporter: A reporter has no factory, or one without a counterpart.
 
     """
+    return _read(settings, "metrics", (_PROMETHEUS, _STATSD, _OTEL, _LOG))
+
+
+def _read(settings: Mapping[str, str], kind: str, factories: tuple[str, ...]) -> list[ReporterSettings]:
+    prefix = f"{kind}.reporter."
     by_name: dict[str, dict[str, str]] = {}
     for key, value in settings.items():
-        if key.startswith(_REPORTER):
-            name, _, option = key.removeprefix(_REPORTER).partition(".")
+        if key.startswith(prefix):
+            name, _, option = key.removeprefix(prefix).partition(".")
             by_name.setdefault(name, {})[option] = value
-    named = [name.strip() for name in settings.get(_REPORTERS, "").replace(";", ",").split(",") if name.strip()]
+    listed = settings.get(f"{kind}.reporters", "").replace(";", ",")
+    named = [name.strip() for name in listed.split(",") if name.strip()]
     reporters = []
     for name in named or [name for name, options in by_name.items() if "factory.class" in options]:
         options = by_name.get(name, {})
         factory = options.get("factory.class")
-        kind = "" if factory is None else factory.rpartition(".")[2]
-        if kind not in (_PROMETHEUS, _STATSD, _LOG):
-            raise UnknownReporter(name, factory)
-        reporters.append(ReporterSettings(name, kind, options))
+        short = "" if factory is None else factory.rpartition(".")[2]
+        if short not in factories:
+            raise UnknownReporter(name, factory, kind)
+        reporters.append(ReporterSettings(name, short, options))
     return reporters
 
 
-def start_reporters(settings: Mapping[str, str], collect: Collect, token: str | None) -> list[Server]:
+def start_event_reporters(settings: Mapping[str, str], now: Callable[[], int]) -> list[ReportsEvents]:
+    """Return the reporters of spans and events that `traces.reporter.*` and `events.reporter.*` name.
+
+    Raises:
+        UserError: The options of a reporter are not valid, or its package is not installed.
+
+    """
+    named = [
+        (kind, factory_name)
+        for kind, factory in _OTEL_OF_EVENTS.items()
+        for factory_name in _read(settings, kind, (factory,))
+    ]
+    if not named:
+        return []
+    otel = _import_otel()
+    create = {"traces": otel.TraceReporter, "events": otel.EventReporter}
+    return [create[kind](reporter.options, now) for kind, reporter in named]
+
+
+def _import_otel() -> Any:
+    try:
+        from millstream.cluster.metrics.reporters import otel
+    except ModuleNotFoundError as missing:
+        raise PackageMissing(missing.name, "OpenTelemetry", "otel") from missing
+    return otel
+
+
+def start_reporters(
+    settings: Mapping[str, str], collect: Collect, now: Callable[[], int], security: Any = None
+) -> list[Server]:
     """Start the reporters that options name, and return the servers from which metrics can be read.
 
     Args:
         settings: All options.
         collect: Returns the metrics of this moment.
-        token: The token that requests must have, if metrics are served to other machines.
+        now: Returns milliseconds since 1970.
+        security: The `Security` of servers from which metrics are read; None for none.
 
     Raises:
         UserError: The options of a reporter are not valid, or its package is not installed.
@@ -128,12 +177,14 @@ def start_reporters(settings: Mapping[str, str], collect: Collect, token: str | 
     for reporter in read_settings(settings):
         options = reporter.options
         if reporter.factory == _PROMETHEUS:
-            servers.append(_serve(reporter, collect, token))
+            servers.append(_serve(reporter, collect, security))
             continue
         formats = ScopeFormats.of_options(settings, options.get("scope.delimiter"))
         sink: Reporter = LogReporter(formats)
         if reporter.factory == _STATSD:
             sink = StatsDReporter(options.get("host", "localhost"), int(options.get("port", "8125")), formats)
+        elif reporter.factory == _OTEL:
+            sink = _import_otel().OtelMetricReporter(options, now)
         thread = threading.Thread(
             target=_report_repeatedly, args=(reporter, sink, collect), name=f"metrics-{reporter.name}", daemon=True
         )
@@ -141,15 +192,18 @@ def start_reporters(settings: Mapping[str, str], collect: Collect, token: str | 
     return servers
 
 
-def _serve(reporter: ReporterSettings, collect: Collect, token: str | None) -> Server:
+def _serve(reporter: ReporterSettings, collect: Collect, security: Any) -> Server:
     try:
         from millstream.cluster.metrics.reporters.prometheus import create_application
+        from millstream.cluster.rest.security import Security
         from millstream.cluster.rest.server import RestServer
     except ModuleNotFoundError as missing:
-        raise PackageMissing(missing.name) from missing
-    application = create_application(lambda: reporter.select(collect()), token)
+        raise PackageMissing(missing.name, "Prometheus", "metrics") from missing
+    protection = Security() if security is None else security
+    application = create_application(lambda: reporter.select(collect()), protection.access)
     host, ports = reporter.options.get("host", _LOOPBACK), reporter.options.get("port", "9249")
-    server = RestServer.start(application, host, ports, has_token=token is not None)
+    has_token = protection.access is not None
+    server = RestServer.start(application, host, ports, has_token=has_token, tls=protection.tls)
     _log.info("metric reporter '%s' serves %s/metrics", reporter.name, server.address)
     return server
 
@@ -178,6 +232,6 @@ def _filters(text: str) -> list[tuple[str, list[str]]]:
 
 def _matches(filters: list[tuple[str, list[str]]], scope: str, name: str) -> bool:
     return any(
-        fnmatch.fnmatchcase(scope, pattern) and any(fnmatch.fnmatchcase(name, each) for each in names)
+        fnmatch.fnmatchcase(scope, pattern) and any(fnmatch.fnmatchcase(name, name_pattern) for name_pattern in names)
         for pattern, names in filters
     )

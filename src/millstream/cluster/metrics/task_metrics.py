@@ -59,7 +59,9 @@ def operator_metrics(
     planned: PlannedVertex, node: StreamNode, statistics: Statistics, subtask: int, now: int
 ) -> dict[str, Value]:
     """Return the metrics of one operator of one subtask by name, those of user functions included."""
-    totals, before = (each.operators.get(node.operator, _NO_OPERATOR) for each in _totals(planned, statistics, subtask))
+    totals, before = (
+        total.operators.get(node.operator, _NO_OPERATOR) for total in _totals(planned, statistics, subtask)
+    )
     elapsed = _elapsed(statistics, now)
     metrics: dict[str, Value] = {"numRecordsIn": 0, "numRecordsOut": 0}
     for name, value in totals.counts.items():
@@ -110,8 +112,10 @@ def _name_count(name: str, value: Any) -> Mapping[str, Value]:
 def _totals(planned: PlannedVertex, statistics: Statistics, subtask: int) -> tuple[SubtaskTotals, SubtaskTotals]:
     """Return the totals of a subtask, and those at the beginning of the last minute."""
     base = {} if statistics.rate_base is None else statistics.rate_base.event
-    known = (each.get(planned.task.vertex, ()) for each in (statistics.subtasks, base))
-    totals, before = (each[subtask] if subtask < len(each) else _NOTHING for each in known)
+    known = (counts_of_vertex.get(planned.task.vertex, ()) for counts_of_vertex in (statistics.subtasks, base))
+    totals, before = (
+        counts_of_vertex[subtask] if subtask < len(counts_of_vertex) else _NOTHING for counts_of_vertex in known
+    )
     return totals, before
 
 

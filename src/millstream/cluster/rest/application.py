@@ -16,22 +16,28 @@ from starlette.exceptions import HTTPException
 from millstream.cluster.dispatcher import NoSuchJob
 from millstream.cluster.rest import (
     applications,
+    checkpoint_subtasks,
     checkpoints,
+    flame_graphs,
     jobs,
     live,
     logs,
     metrics,
     overview,
+    process_pages,
     programs,
     rescaling,
     savepoints,
+    snapshots,
+    subtasks,
     taskmanagers,
     ui,
     vertices,
     watermarks,
 )
+from millstream.cluster.rest.bounded_bodies import BoundedBodies
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.errors import NotFound, NotHere
+from millstream.cluster.rest.errors import Busy, NotFound, NotHere
 from millstream.cluster.rest.forwarding import forward_to_programs
 from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
 from millstream.cluster.rest.token import require_token
@@ -51,21 +57,29 @@ def create_application(context: RestContext) -> FastAPI:
         programs.create_router(context),
         jobs.create_router(context),
         checkpoints.create_router(context),
+        checkpoint_subtasks.create_router(context),
         savepoints.create_router(context),
         rescaling.create_router(context),
         logs.create_router(context),
         taskmanagers.create_router(context),
+        process_pages.create_router(context),
         vertices.create_router(context),
+        flame_graphs.create_router(context),
+        subtasks.create_router(context),
         live.create_router(context),
+        snapshots.create_router(context),
         watermarks.create_router(context),
     ]
     for router in routers:
         _add_router(application, router)
     application.include_router(ui.create_router())
+    for path, mounted in context.mounted.items():
+        application.mount(path, mounted)
     if context.session is not None:
         application.middleware("http")(forward_to_programs(context.session))
     application.middleware("http")(refuse_other_sites)
     application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
+    application.add_middleware(BoundedBodies, but=programs.UPLOADING)
     application.add_exception_handler(RequestValidationError, _answer_invalid)
     application.add_exception_handler(HTTPException, _answer_http)
     application.add_exception_handler(MillstreamError, _answer_error)
@@ -106,7 +120,7 @@ def _status_of(problem: Exception) -> int:
             return 405
         case UserError():
             return 400
-    return 503 if isinstance(problem, TooMany) else 500
+    return 503 if isinstance(problem, Busy | TooMany) else 500
 
 
 def _answer_unexpected(request: Request, problem: Exception) -> JSONResponse:

@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.errors import NotFound
+from millstream.cluster.rest.jobs import exception_name
 from millstream.cluster.rest.paths import ApplicationPath
 from millstream.cluster.rest.session_view import ProgramView, SessionView
 
@@ -49,6 +50,27 @@ class ApplicationOverviews(TypedDict):
     """The applications."""
 
     applications: list[ApplicationOverview]
+
+
+class ApplicationException(TypedDict):
+    """Why an application failed."""
+
+    exceptionName: str
+    stacktrace: str
+    timestamp: int
+    jobId: str | None
+
+
+class ApplicationExceptionHistory(TypedDict):
+    """The failures of an application."""
+
+    entries: list[ApplicationException]
+
+
+class ApplicationExceptions(TypedDict):
+    """The failures of an application, of which there is one at most."""
+
+    exceptionHistory: ApplicationExceptionHistory
 
 
 class NoSession(NotFound):
@@ -100,6 +122,16 @@ def create_router(context: RestContext) -> APIRouter:
             "error": program.error,
             "jobs": jobs,
         }
+
+    @router.get("/applications/{application_id}/exceptions")
+    def list_application_exceptions(application_id: ApplicationPath) -> ApplicationExceptions:
+        """Return why a program failed; the failures of its jobs are those of `/jobs/ID/exceptions`."""
+        program = require_session(context).program(application_id)
+        entries: list[ApplicationException] = []
+        if program.error is not None:
+            name = exception_name(program.error)
+            entries = [{"exceptionName": name, "stacktrace": program.error, "timestamp": program.end, "jobId": None}]
+        return {"exceptionHistory": {"entries": entries}}
 
     @router.post("/applications/{application_id}/cancel", status_code=status.HTTP_202_ACCEPTED)
     def cancel_application(application_id: ApplicationPath) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Does not know: how checkpoints are taken."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from itertools import zip_longest
+from typing import Annotated, Any, Literal, NotRequired
 
 from fastapi import APIRouter, Body, status
 from fastapi.responses import JSONResponse
@@ -14,19 +15,20 @@ from typing_extensions import TypedDict
 
 from millstream import options
 from millstream.cluster.dispatcher import DispatchedJob
-from millstream.cluster.job_events import CheckpointDone
+from millstream.cluster.job_events import CheckpointDone, CheckpointFailed, RestoreDone, SavepointDone
 from millstream.cluster.job_statistics import At
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.distributions import summarize_numbers
 from millstream.cluster.rest.errors import NotFound
-from millstream.cluster.rest.operations import OperationAnswer, TriggerAnswer, answer_operation
+from millstream.cluster.rest.operations import FAILED_OPERATION, OperationAnswer, TriggerAnswer, answer_operation
 from millstream.cluster.rest.paths import JobPath, TriggerPath
 from millstream.cluster.rest.triggers import Triggers
+from millstream.graph.execution_plan import PlannedVertex
 from millstream.times import millis
 
 
 class Checkpoint(TypedDict):
-    """A completed checkpoint."""
+    """A checkpoint that was completed, or has failed; or a savepoint."""
 
     className: str
     id: int
@@ -47,6 +49,27 @@ class Checkpoint(TypedDict):
     tasks: dict[str, Any]
     external_path: str
     discarded: bool
+    failure_timestamp: NotRequired[int]
+    failure_message: NotRequired[str]
+
+
+class RestoredCheckpoint(TypedDict):
+    """The checkpoint or savepoint that the job was last restored from."""
+
+    id: int
+    restore_timestamp: int
+    is_savepoint: bool
+    savepointFormat: str | None
+    external_path: str
+
+
+class LatestCheckpoints(TypedDict):
+    """The newest checkpoint of each sort."""
+
+    completed: Checkpoint | None
+    savepoint: Checkpoint | None
+    failed: Checkpoint | None
+    restored: RestoredCheckpoint | None
 
 
 class CheckpointHistory(TypedDict):
@@ -54,7 +77,7 @@ class CheckpointHistory(TypedDict):
 
     counts: dict[str, int]
     summary: dict[str, dict[str, float]]
-    latest: dict[str, Checkpoint | None]
+    latest: LatestCheckpoints
     history: list[Checkpoint]
 
 
@@ -87,6 +110,9 @@ class CheckpointTrigger(BaseModel):
     trigger_id: str | None = Field(None, alias="triggerId", pattern="^[0-9a-fA-F]{32}$")
 
 
+_NOT_KNOWN = ("alignment_buffered", "processed_data", "persisted_data")
+
+
 class NoSuchCheckpoint(NotFound):
     """The checkpoint does not exist, or is not among the newest ones."""
 
@@ -106,23 +132,25 @@ def create_router(context: RestContext) -> APIRouter:
         job = dispatcher.job(job_id)
         statistics = job.statistics()
         checkpoints = [_describe(job, checkpoint) for checkpoint in statistics.checkpoints]
-        count = statistics.checkpoint_count
+        savepoints = [_describe_savepoint(job, savepoint) for savepoint in statistics.savepoints]
+        completed = statistics.checkpoint_count + statistics.savepoint_count
+        failed = [_describe_failed(job, checkpoint) for checkpoint in statistics.failed_checkpoints]
         return {
             "counts": {
-                "restored": statistics.restarts,
-                "total": count,
+                "restored": statistics.restore_count,
+                "total": completed + statistics.failed_checkpoint_count,
                 "in_progress": 0,
-                "completed": count,
-                "failed": 0,
+                "completed": completed,
+                "failed": statistics.failed_checkpoint_count,
             },
-            "summary": {name: _summarize(checkpoints, name) for name in _NUMBERS},
+            "summary": {name: _summarize(checkpoints + savepoints, name) for name in _NUMBERS},
             "latest": {
                 "completed": checkpoints[-1] if checkpoints else None,
-                "savepoint": None,
-                "failed": None,
-                "restored": None,
+                "savepoint": savepoints[-1] if savepoints else None,
+                "failed": failed[-1] if failed else None,
+                "restored": None if statistics.restored is None else _describe_restored(statistics.restored),
             },
-            "history": checkpoints[::-1],
+            "history": sorted(checkpoints + savepoints + failed, key=lambda each: -each["latest_ack_timestamp"]),
         }
 
     @router.post("/jobs/{job_id}/checkpoints", status_code=status.HTTP_202_ACCEPTED)
@@ -141,14 +169,10 @@ def create_router(context: RestContext) -> APIRouter:
     @router.get("/jobs/{job_id}/checkpoints/details/{number}")
     def get_checkpoint(job_id: JobPath, number: int) -> Checkpoint:
         """Return one of the newest checkpoints."""
-        job = dispatcher.job(job_id)
-        for checkpoint in job.statistics().checkpoints:
-            if checkpoint.event.id == number:
-                return _describe(job, checkpoint)
-        raise NoSuchCheckpoint(number)
+        return find_checkpoint(dispatcher.job(job_id), number)[0]
 
     # After the paths above: a trigger id has another form than their last parts.
-    @router.get("/jobs/{job_id}/checkpoints/{trigger_id}", response_model=OperationAnswer)
+    @router.get("/jobs/{job_id}/checkpoints/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_triggered_checkpoint(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a checkpoint is complete, and its number."""
         operation = triggers.get(dispatcher.job(job_id).id, trigger_id)
@@ -166,6 +190,39 @@ _NUMBERS = (
     "processed_data",
     "persisted_data",
 )
+
+
+def find_checkpoint(job: DispatchedJob, number: int) -> tuple[Checkpoint, CheckpointDone | None]:
+    """Return one of the newest checkpoints, and its event; None if it has failed, or is a savepoint.
+
+    Raises:
+        NoSuchCheckpoint: None of them has this number.
+
+    """
+    statistics = job.statistics()
+    for checkpoint in statistics.checkpoints:
+        if checkpoint.event.id == number:
+            return _describe_tasks(job, _describe(job, checkpoint), checkpoint.event), checkpoint.event
+    for savepoint in statistics.savepoints:
+        if savepoint.event.id == number:
+            return _describe_tasks(job, _describe_savepoint(job, savepoint), None), None
+    for failed in statistics.failed_checkpoints:
+        if failed.event.id == number:
+            return _describe_failed(job, failed), None
+    raise NoSuchCheckpoint(number)
+
+
+def subtask_sizes(planned: PlannedVertex, done: CheckpointDone | None) -> list[int]:
+    """Return the size of the state of each subtask in a checkpoint; -1 for those that are not known."""
+    states = {} if done is None else done.state_bytes
+    known = [states[node.operator] for node in planned.vertex.nodes if node.operator in states]
+    return [sum(sizes) for sizes in zip_longest(*known, fillvalue=0)] or [-1] * planned.task.parallelism
+
+
+def summarize(values: list[int]) -> dict[str, float]:
+    """Return the distribution of numbers; its average is an integer, which Flink's clients expect."""
+    numbers = summarize_numbers(values, _QUANTILES)
+    return {**numbers, "avg": round(numbers["avg"])}
 
 
 def _describe(job: DispatchedJob, checkpoint: At[CheckpointDone]) -> Checkpoint:
@@ -194,10 +251,62 @@ def _describe(job: DispatchedJob, checkpoint: At[CheckpointDone]) -> Checkpoint:
     }
 
 
+def _describe_failed(job: DispatchedJob, checkpoint: At[CheckpointFailed]) -> Checkpoint:
+    failed = checkpoint.event
+    nothing = CheckpointDone(failed.id, 0, 0, 0, failed.duration_ms, "")
+    return {
+        **_describe(job, At(checkpoint.time, nothing)),
+        "className": "failed",
+        "status": "FAILED",
+        "num_acknowledged_subtasks": 0,
+        "failure_timestamp": checkpoint.time,
+        "failure_message": failed.cause,
+    }
+
+
+def _describe_savepoint(job: DispatchedJob, savepoint: At[SavepointDone]) -> Checkpoint:
+    written = savepoint.event
+    whole = CheckpointDone(written.id, 0, written.bytes, written.bytes, written.duration_ms, written.path)
+    return {
+        **_describe(job, At(savepoint.time, whole)),
+        "is_savepoint": True,
+        "savepointFormat": written.form.upper(),
+        "checkpoint_type": "SYNC_SAVEPOINT" if written.is_last else "SAVEPOINT",
+    }
+
+
+def _describe_restored(restored: At[RestoreDone]) -> RestoredCheckpoint:
+    return {
+        "id": restored.event.id,
+        "restore_timestamp": restored.time,
+        "is_savepoint": restored.event.is_savepoint,
+        "savepointFormat": None,
+        "external_path": restored.event.path,
+    }
+
+
+def _describe_tasks(job: DispatchedJob, checkpoint: Checkpoint, done: CheckpointDone | None) -> Checkpoint:
+    """Add the vertices: each one is part of every checkpoint. What each wrote since the last one is not known: -1."""
+    sizes = {planned.task.vertex: subtask_sizes(planned, done) for planned in job.plan().vertices}
+    copied = ("status", "latest_ack_timestamp", "end_to_end_duration", *_NOT_KNOWN)
+    return {
+        **checkpoint,
+        "tasks": {
+            vertex: {
+                **{name: checkpoint[name] for name in copied},  # type: ignore[literal-required]
+                "id": checkpoint["id"],
+                "checkpointed_size": -1,
+                "state_size": max(-1, sum(of_subtasks)),
+                "num_subtasks": len(of_subtasks),
+                "num_acknowledged_subtasks": len(of_subtasks),
+            }
+            for vertex, of_subtasks in sizes.items()
+        },
+    }
+
+
 def _summarize(checkpoints: list[Checkpoint], name: str) -> dict[str, float]:
-    """Return the distribution of one number; its average is an integer, which Flink's clients expect."""
-    numbers = summarize_numbers([checkpoint[name] for checkpoint in checkpoints], _QUANTILES)  # type: ignore[literal-required]
-    return {**numbers, "avg": round(numbers["avg"])}
+    return summarize([checkpoint[name] for checkpoint in checkpoints])  # type: ignore[literal-required]
 
 
 def _describe_configuration(job: DispatchedJob) -> CheckpointConfiguration:

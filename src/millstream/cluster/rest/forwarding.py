@@ -1,7 +1,8 @@
-"""Requests for the jobs of a session cluster, which are answered by the processes of their programs.
+"""Requests for the jobs and for the SQL workspace of a session cluster, which the processes of programs answer.
 
-Promises: a request for a job of a program is forwarded to its process, and the lists of jobs and slots are those of all
-programs; every other request is answered by this process. A slow process does not delay other requests.
+Promises: a request for a job of a program is forwarded to its process, one for SQL to that of the workspace, and the
+lists of jobs and slots are those of all programs; every other request is answered by this process. A slow process does
+not delay other requests.
 Does not know: what is asked for."""
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from millstream.cluster.rest.session_view import SessionView
 from millstream.job.job_status import JobStatus
 
 _JOB = re.compile(r"/jobs/[0-9a-fA-F]{32}(/.*)?")
-_MOST_BYTES = 1 << 20  # of the body of a request for a job
+_SQL = "/sql/"
+_MOST_BYTES = 1 << 20  # of the body of a request
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -37,7 +39,8 @@ def forward_to_programs(session: SessionView) -> Callable[[Request, Answer], Awa
         path = request.url.path.removeprefix("/v1")
         if request.method == "GET" and path in lists:
             return JSONResponse(await run_in_threadpool(lists[path]))
-        if not _JOB.fullmatch(path):
+        is_sql = request.url.path.startswith(_SQL)
+        if not is_sql and not _JOB.fullmatch(path):
             return await answer(request)
         body = b""
         async for part in request.stream():
@@ -45,7 +48,8 @@ def forward_to_programs(session: SessionView) -> Callable[[Request, Answer], Awa
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"errors": [f"the request has more than {_MOST_BYTES} bytes"]}, status_code=413)
         query = f"?{request.url.query}" if request.url.query else ""
-        forwarded = await run_in_threadpool(session.forward, request.method, path + query, body)
+        ask = session.forward_to_workspace if is_sql else session.forward
+        forwarded = await run_in_threadpool(ask, request.method, path + query, body)
         if forwarded is None:
             text = f"there is no job {path.split('/')[2]}; list the jobs and their ids: millstream list"
             return JSONResponse({"errors": [text]}, status_code=404)

@@ -261,7 +261,19 @@ def create_router(context: RestContext) -> APIRouter:
         dispatcher.job(job_id).cancel()
         return {}
 
+    @router.patch("/jobs/{job_id}/clientHeartbeat", status_code=status.HTTP_202_ACCEPTED)
+    def accept_heartbeat(job_id: JobPath) -> dict[str, Any]:
+        """Accept that a client still waits for a job. A job goes on without its clients, so nothing depends on it."""
+        dispatcher.job(job_id)
+        return {}
+
     return router
+
+
+def exception_name(cause: str) -> str:
+    """Return the name of the exception at the end of a stack trace."""
+    lines = [line for line in cause.splitlines() if line.strip()]
+    return lines[-1].partition(":")[0] if lines else "Exception"
 
 
 def _describe_overview(job: DispatchedJob, now: int) -> JobOverview:
@@ -318,6 +330,7 @@ def _scheduler(job: DispatchedJob) -> str:
 
 def _describe_configuration(job: DispatchedJob) -> JobConfiguration:
     get = job.configuration.get
+    parameters = get(options.GLOBAL_JOB_PARAMETERS) or {}
     return {
         "jid": job.id,
         "name": job.name,
@@ -325,16 +338,14 @@ def _describe_configuration(job: DispatchedJob) -> JobConfiguration:
             "restart-strategy": str(get(options.RESTART_STRATEGY) or "default"),
             "job-parallelism": get(options.PARALLELISM),
             "object-reuse-mode": get(options.OBJECT_REUSE),
-            "user-config": {key: str(value) for key, value in (get(options.GLOBAL_JOB_PARAMETERS) or {}).items()},
+            "user-config": {key: str(mask_secret(key, value)) for key, value in parameters.items()},
         },
     }
 
 
 def _describe_failure(failure: At[Failure]) -> ExceptionEntry:
-    lines = [line for line in failure.event.cause.splitlines() if line.strip()]
-    name = lines[-1].partition(":")[0] if lines else "Exception"
     return {
-        "exceptionName": name,
+        "exceptionName": exception_name(failure.event.cause),
         "stacktrace": failure.event.cause,
         "timestamp": failure.time,
         "failureLabels": {},

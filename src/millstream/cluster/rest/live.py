@@ -7,8 +7,9 @@ Does not know: how the UI draws it."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
 
 from millstream.cluster.dispatcher import DispatchedJob
@@ -97,6 +98,26 @@ class LiveSubtasks(TypedDict):
     operators: list[OperatorMetrics]
 
 
+class Dropped(TypedDict):
+    """A record that an operator dropped, as text; `time` is milliseconds since 1970."""
+
+    operator: str
+    time: int
+    reason: str
+    key: str | None
+    value: str
+
+
+class Line(TypedDict):
+    """A line of the log of a process. `time` is milliseconds since 1970; the source of what tasks print is `tasks`."""
+
+    number: int
+    time: int
+    level: str
+    source: str
+    text: str
+
+
 class VertexTime(TypedDict):
     """How long the subtasks of a vertex worked in an epoch: the longest one, its index, and their average."""
 
@@ -160,6 +181,37 @@ def create_router(context: RestContext) -> APIRouter:
             "subtasks": _list_loads(planned, statistics, now),
             "operators": [_describe_operator(planned, node, statistics, now) for node in planned.vertex.nodes],
         }
+
+    @router.get("/vertices/{vertex_id}/dropped")
+    def list_dropped(job_id: JobPath, vertex_id: VertexPath) -> list[Dropped]:
+        """Return some of the newest records that operators of a vertex dropped: late ones, and those that could not be
+        decoded."""
+        job = dispatcher.job(job_id)
+        return [
+            {
+                "operator": node.name,
+                "time": record.time,
+                "reason": record.reason,
+                "key": record.key,
+                "value": record.value,
+            }
+            for node in find_vertex(job, vertex_id).vertex.nodes
+            for record in job.dropped_records.of(node.operator)
+        ]
+
+    @router.get("/log")
+    def list_log_lines(
+        job_id: JobPath,
+        after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+        limit: Annotated[int, Query(ge=1, le=5_000)] = 1_000,
+    ) -> list[Line]:
+        """Return the newest log lines of the process of a job, and what its tasks printed, after the line of a
+        number."""
+        dispatcher.job(job_id)
+        return [
+            {"number": line.number, "time": line.time, "level": line.level, "source": line.source, "text": line.text}
+            for line in context.log_lines.after(after, limit)
+        ]
 
     @router.get("/epochs")
     def list_epochs(job_id: JobPath) -> Epochs:

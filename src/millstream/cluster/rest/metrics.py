@@ -201,7 +201,7 @@ def _aggregate(components: Sequence[Mapping[str, Value]], get: str, agg: str) ->
         numbers = [float(value) for value in values if not isinstance(value, str | bool)]
         if numbers and len(numbers) == len(values):
             computed = _compute(numbers)
-            aggregates.append({"id": name, **{each: computed[each] for each in wanted}})
+            aggregates.append({"id": name, **{function: computed[function] for function in wanted}})
     return aggregates
 
 

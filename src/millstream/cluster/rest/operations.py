@@ -12,6 +12,9 @@ from typing import Any
 from fastapi.responses import JSONResponse
 from typing_extensions import TypedDict
 
+#: What the OpenAPI document says of requests that poll for the result of an operation.
+FAILED_OPERATION: dict[int | str, dict[str, Any]] = {500: {"description": "It has failed; `errors` has the reason."}}
+
 TriggerAnswer = TypedDict("TriggerAnswer", {"request-id": str})
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from typing import Any
 
 from fastapi import APIRouter
 from typing_extensions import TypedDict
 
+from millstream import options
 from millstream.cluster.rest.context import RestContext
 from millstream.job.job_status import JobStatus
 
@@ -53,7 +55,7 @@ def create_router(context: RestContext) -> APIRouter:
     def get_configuration() -> ClusterConfiguration:
         """Return what the dashboard needs to know before anything else."""
         local_time = datetime.fromtimestamp(context.clock.now() / 1000).astimezone()
-        offset = local_time.utcoffset()
+        offset, setting = local_time.utcoffset(), context.configuration.get
         return {
             "refresh-interval": _REFRESH_MS,
             "timezone-name": local_time.strftime("%Z"),
@@ -61,9 +63,9 @@ def create_router(context: RestContext) -> APIRouter:
             "flink-version": _FLINK_VERSION,
             "flink-revision": "millstream",
             "features": {
-                "web-submit": context.session is not None,
-                "web-cancel": True,
-                "web-rescale": True,
+                "web-submit": context.session is not None and setting(options.WEB_SUBMIT),
+                "web-cancel": setting(options.WEB_CANCEL),
+                "web-rescale": setting(options.WEB_RESCALE),
                 "web-history": False,
             },
         }
@@ -74,6 +76,11 @@ def create_router(context: RestContext) -> APIRouter:
         statistics = [(job, job.statistics()) for job in context.dispatcher.jobs()]
         slots = sum(job.plan().slots for job, each in statistics if not each.status.is_terminal_state())
         return describe_cluster(Counter(each.status for _, each in statistics), slots, 0)
+
+    @router.get("/datasets")
+    def list_datasets() -> dict[str, list[dict[str, Any]]]:
+        """Return no cached intermediate results of batch jobs: there are none."""
+        return {"dataSets": []}
 
     return router
 

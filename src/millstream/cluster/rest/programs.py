@@ -27,6 +27,8 @@ from millstream.cluster.session.arguments import PYTHON_DRIVER
 from millstream.errors import ExternalError, UserError
 
 _FIRST_JOB_SECONDS, _POLL_SECONDS = 90.0, 0.05
+#: Paths whose bodies are read, or read and dropped, with a bound of their own.
+UPLOADING = frozenset({"/jars/upload", "/v1/jars/upload", "/jobs", "/v1/jobs"})
 _FILE_NAME = re.compile(rb'filename="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 
 
@@ -88,6 +90,16 @@ class TooLarge(UserError):
         super().__init__(f"the upload has more than {limit} bytes", hint="raise rest.server.max-content-length")
 
 
+class NoSubmission(NotFound):
+    """Programs cannot be uploaded and run, because an option says so."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"this cluster takes no programs: {options.WEB_SUBMIT.key} is false",
+            hint=f"set {options.WEB_SUBMIT.key}: true in the configuration of the cluster",
+        )
+
+
 class NoFirstJob(ExternalError):
     """A program has not started a job in time."""
 
@@ -96,6 +108,20 @@ class NoFirstJob(ExternalError):
             f"program {program} runs, but has not started a job within {seconds:g} s",
             hint="watch it: GET /applications/ID, or its log",
         )
+
+
+def require_submission(context: RestContext) -> SessionView:
+    """Return the session cluster.
+
+    Raises:
+        NoSession: There is none.
+        NoSubmission: It takes no programs.
+
+    """
+    session = require_session(context)
+    if not context.configuration.get(options.WEB_SUBMIT):
+        raise NoSubmission
+    return session
 
 
 def create_router(context: RestContext) -> APIRouter:
@@ -112,7 +138,7 @@ def create_router(context: RestContext) -> APIRouter:
     async def upload(request: Request) -> UploadAnswer:
         """Upload a Python file or a zip archive, as the file `jarfile` of a form."""
         content = await _read(request, context.session.upload_limit if context.session is not None else 0)
-        session = require_session(context)
+        session = require_submission(context)
         name, data = _parse_form(request.headers.get("content-type", ""), content)
         kept = await run_in_threadpool(session.add_upload, name, data)
         return {"filename": f"/{kept.id}", "status": "success"}
@@ -126,7 +152,7 @@ def create_router(context: RestContext) -> APIRouter:
     @router.post("/jars/{upload_id}/run")
     def run_program(upload_id: str, request: Annotated[RunRequest | None, Body()] = None) -> RunAnswer:
         """Run an uploaded program, and wait until it has started its first job."""
-        session = require_session(context)
+        session = require_submission(context)
         program = session.submit(_submission(upload_id, request or RunRequest.model_validate({})))
         return {"jobid": _first_job(session, program), "applicationId": program}
 
@@ -134,7 +160,7 @@ def create_router(context: RestContext) -> APIRouter:
     def run_application(upload_id: str, request: Annotated[RunRequest | None, Body()] = None) -> ApplicationAnswer:
         """Run an uploaded program, and answer at once."""
         return {
-            "applicationId": require_session(context).submit(
+            "applicationId": require_submission(context).submit(
                 _submission(upload_id, request or RunRequest.model_validate({}))
             )
         }

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.operations import OperationAnswer, TriggerAnswer, answer_operation
+from millstream.cluster.rest.operations import FAILED_OPERATION, OperationAnswer, TriggerAnswer, answer_operation
 from millstream.cluster.rest.paths import JobPath, TriggerPath
 from millstream.cluster.rest.triggers import Triggers
 from millstream.cluster.rest.vertices import NoSuchVertex
@@ -64,8 +64,8 @@ def create_router(context: RestContext) -> APIRouter:
         job = dispatcher.job(job_id)
         return {"request-id": rescales.trigger(job.id, None, lambda: job.rescale(parallelism))}
 
-    @router.get("/jobs/{job_id}/rescale/{trigger_id}", response_model=OperationAnswer)
-    @router.get("/jobs/{job_id}/rescaling/{trigger_id}", response_model=OperationAnswer)
+    @router.get("/jobs/{job_id}/rescale/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
+    @router.get("/jobs/{job_id}/rescaling/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_rescale(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether the job runs at the parallelism, and in how many slots."""
         operation = rescales.get(dispatcher.job(job_id).id, trigger_id)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from millstream.checkpoint.savepoint import dispose_savepoint
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.operations import OperationAnswer, TriggerAnswer, answer_operation
+from millstream.cluster.rest.operations import FAILED_OPERATION, OperationAnswer, TriggerAnswer, answer_operation
 from millstream.cluster.rest.paths import JobPath, TriggerPath
 from millstream.cluster.rest.triggers import Triggers
 from millstream.job.savepoints import SavepointFormatType
@@ -77,7 +77,7 @@ def create_router(context: RestContext) -> APIRouter:
 
         return {"request-id": savepoints.trigger(job.id, request.trigger_id, start)}
 
-    @router.get("/jobs/{job_id}/savepoints/{trigger_id}", response_model=OperationAnswer)
+    @router.get("/jobs/{job_id}/savepoints/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_savepoint(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a savepoint is written, and where it is."""
         operation = savepoints.get(dispatcher.job(job_id).id, trigger_id)
@@ -98,7 +98,7 @@ def create_router(context: RestContext) -> APIRouter:
 
         return {"request-id": disposals.trigger("", None, start)}
 
-    @router.get("/savepoint-disposal/{trigger_id}", response_model=OperationAnswer)
+    @router.get("/savepoint-disposal/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_disposal(trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a savepoint is deleted."""
         return answer_operation(disposals.get("", trigger_id), lambda _: {})

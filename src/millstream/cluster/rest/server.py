@@ -6,15 +6,23 @@ Does not know: what is served."""
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from millstream import options
+from millstream.cluster.rest.security import Tls
 from millstream.errors import ExternalError, UserError
 
+_log = logging.getLogger("millstream.rest")
+
+_MOST_CONNECTIONS = 512  # requests on further ones are refused with status 503; each one holds a file descriptor
 _STOP_SECONDS = 30.0
+_KEY = options.REST_TLS.key
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -47,8 +55,12 @@ class RestServer:
         self.address = address
 
     @classmethod
-    def start(cls, application: FastAPI, host: str, ports: str, *, has_token: bool = False) -> RestServer:
+    def start(
+        cls, application: FastAPI, host: str, ports: str, *, has_token: bool = False, tls: Tls | None = None
+    ) -> RestServer:
         """Serve an application on the first free port of a range such as "8081" or "8081-8090"; 0 is any port.
+
+        With `tls`, connections are encrypted.
 
         Raises:
             AddressInUse: No port is free.
@@ -57,13 +69,24 @@ class RestServer:
         """
         if host not in _LOOPBACK and not has_token:
             raise NotLoopback(host)
+        if host not in _LOOPBACK and tls is None:
+            _log.warning("%s: other machines reach this server, and connections are not encrypted; see %s", host, _KEY)
         listener = _listen(host, ports)
-        configuration = uvicorn.Config(application, log_config=None, access_log=False, lifespan="off")
+        encryption: dict[str, Any] = {} if tls is None else {"ssl_certfile": tls.certificate, "ssl_keyfile": tls.key}
+        configuration = uvicorn.Config(
+            application,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+            **encryption,
+        )
         server = uvicorn.Server(configuration)
         thread = threading.Thread(target=server.run, args=([listener],), name="rest-server", daemon=True)
         thread.start()
         port = listener.getsockname()[1]
-        return cls(server, thread, f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        scheme = "http" if tls is None else "https"
+        return cls(server, thread, f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}")
 
     def stop(self) -> None:
         """Stop listening and end the thread."""

@@ -96,5 +96,8 @@ class SessionView(Protocol):
     def forward(self, method: str, path: str, body: bytes) -> ForwardedAnswer | None:
         """Return the answer to a request for `/jobs/ID...`; None if there is no such job."""
 
+    def forward_to_workspace(self, method: str, path: str, body: bytes) -> ForwardedAnswer:
+        """Return the answer of the SQL workspace to a request for `/sql/...`."""
+
     def shut_down(self) -> None:
         """End the cluster soon; programs that can be recovered continue when it starts again."""

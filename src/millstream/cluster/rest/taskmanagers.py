@@ -23,6 +23,13 @@ _RESOURCE = {
     "networkMemory": 0,
     "extendedResources": {},
 }
+_MEMORY = (  # of a Java virtual machine: 0 here
+    *("heapUsed", "heapCommitted", "heapMax", "nonHeapUsed", "nonHeapCommitted", "nonHeapMax"),
+    *("directCount", "directUsed", "directMax", "mappedCount", "mappedUsed", "mappedMax"),
+    *("memorySegmentsAvailable", "memorySegmentsTotal", "nettyShuffleMemorySegmentsAvailable"),
+    *("nettyShuffleMemorySegmentsUsed", "nettyShuffleMemorySegmentsTotal", "nettyShuffleMemoryAvailable"),
+    *("nettyShuffleMemoryUsed", "nettyShuffleMemoryTotal"),
+)
 
 
 class TaskManager(TypedDict):
@@ -39,6 +46,13 @@ class TaskManager(TypedDict):
     freeResource: dict[str, Any]
     hardware: dict[str, int]
     memoryConfiguration: dict[str, int]
+
+
+class TaskManagerDetails(TaskManager):
+    """A task manager with the fields that the dashboard shows of its memory: 0, since Spark knows that of executors."""
+
+    metrics: dict[str, Any]
+    allocatedSlots: list[Any]
 
 
 class TaskManagers(TypedDict):
@@ -65,11 +79,12 @@ def create_router(context: RestContext) -> APIRouter:
         return {"taskmanagers": [_describe(context)] if total else []}
 
     @router.get("/taskmanagers/{name}")
-    def get_task_manager(name: str) -> TaskManager:
+    def get_task_manager(name: str) -> TaskManagerDetails:
         """Return the executors of Spark as one task manager."""
         if name != SPARK:
             raise NoSuchTaskManager(name)
-        return _describe(context)
+        memory = dict.fromkeys(_MEMORY, 0)
+        return {**_describe(context), "metrics": {**memory, "garbageCollectors": []}, "allocatedSlots": []}
 
     return router
 

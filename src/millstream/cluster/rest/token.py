@@ -1,15 +1,18 @@
-"""Protection by a token, which clients send as `Authorization: Bearer TOKEN`.
+"""Protection by tokens: clients send `Authorization: Bearer TOKEN`, or a token as the password of basic authentication.
 
-Promises: a request without the token is refused with status 401, unless it asks for a file of the web UI, which is the
-same everywhere; the UI then asks its reader for the token. Tokens are compared in constant time. A token file is
-readable by its owner only.
+Promises: a request without a token is refused with status 401, unless it asks for a file of the web UI, which is the
+same everywhere; the UI then asks its reader for the token. With basic authentication, the browser asks, and the UI is
+protected, too. A request with the token of readers that is not a reading one is refused with status 403. Tokens are
+compared in constant time. A token file is readable by its owner only.
 Does not know: where tokens come from."""
 
 from __future__ import annotations
 
+import base64
 import hmac
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.requests import Request
@@ -19,19 +22,50 @@ from millstream.cluster.rest.ui import is_ui_file
 
 Answer = Callable[[Request], Awaitable[Response]]
 
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+_CANCEL = "/yarn-cancel"  # the button of Flink's dashboard, which sends GET
 
-def require_token(token: str) -> Callable[[Request, Answer], Awaitable[Response]]:
-    """Return a middleware that answers requests with this token only."""
-    expected = f"Bearer {token}".encode()
+
+@dataclass(frozen=True)
+class Access:
+    """The tokens of a server: one for everything, and one for reading; `basic` accepts them as passwords."""
+
+    token: str
+    read_only_token: str | None = None
+    basic: bool = False
+
+
+def require_token(token: Access | str) -> Callable[[Request, Answer], Awaitable[Response]]:
+    """Return a middleware that answers requests with this token, or one of these tokens, only."""
+    access = Access(token) if isinstance(token, str) else token
 
     async def check(request: Request, answer: Answer) -> Response:
-        sent = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(sent, expected) and not is_ui_file(request.method, request.url.path):
-            text = "this server needs a token: send the header 'Authorization: Bearer TOKEN'"
-            return JSONResponse({"errors": [text]}, status_code=401, headers={"WWW-Authenticate": "Bearer"})
-        return await answer(request)
+        sent = _read_token(request.headers.get("authorization", ""), basic=access.basic)
+        if hmac.compare_digest(sent, access.token.encode()):
+            return await answer(request)
+        if access.read_only_token is not None and hmac.compare_digest(sent, access.read_only_token.encode()):
+            if request.method in _READING and not request.url.path.endswith(_CANCEL):
+                return await answer(request)
+            return JSONResponse({"errors": ["this token may only read"]}, status_code=403)
+        if not access.basic and is_ui_file(request.method, request.url.path):
+            return await answer(request)
+        text = "this server needs a token: send the header 'Authorization: Bearer TOKEN'"
+        scheme = 'Basic realm="millstream"' if access.basic else "Bearer"
+        return JSONResponse({"errors": [text]}, status_code=401, headers={"WWW-Authenticate": scheme})
 
     return check
+
+
+def _read_token(header: str, *, basic: bool) -> bytes:
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip().encode()
+    if basic and scheme.lower() == "basic":
+        try:
+            return base64.b64decode(value, validate=True).partition(b":")[2]
+        except ValueError:  # no base64
+            return b""
+    return b""
 
 
 def read_or_create_token(path: str, new_token: Callable[[], str]) -> str:

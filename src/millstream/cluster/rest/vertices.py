@@ -90,6 +90,31 @@ class VertexDetails(TypedDict):
     aggregated: dict[str, Any]
 
 
+VertexTaskManager = TypedDict(
+    "VertexTaskManager",
+    {
+        "endpoint": str,
+        "status": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "metrics": VertexMetrics,
+        "status-counts": dict[str, int],
+        "taskmanager-id": str,
+        "aggregated": dict[str, Any],
+    },
+)
+
+
+class VertexTaskManagers(TypedDict):
+    """A vertex by task manager, of which there is one."""
+
+    id: str
+    name: str
+    now: int
+    taskmanagers: list[VertexTaskManager]
+
+
 class MetricValue(TypedDict):
     """A metric and its value as text."""
 
@@ -138,7 +163,7 @@ def create_router(context: RestContext) -> APIRouter:
         """Return the subtasks of a vertex."""
         job, now = dispatcher.job(job_id), context.clock.now()
         planned, statistics = find_vertex(job, vertex_id), job.statistics()
-        subtasks = [_describe_subtask(statistics, totals, index, now) for index, totals in _totals(planned, statistics)]
+        subtasks = describe_subtasks(planned, statistics, now)
         return {
             "id": vertex_id,
             "name": planned.task.name,
@@ -148,6 +173,26 @@ def create_router(context: RestContext) -> APIRouter:
             "subtasks": subtasks,
             "aggregated": _aggregate(subtasks),
         }
+
+    @router.get("/jobs/{job_id}/vertices/{vertex_id}/taskmanagers")
+    def list_vertex_task_managers(job_id: JobPath, vertex_id: VertexPath) -> VertexTaskManagers:
+        """Return a vertex by task manager: the executors of Spark are one."""
+        job, now = dispatcher.job(job_id), context.clock.now()
+        planned, statistics = find_vertex(job, vertex_id), job.statistics()
+        described = describe_vertex(planned, statistics, now)
+        subtasks = describe_subtasks(planned, statistics, now)
+        executors: VertexTaskManager = {
+            "endpoint": "spark",
+            "status": described["status"],
+            "start-time": described["start-time"],
+            "end-time": described["end-time"],
+            "duration": described["duration"],
+            "metrics": described["metrics"],
+            "status-counts": described["tasks"],
+            "taskmanager-id": "spark",
+            "aggregated": _aggregate(subtasks),
+        }
+        return {"id": vertex_id, "name": planned.task.name, "now": now, "taskmanagers": [executors]}
 
     @router.get("/jobs/{job_id}/vertices/{vertex_id}/watermarks")
     def list_watermarks(job_id: JobPath, vertex_id: VertexPath) -> list[MetricValue]:
@@ -194,6 +239,11 @@ def describe_vertex(planned: PlannedVertex, statistics: Statistics, now: int) ->
         "tasks": count_states(state, task.parallelism),
         "metrics": _describe_metrics(statistics, [totals for _, totals in _totals(planned, statistics)], now),
     }
+
+
+def describe_subtasks(planned: PlannedVertex, statistics: Statistics, now: int) -> list[Subtask]:
+    """Return the subtasks of a vertex."""
+    return [_describe_subtask(statistics, totals, index, now) for index, totals in _totals(planned, statistics)]
 
 
 def find_vertex(job: DispatchedJob, vertex: str) -> PlannedVertex:

@@ -104,7 +104,7 @@ def find_holder(
         return None
     source = vertex
     while upstream := [edge.upstream for edge in plan.job.edges if edge.downstream == source]:
-        source = min(upstream, key=lambda each: reached.get(each, MIN_WATERMARK))
+        source = min(upstream, key=lambda upstream_id: reached.get(upstream_id, MIN_WATERMARK))
     node = plan.job.vertex(source).nodes[0]
     active = [split for split in splits.get(node.operator, ()) if split.watermark is not None]
     slowest = min(active, key=lambda split: split.watermark or 0, default=None)

@@ -31,9 +31,13 @@ _JOB_PATHS = (
 _VERTEX_PATHS = ("", "/accumulators", "/backpressure", "/subtasktimes", "/taskmanagers", "/watermarks")
 
 
-def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch) -> dict[str, Any]:
-    """Ask for everything that is worth keeping of jobs, which are entries of /jobs/overview."""
+def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch, operations: Sequence[str] = ()) -> dict[str, Any]:
+    """Ask for everything that is worth keeping of jobs, which are entries of /jobs/overview. `operations` are the paths
+    of savepoints and other operations whose results clients may still ask for."""
     entries = [{"path": "/jobs/overview", "json": json.dumps({"jobs": list(jobs)})}]
+    entries += [
+        {"path": path, "json": json.dumps(answer)} for path in operations if (answer := fetch(path)) is not None
+    ]
     for job in jobs:
         root = f"/jobs/{job['jid']}"
         details = fetch(root)

@@ -1,7 +1,8 @@
 """The driver of a session cluster: carries out what its machine decides.
 
-Promises: a program is stored before it starts, and programs of the store that have not ended are started again. The
-methods may be called from any thread, and events are handled one after another.
+Promises: a program is stored before it starts, and programs of the store that have not ended are started again; a
+request to cancel one is stored, too. The methods may be called from any thread, and events are handled one after
+another. A program that does not answer delays no other. The newest programs that have ended are kept.
 Does not know: HTTP servers, Spark, how leaders are elected."""
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from millstream.cluster.session.machine import (
     CancelJobs,
     CancelRequested,
     Event,
+    Forgotten,
     JobEnded,
     ProgramEnded,
     ProgramLost,
@@ -39,7 +43,7 @@ from millstream.cluster.session.machine import (
     Submitted,
     on_event,
 )
-from millstream.cluster.session.process import ProgramProcess
+from millstream.cluster.session.process import PROGRAM_MODULE, WORKSPACE_MODULE, ProgramProcess
 from millstream.cluster.session.slots import Refused, SlotPool, SlotRequest, Waiting
 from millstream.cluster.session.store import ProgramStore, write_history
 from millstream.cluster.session.uploads import check_name, unpack
@@ -48,20 +52,33 @@ from millstream.times import Clock
 
 _log = logging.getLogger("millstream.session")
 
+_WORKSPACE = "SQL workspace"  # the name of its program
 _ANSWER_SECONDS = 60.0
 _MOST_PROGRAMS, _MOST_UPLOADS, _KEPT_ENDED = 100, 100, 100
+_KEPT_OPERATIONS = 20  # the newest savepoints and other operations of a program
+_CANCEL_CHECK_SECONDS = 0.5
+_IDLE_CANCEL_MS = 30_000  # a cancelled program without jobs is killed after this time
+_MAX_CANCEL_MS = 600_000  # any cancelled program is killed after this time
+_ARCHIVE_RETRY_SECONDS = 5.0
+_ACCEPTED = 202
+_CANCELLABLE = ("INITIALIZING", "CREATED", "RUNNING", "RESTARTING")  # states of jobs that nobody has cancelled
+_ENDED = ("FAILED", "CANCELED", "FINISHED", "SUSPENDED")
 
 
 @dataclass
 class _Hosted:
-    """What the driver knows of a program: its description, its process, and its archive when it has ended."""
+    """What the driver knows of a program: its description, its process, which runs `module`, and its archive when it
+    has ended. A program that is not in the store has `local`: what its process needs to know."""
 
     description: dict[str, Any]
     start: int
     end: int = -1
     process: ProgramProcess | None = None
     jobs: dict[str, None] = field(default_factory=dict)
+    operations: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_OPERATIONS))  # paths of their results
     archive: dict[str, Any] | None = None
+    local: dict[str, Any] | None = None
+    module: str = PROGRAM_MODULE
 
 
 class SessionDriver:
@@ -90,6 +107,7 @@ class SessionDriver:
         self._session = Session(SlotPool(slots), recovers=recovers)
         self._hosted: dict[str, _Hosted] = {}
         self._uploads: dict[str, tuple[Upload, bytes]] = {}
+        self._workspace = ""  # the id of its program, which is not in the store
         self._archive_directory, self.upload_limit = archive_directory, upload_limit
         self.is_shut_down = threading.Event()
         self.logs = directory / "logs"
@@ -99,7 +117,8 @@ class SessionDriver:
         """Start the programs of the store that have not ended, and show those that have."""
         with self._lock:
             ended = self._store.archived()
-            for program, kept in list(ended.items())[-_KEPT_ENDED:]:
+            newest = sorted(ended.items(), key=lambda entry: int(entry[1]["end"]))[-_KEPT_ENDED:]
+            for program, kept in newest:
                 hosted = _Hosted(kept["description"], kept["start"], kept["end"], archive=kept)
                 hosted.jobs = dict.fromkeys(job["jid"] for job in archive.job_overviews(kept))
                 self._hosted[program] = hosted
@@ -107,6 +126,8 @@ class SessionDriver:
                 if program not in ended:
                     self._hosted[program] = _Hosted(description, description["submitted"])
                     self._handle(Submitted(program))
+                    if self._store.is_cancelled(program):
+                        self._handle(CancelRequested(program))
 
     # ------------------------------------------------------------------------------------------- uploads and programs
 
@@ -162,10 +183,32 @@ class SessionDriver:
             self._handle(Submitted(program))
             return program
 
+    def run_local(self, name: str, process: Mapping[str, Any], module: str = PROGRAM_MODULE) -> str:
+        """Start a program of this machine, and return its id. It is not in the store: it ends with the cluster.
+
+        Args:
+            name: The name of the program in lists.
+            process: What its process needs to know: the `file` and `arguments` of a program, and `settings`.
+            module: The module that the process runs.
+
+        """
+        with self._lock:
+            program = self._new_id()
+            settings = {**self._settings, **process.get("settings", {}), options.HA_TYPE.key: "NONE"}
+            local = {"directory": str(Path.cwd()), **process, "settings": settings}
+            description = {"upload": name, "submitted": self._clock.now()}
+            self._hosted[program] = _Hosted(description, self._clock.now(), local=local, module=module)
+            self._handle(Submitted(program))
+            return program
+
     def cancel(self, program: str) -> None:
-        """Cancel the jobs of a program."""
-        self._require(program)
-        self._handle(CancelRequested(program))
+        """Cancel the jobs of a program, and end it. A program that has ended stays as it is."""
+        with self._lock:
+            hosted = self._require(program)
+            if hosted.archive is None:
+                if hosted.local is None:
+                    self._store.cancel(program)
+                self._handle(CancelRequested(program))
 
     def slots(self) -> tuple[int, int]:
         """Return how many slots there are, and how many are free."""
@@ -201,36 +244,61 @@ class SessionDriver:
         with self._lock:
             hosted = dict(self._hosted)
         jobs = []
-        for program, each in hosted.items():
-            own = archive.job_overviews(each.archive) if each.archive is not None else self._ask_for_jobs(each)
-            jobs += [{**job, "application-id": program} for job in own]
+        for program, entry in hosted.items():
+            answer = archive.job_overviews(entry.archive) if entry.archive is not None else _ask_for_jobs(entry.process)
+            jobs += [{**job, "application-id": program} for job in answer]
         return sorted(jobs, key=lambda job: job["start-time"])
 
     def forward(self, method: str, path: str, body: bytes) -> ForwardedAnswer | None:
         """Return the answer of the process or of the archive of a job."""
         job = path.partition("?")[0].split("/")[2]
         with self._lock:
-            owners = [each for each in self._hosted.values() if job in each.jobs]
+            owners = [hosted for hosted in self._hosted.values() if job in hosted.jobs]
         if not owners:
             return None
         owner = owners[-1]
-        if owner.archive is None and owner.process is not None and owner.process.address is not None:
+        process = owner.process
+        if owner.archive is None and process is not None and process.address is not None:
             try:
-                return _ask(owner.process, method, path, body)
+                answer = _ask(process, method, path, body)
             except OSError as problem:
-                text = json.dumps({"errors": [f"the process of the job does not answer: {problem}"]})
-                return ForwardedAnswer(503, "application/json", text.encode())
+                if owner.archive is None:  # else it has ended while it was asked
+                    return _refuse(503, f"the process of the job does not answer: {problem}")
+            else:
+                if method == "POST" and (operation := _find_operation(path, answer)) is not None:
+                    owner.operations.append(operation)
+                return answer
         kept = None if owner.archive is None or method != "GET" else archive.find(owner.archive, path.partition("?")[0])
         if kept is not None:
             return ForwardedAnswer(200, "application/json", kept.encode())
-        text = json.dumps({"errors": [f"the job {job} has ended, or is being started: {method} {path}"]})
-        return ForwardedAnswer(404 if owner.archive is not None else 503, "application/json", text.encode())
+        text = f"the job {job} has ended, or is being started: {method} {path}"
+        return _refuse(404 if owner.archive is not None else 503, text)
 
-    def _ask_for_jobs(self, hosted: _Hosted) -> list[dict[str, Any]]:
-        answer = None if hosted.process is None else _fetch(hosted.process, "/jobs/overview")
-        return [] if answer is None else list(answer["jobs"])
+    def forward_to_workspace(self, method: str, path: str, body: bytes) -> ForwardedAnswer:
+        """Return the answer of the SQL workspace, whose process starts when a session is opened."""
+        with self._lock:
+            known = self._session.programs.get(self._workspace)
+            if known is None or known.status is not ProgramStatus.RUNNING:
+                if method != "POST" or not path.endswith("/sessions"):
+                    return _refuse(404, "no session of the SQL workspace is open")
+                self._workspace = self.run_local(_WORKSPACE, {}, WORKSPACE_MODULE)
+            process = self._hosted[self._workspace].process
+        try:
+            if process is not None and process.wait_for_address(_ANSWER_SECONDS) is not None:
+                return _ask(process, method, path, body)
+            problem: object = "its process has not started; see the log of the cluster"
+        except OSError as failure:
+            problem = failure
+        return _refuse(503, f"the SQL workspace does not answer: {problem}")
 
     # ----------------------------------------------------------------------------------------------- events and actions
+
+    def kill(self, program: str) -> None:
+        """Kill the process of a program."""
+        with self._lock:
+            process = self._require(program).process
+        if process is not None:
+            process.kill()
 
     def shut_down(self) -> None:
         """End the cluster soon."""
@@ -269,48 +337,54 @@ class SessionDriver:
                     reason = verdict.reason if isinstance(verdict, Waiting | Refused) else ""
                     process.send(type="slots", job=request.job, verdict=type(verdict).__name__.lower(), reason=reason)
             case CancelJobs(program=program):
-                hosted = self._hosted[program]
-                for job in hosted.jobs:
-                    if hosted.process is not None:
-                        _fetch(hosted.process, f"/jobs/{job}?mode=cancel", "PATCH")
+                process = self._hosted[program].process
+                if process is not None:
+                    threading.Thread(
+                        target=_cancel, args=(process, self._clock), name=f"cancel-{program}", daemon=True
+                    ).start()
             case Archive(program=program):
                 threading.Thread(target=self._archive, args=(program,), name=f"archive-{program}").start()
 
     def _start(self, program: str) -> None:
         hosted = self._hosted[program]
-        description, directory = hosted.description, self._directory / program
         try:
-            if not directory.exists():
-                unpack(description["upload"], self._store.content(program), directory)
-            arguments = resolve_paths(parse_arguments(description["arguments"], description["upload"]), directory)
-            settings = {**self._settings, **arguments.settings, **description["settings"]}
-            if self._session.recovers:
-                settings[options.HA_CLUSTER_ID.key] = f"{settings.get(options.HA_CLUSTER_ID.key, '')}/{program}"
-            process = ProgramProcess.start(
-                {
-                    "directory": str(directory),
-                    "file": arguments.file,
-                    "module": arguments.module,
-                    "arguments": list(arguments.arguments),
-                    "settings": settings,
-                },
+            hosted.process = ProgramProcess.start(
+                hosted.local or self._describe_program(program),
                 environment={**self._variables(), "MILLSTREAM_PROGRAM": program},
                 log=self.logs / f"{program}.log",
                 token=self._new_token(),
-                on_message=lambda message: self._on_message(program, process, message),
-                on_end=lambda reason: self._lose(program, process, reason),
+                on_message=lambda process, message: self._on_message(program, process, message),
+                on_end=lambda process, reason: self._lose(program, process, reason),
+                module=hosted.module,
             )
-            hosted.process = process
         except (UserError, ExternalError, OSError) as problem:
             self._handle(ProgramEnded(program, str(problem)))
 
+    def _describe_program(self, program: str) -> dict[str, Any]:
+        """Return what a process needs to know to run a program."""
+        description, directory = self._hosted[program].description, self._directory / program
+        if not directory.exists():
+            unpack(description["upload"], self._store.content(program), directory)
+        arguments = resolve_paths(parse_arguments(description["arguments"], description["upload"]), directory)
+        settings = {**self._settings, **arguments.settings, **description["settings"]}
+        if self._session.recovers:
+            settings[options.HA_CLUSTER_ID.key] = f"{settings.get(options.HA_CLUSTER_ID.key, '')}/{program}"
+        return {
+            "directory": str(directory),
+            "file": arguments.file,
+            "module": arguments.module,
+            "arguments": list(arguments.arguments),
+            "settings": settings,
+        }
+
     def _on_message(self, program: str, process: ProgramProcess, message: dict[str, Any]) -> None:
         with self._lock:
-            if self._hosted[program].process is not process:
+            hosted = self._hosted.get(program)
+            if hosted is None or hosted.process is not process:
                 return
             match message["type"]:
                 case "slots":
-                    self._hosted[program].jobs[message["job"]] = None
+                    hosted.jobs[message["job"]] = None
                     self._handle(SlotsRequested(SlotRequest(program, message["job"], message["slots"])))
                 case "job_ended":
                     self._handle(JobEnded(program, message["job"]))
@@ -321,20 +395,22 @@ class SessionDriver:
 
     def _lose(self, program: str, process: ProgramProcess, reason: str) -> None:
         with self._lock:
-            hosted = self._hosted[program]
-            if hosted.process is not process or self.is_shut_down.is_set():
+            hosted = self._hosted.get(program)
+            if hosted is None or hosted.process is not process or self.is_shut_down.is_set():
                 return
             hosted.process = None
             process.kill()
             _log.warning("program %s is lost: %s", program, reason)
-            self._handle(ProgramLost(program, reason))
+            self._handle(ProgramLost(program, reason, self._clock.now()))
 
     def _archive(self, program: str) -> None:
         with self._lock:
             hosted, known = self._hosted[program], self._session.programs[program]
             process = hosted.process
-        jobs = self._ask_for_jobs(hosted)
-        kept = archive.archive_jobs(jobs, lambda path: None if process is None else _fetch(process, path))
+        jobs = _ask_for_jobs(process)
+        kept = archive.archive_jobs(
+            jobs, lambda path: None if process is None else _fetch(process, path), tuple(hosted.operations)
+        )
         kept |= {
             "description": hosted.description,
             "start": hosted.start,
@@ -343,23 +419,71 @@ class SessionDriver:
             "restarts": known.restarts,
             "error": known.error,
         }
-        try:
-            self._store.archive(program, kept)
-            if self._archive_directory is not None:
-                write_history(self._archive_directory, jobs, kept)
-        except ExternalError as problem:
-            _log.warning("program %s could not be archived: %s", program, problem)
         with self._lock:
             hosted.archive, hosted.end, hosted.process = kept, kept["end"], None
         if process is not None:
             process.end()
         shutil.rmtree(self._directory / program, ignore_errors=True)
+        self._write_archive(program, jobs, kept, is_stored=hosted.local is None)
+        self._forget_oldest()
+
+    def _write_archive(
+        self, program: str, jobs: list[dict[str, Any]], kept: dict[str, Any], *, is_stored: bool
+    ) -> None:
+        """Write the archive of a program, if need be repeatedly: a program that is still in the store would run again
+        in the next cluster."""
+        while True:
+            try:
+                if is_stored:
+                    self._store.archive(program, kept)
+                if self._archive_directory is not None:
+                    write_history(self._archive_directory, jobs, kept)
+            except ExternalError as problem:
+                _log.warning("program %s could not be archived; this is tried again: %s", program, problem)
+                if not self.is_shut_down.wait(_ARCHIVE_RETRY_SECONDS):
+                    continue
+            return
+
+    def _forget_oldest(self) -> None:
+        with self._lock:
+            ended = [program for program, hosted in self._hosted.items() if hosted.archive is not None]
+            ended.sort(key=lambda program: self._hosted[program].end)
+            oldest = ended[: max(0, len(ended) - _KEPT_ENDED)]
+            for program in oldest:
+                del self._hosted[program]
+                if program in self._session.programs:
+                    self._handle(Forgotten(program))
+        for program in oldest:
+            self._store.forget(program)
+            (self.logs / f"{program}.log").unlink(missing_ok=True)
 
     def _require(self, program: str) -> _Hosted:
         with self._lock:
             if program not in self._hosted:
                 raise NoSuchProgram(program)
             return self._hosted[program]
+
+
+def _cancel(process: ProgramProcess, clock: Clock) -> None:
+    """Cancel the jobs of a program, also those that it starts meanwhile, until it ends. It is killed when it stays on
+    without jobs, or does not answer, and when it stays on for too long."""
+    began = last_busy = clock.now()
+    while clock.now() - last_busy < _IDLE_CANCEL_MS and clock.now() - began < _MAX_CANCEL_MS:
+        jobs = [job for job in _ask_for_jobs(process) if job["state"] not in _ENDED]
+        for job in jobs:
+            if job["state"] in _CANCELLABLE:
+                _fetch(process, f"/jobs/{job['jid']}?mode=cancel", "PATCH")
+        if jobs:
+            last_busy = clock.now()
+        if process.wait(_CANCEL_CHECK_SECONDS):
+            return
+    _log.warning("process %d of a cancelled program has not ended and is killed", process.pid)
+    process.kill()
+
+
+def _ask_for_jobs(process: ProgramProcess | None) -> list[dict[str, Any]]:
+    answer = None if process is None else _fetch(process, "/jobs/overview")
+    return [] if answer is None else list(answer["jobs"])
 
 
 def _ask(process: ProgramProcess, method: str, path: str, body: bytes) -> ForwardedAnswer:
@@ -371,6 +495,22 @@ def _ask(process: ProgramProcess, method: str, path: str, body: bytes) -> Forwar
     except urllib.error.HTTPError as refused:
         with refused:
             return ForwardedAnswer(refused.code, refused.headers.get_content_type(), refused.read())
+    except HTTPException as problem:  # it has ended while it answered
+        msg = f"its answer is not complete: {problem!r}"
+        raise ConnectionError(msg) from None
+
+
+def _refuse(status: int, text: str) -> ForwardedAnswer:
+    return ForwardedAnswer(status, "application/json", json.dumps({"errors": [text]}).encode())
+
+
+def _find_operation(path: str, answer: ForwardedAnswer) -> str | None:
+    """Return the path that is polled for the result of an operation that a request has started; None if it has not."""
+    if answer.status != _ACCEPTED:
+        return None
+    request = json.loads(answer.body).get("request-id")
+    resource = path.partition("?")[0].replace("/stop", "/savepoints")
+    return None if request is None else f"{resource}/{request}"
 
 
 def _fetch(process: ProgramProcess, path: str, method: str = "GET") -> Any:

@@ -1,7 +1,7 @@
 """The machine of a session cluster: which programs it has, and what to do with them.
 
-Promises: a program whose process is lost starts again if its jobs can be recovered, a limited number of times. One that
-has ended is archived once, and has no slots. An event of a program that has ended changes nothing.
+Promises: a program whose process is lost starts again if its jobs can be recovered, unless it is lost too often
+within an hour. One that has ended is archived once, and has no slots; no event but `Forgotten` changes it.
 Does not know: processes, files, clocks."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 from millstream.cluster.session.slots import Granted, SlotPool, SlotRequest, Verdict
 
-_MAX_RESTARTS = 10
+_MAX_RESTARTS, _RESTARTS_WITHIN = 10, 3_600_000  # milliseconds
 
 
 class ProgramStatus(Enum):
@@ -32,11 +32,13 @@ class ProgramStatus(Enum):
 
 @dataclass(frozen=True)
 class Program:
-    """A program of the cluster. `waits` are the reasons why its jobs wait, by job; `error` is why it failed."""
+    """A program of the cluster. `losses` are the times at which its process was lost, those of the last hour; `waits`
+    are the reasons why its jobs wait, by job; `error` is why it failed."""
 
     id: str
     status: ProgramStatus = ProgramStatus.RUNNING
     restarts: int = 0
+    losses: tuple[int, ...] = ()
     error: str | None = None
     waits: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,10 +79,11 @@ class ProgramEnded:
 
 @dataclass(frozen=True)
 class ProgramLost:
-    """The process of a program is gone, or cannot run its jobs any more."""
+    """The process of a program is gone, or cannot run its jobs any more; `at` is the time in milliseconds."""
 
     program: str
     reason: str
+    at: int
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,14 @@ class CancelRequested:
     program: str
 
 
-Event = Submitted | SlotsRequested | JobEnded | ProgramEnded | ProgramLost | CancelRequested
+@dataclass(frozen=True)
+class Forgotten:
+    """Nobody needs to know any more of a program that has ended."""
+
+    program: str
+
+
+Event = Submitted | SlotsRequested | JobEnded | ProgramEnded | ProgramLost | CancelRequested | Forgotten
 
 # ------------------------------------------------------------------------------------------------------------- actions
 
@@ -112,7 +122,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class CancelJobs:
-    """Cancel the jobs of the program."""
+    """Cancel all jobs of the program, also those that it starts later, and end its process if it does not end."""
 
     program: str
 
@@ -138,6 +148,9 @@ class Session:
     def _with(self, program: Program, slots: SlotPool | None = None) -> Session:
         return replace(self, programs={**self.programs, program.id: program}, slots=slots or self.slots)
 
+    def _without(self, program: str) -> Session:
+        return replace(self, programs={key: value for key, value in self.programs.items() if key != program})
+
 
 def on_event(session: Session, event: Event) -> tuple[Session, tuple[Action, ...]]:
     """Return the session after an event, and what to do."""
@@ -145,25 +158,32 @@ def on_event(session: Session, event: Event) -> tuple[Session, tuple[Action, ...
         return session._with(Program(event.program)), (Start(event.program),)
     program = session.programs[event.request.program if isinstance(event, SlotsRequested) else event.program]
     if program.status.is_final:
-        return session, ()
+        return (session._without(program.id) if isinstance(event, Forgotten) else session), ()
     match event:
         case SlotsRequested(request=request):
             slots, verdict = session.slots.request(request)
             return _with_waits(replace(session, slots=slots)), (Answer(request, verdict),)
         case JobEnded(job=job):
             return _release(session, program, job)
+        case CancelRequested() if program.status is ProgramStatus.CANCELING:
+            return session, ()
         case CancelRequested():
             return session._with(replace(program, status=ProgramStatus.CANCELING)), (CancelJobs(program.id),)
         case ProgramEnded(error=error, is_cancelled=is_cancelled):
             status = ProgramStatus.FINISHED if error is None else ProgramStatus.FAILED
             status = ProgramStatus.CANCELED if is_cancelled else status
             return _end(session, program, status, error)
-        case ProgramLost(reason=reason):
-            if session.recovers and program.status is ProgramStatus.RUNNING and program.restarts < _MAX_RESTARTS:
+        case ProgramLost(reason=reason, at=at):
+            losses = (*(loss for loss in program.losses if loss > at - _RESTARTS_WITHIN), at)
+            if session.recovers and program.status is ProgramStatus.RUNNING and len(losses) <= _MAX_RESTARTS:
                 session, actions = _release(session, program, None)
-                program = replace(session.programs[program.id], restarts=program.restarts + 1, error=reason)
-                return session._with(program), (*actions, Start(program.id))
+                lost = session.programs[program.id]
+                restarted = replace(lost, restarts=lost.restarts + 1, losses=losses, error=reason)
+                return session._with(restarted), (*actions, Start(program.id))
             return _end(session, program, ProgramStatus.FAILED, reason)
+        case Forgotten():
+            msg = f"program {program.id} has not ended: {program.status.value}"
+            raise ValueError(msg)
 
 
 def _end(

@@ -18,11 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_MODULE = "millstream.client.hosted_program"
+PROGRAM_MODULE = "millstream.client.hosted_program"
+WORKSPACE_MODULE = "millstream.cli.session_workspace"
 _END_SECONDS = 10.0
 
-OnMessage = Callable[[dict[str, Any]], None]
-OnEnd = Callable[[str], None]
+OnMessage = Callable[["ProgramProcess", dict[str, Any]], None]
+OnEnd = Callable[["ProgramProcess", str], None]
 
 
 class ProgramProcess:
@@ -31,6 +32,7 @@ class ProgramProcess:
     def __init__(self, process: subprocess.Popen[str], token: str) -> None:
         self._process, self.token = process, token
         self._lock = threading.Lock()
+        self._ended, self._has_started = threading.Event(), threading.Event()
         self.address: str | None = None
 
     @classmethod
@@ -43,12 +45,13 @@ class ProgramProcess:
         token: str,
         on_message: OnMessage,
         on_end: OnEnd,
+        module: str = PROGRAM_MODULE,
     ) -> ProgramProcess:
-        """Start a process; `on_message` and `on_end` are called from a thread of its own."""
+        """Start a process that runs `module`; `on_message` and `on_end` are called with it from a thread of its own."""
         reading, writing = os.pipe()
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(writing)],
+                [sys.executable, "-m", module, str(writing)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
@@ -67,10 +70,13 @@ class ProgramProcess:
                     message = json.loads(line)
                     if message["type"] == "serving":
                         program.address = message["address"]
-                    on_message(message)
+                        program._has_started.set()
+                    on_message(program, message)
             code = process.wait()
+            program._ended.set()
+            program._has_started.set()
             program.close()
-            on_end(_describe_exit(code))
+            on_end(program, _describe_exit(code))
 
         threading.Thread(target=read, name=f"program-{process.pid}", daemon=True).start()
         program.send(**description, token=token)
@@ -80,6 +86,15 @@ class ProgramProcess:
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it has ended."""
+        return self._ended.wait(seconds)
+
+    def wait_for_address(self, seconds: float) -> str | None:
+        """Wait until the process serves or has ended; return its address, or None if it does not serve."""
+        self._has_started.wait(seconds)
+        return None if self._ended.is_set() else self.address
 
     def send(self, **answer: Any) -> None:
         """Send a line; one to a process that has ended is dropped."""

@@ -27,11 +27,17 @@ from millstream.files.locations import join_path
 _log = logging.getLogger("millstream.session")
 
 _CHECK_SECONDS = 1.0
-_OWN_PREFIXES = ("rest.", "millstream.rest.", "jobmanager.archive.")  # options of the cluster, not of its programs
+_OWN_PREFIXES = (
+    "rest.",
+    "millstream.rest.",
+    "security.ssl.",
+    "jobmanager.archive.",
+)  # options of the cluster, not of its programs
 
 
-def run_session(configuration: Configuration, on_address: Callable[[str], None]) -> None:
-    """Run a session cluster; `on_address` is called with the URL of its REST server when it accepts programs."""
+def run_session(configuration: Configuration, on_start: Callable[[str, SessionDriver], None]) -> None:
+    """Run a session cluster; `on_start` is called with the URL of its REST server and with its driver when it accepts
+    programs."""
     entrypoint.check_options(configuration)
     directory = Path(tempfile.mkdtemp(prefix="millstream-session-"))
     leadership, root = _election(configuration)
@@ -56,8 +62,9 @@ def run_session(configuration: Configuration, on_address: Callable[[str], None])
     try:
         driver.recover()
         ports = configuration.get(options.REST_BIND_PORT) or str(configuration.get(options.REST_PORT))
-        token = entrypoint.read_token(configuration, create=True)
-        on_address(entrypoint.start_server(configuration.get(options.REST_BIND_ADDRESS), ports, token, driver))
+        security = entrypoint.read_security(configuration)
+        address = configuration.get(options.REST_BIND_ADDRESS)
+        on_start(entrypoint.start_server(address, ports, security, driver, configuration), driver)
         while not driver.is_shut_down.wait(_CHECK_SECONDS):
             if leadership is not None:
                 leadership.report_progress()

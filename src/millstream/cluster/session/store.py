@@ -2,6 +2,7 @@
 
     <root>/programs/<id>.json     the description of a program that runs
     <root>/programs/<id>.bin      the uploaded file of the program
+    <root>/programs/<id>.cancel   an empty file: the program is to be cancelled
     <root>/archive/<id>.json      a program that has ended, with the answers of its REST resources
 
 Promises: a program is in the store when its description is there, which is written last and deleted first. A file that
@@ -41,6 +42,14 @@ class ProgramStore:
         """Return the uploaded file of a program."""
         return self._fs.read_bytes(self._path(_PROGRAMS, f"{program}.bin"))
 
+    def cancel(self, program: str) -> None:
+        """Note that a program is to be cancelled."""
+        self._write(_PROGRAMS, f"{program}.cancel", b"")
+
+    def is_cancelled(self, program: str) -> bool:
+        """Return whether a program is to be cancelled."""
+        return f"{program}.cancel" in self._fs.list_if_exists(self._path(_PROGRAMS, ""))
+
     def programs(self) -> dict[str, dict[str, Any]]:
         """Return the descriptions of the programs that have not ended."""
         return self._read_all(_PROGRAMS)
@@ -49,16 +58,23 @@ class ProgramStore:
         """Keep what is left of a program that has ended, and delete the program. After a crash in between, the program
         is archived and is not started again."""
         self._write(_ARCHIVE, f"{program}.json", json.dumps(ended).encode())
-        for name in (f"{program}.json", f"{program}.bin"):
-            with suppress(OSError):
-                self._fs.remove(self._path(_PROGRAMS, name))
+        for name in (f"{program}.json", f"{program}.bin", f"{program}.cancel"):
+            self._remove(_PROGRAMS, name)
+
+    def forget(self, program: str) -> None:
+        """Delete what is left of a program that has ended."""
+        self._remove(_ARCHIVE, f"{program}.json")
+
+    def _remove(self, folder: str, name: str) -> None:
+        with suppress(OSError):
+            self._fs.remove(self._path(folder, name))
 
     def archived(self) -> dict[str, dict[str, Any]]:
         """Return the programs that have ended."""
         return self._read_all(_ARCHIVE)
 
     def _read_all(self, folder: str) -> dict[str, dict[str, Any]]:
-        found = {}
+        values = {}
         for name in sorted(self._fs.list_if_exists(self._path(folder, ""))):
             if name.endswith(".json") and not name.startswith("."):
                 path = self._path(folder, name)
@@ -68,8 +84,8 @@ class ProgramStore:
                     _log.warning("%s is skipped: %s", path, problem)
                     continue
                 if isinstance(value, dict):
-                    found[name.removesuffix(".json")] = value
-        return found
+                    values[name.removesuffix(".json")] = value
+        return values
 
     def _write(self, folder: str, name: str, data: bytes) -> None:
         _write(self._path(folder, ""), name, data)
@@ -82,9 +98,9 @@ def write_history(directory: str, jobs: Iterable[dict[str, Any]], archive: dict[
     """Write one file for each job to the directory of a history server, as Flink does."""
     for job in jobs:
         root = f"/jobs/{job['jid']}"
-        own = [entry for entry in archive["archive"] if f"{entry['path']}/".startswith(f"{root}/")]
+        own_entries = [entry for entry in archive["archive"] if f"{entry['path']}/".startswith(f"{root}/")]
         overview = {"path": "/jobs/overview", "json": json.dumps({"jobs": [job]})}
-        _write(absolute_location(directory), job["jid"], json.dumps({"archive": [overview, *own]}).encode())
+        _write(absolute_location(directory), job["jid"], json.dumps({"archive": [overview, *own_entries]}).encode())
 
 
 def _write(directory: str, name: str, data: bytes) -> None:

@@ -11,6 +11,7 @@ from millstream.cluster.session.machine import (
     CancelJobs,
     CancelRequested,
     Event,
+    Forgotten,
     JobEnded,
     ProgramEnded,
     ProgramLost,
@@ -53,29 +54,45 @@ def test_a_job_waits_until_another_one_has_ended() -> None:
         (ProgramEnded("p"), ProgramStatus.FINISHED),
         (ProgramEnded("p", "a bug"), ProgramStatus.FAILED),
         (ProgramEnded("p", is_cancelled=True), ProgramStatus.CANCELED),
-        (ProgramLost("p", "it was killed"), ProgramStatus.FAILED),
+        (ProgramLost("p", "it was killed", at=0), ProgramStatus.FAILED),
     ],
 )
 def test_a_program_that_has_ended_is_archived_once_and_has_no_slots(event: Event, status: ProgramStatus) -> None:
     session, _ = run(Session(SlotPool(2)), Submitted("p"), request("p", 2))
-    session, actions = run(session, event, ProgramLost("p", "again"), CancelRequested("p"))
+    session, actions = run(session, event, ProgramLost("p", "again", at=0), CancelRequested("p"))
     assert actions == [Archive("p")]
     assert (session.programs["p"].status, session.slots.free) == (status, 2)
 
 
 def test_a_lost_program_starts_again_if_its_jobs_can_be_recovered() -> None:
     session, _ = run(Session(SlotPool(2), recovers=True), Submitted("p"), request("p", 2))
-    session, actions = run(session, ProgramLost("p", "it was killed"))
+    session, actions = run(session, ProgramLost("p", "it was killed", at=0))
     assert actions == [Start("p")]
     assert (session.programs["p"].restarts, session.slots.free) == (1, 2)
-    session, actions = run(session, *[ProgramLost("p", "it was killed")] * 10)
+    session, actions = run(session, *(ProgramLost("p", "it was killed", at=at) for at in range(1, 11)))
     assert actions[-1] == Archive("p")
     assert session.programs["p"].status is ProgramStatus.FAILED
 
 
+def test_a_program_that_is_lost_now_and_then_starts_again_every_time() -> None:
+    hourly = (ProgramLost("p", "Spark was lost", at=3_600_000 * hour) for hour in range(100))
+    session, actions = run(Session(SlotPool(2), recovers=True), Submitted("p"), *hourly)
+    assert actions == [Start("p")] * 101
+    assert (session.programs["p"].restarts, session.programs["p"].status) == (100, ProgramStatus.RUNNING)
+
+
+def test_only_a_program_that_has_ended_is_forgotten() -> None:
+    session, _ = run(Session(SlotPool(2)), Submitted("p"), Submitted("q"), ProgramEnded("p"), Forgotten("p"))
+    assert list(session.programs) == ["q"]
+    with pytest.raises(ValueError, match="program q has not ended: RUNNING"):
+        run(session, Forgotten("q"))
+
+
 def test_a_cancelled_program_is_cancelled_however_it_ends() -> None:
-    session, actions = run(Session(SlotPool(2), recovers=True), Submitted("p"), CancelRequested("p"))
+    session, actions = run(
+        Session(SlotPool(2), recovers=True), Submitted("p"), CancelRequested("p"), CancelRequested("p")
+    )
     assert actions == [Start("p"), CancelJobs("p")]
-    session, actions = run(session, ProgramLost("p", "it was killed"))
+    session, actions = run(session, ProgramLost("p", "it was killed", at=0))
     assert actions == [Archive("p")]
     assert session.programs["p"].status is ProgramStatus.CANCELED

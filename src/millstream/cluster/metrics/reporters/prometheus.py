@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from millstream.cluster.metrics.metric import Metric
 from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
-from millstream.cluster.rest.token import require_token
+from millstream.cluster.rest.token import Access, require_token
 
 _INVALID = re.compile("[^a-zA-Z0-9:_]")
 
@@ -46,7 +46,7 @@ class MetricsCollector(Collector):
         yield from families.values()
 
 
-def create_application(collect: Callable[[], Iterable[Metric]], token: str | None) -> FastAPI:
+def create_application(collect: Callable[[], Iterable[Metric]], token: Access | str | None) -> FastAPI:
     """Return the application that Prometheus reads; with a token, requests must have it."""
     registry = CollectorRegistry()
     registry.register(MetricsCollector(collect))

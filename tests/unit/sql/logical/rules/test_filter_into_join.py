@@ -15,7 +15,7 @@ A, B = Ref(t.INT, 0), Ref(t.INT, 1)
 
 
 def join(join_type: str) -> l.Join:
-    return l.Join(l.joined_schema(LEFT.schema, RIGHT.schema, join_type), LEFT, RIGHT, join_type, None)
+    return l.Join(l.join_schemas(LEFT.schema, RIGHT.schema, join_type), LEFT, RIGHT, join_type, None)
 
 
 def compare(left: Expression, right: Expression) -> Expression:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.physical.planning.aggregate_phases import distinct_buckets, wants_two_phases
+from millstream.sql.physical.planning.aggregate_phases import choose_distinct_buckets, wants_two_phases
 
 STRATEGY = "table.optimizer.agg-phase-strategy"
 SPLIT = "table.optimizer.distinct-agg.split.enabled"
@@ -36,13 +36,13 @@ def test_an_unknown_strategy_is_refused_with_the_choices() -> None:
 
 
 def test_distinct_aggregates_are_split_only_if_enabled() -> None:
-    assert distinct_buckets(options()) is None
-    assert distinct_buckets(options(buckets="7")) is None
-    assert distinct_buckets(options(split="true", buckets="7")) == 7
+    assert choose_distinct_buckets(options()) is None
+    assert choose_distinct_buckets(options(buckets="7")) is None
+    assert choose_distinct_buckets(options(split="true", buckets="7")) == 7
 
 
 def test_there_are_as_many_buckets_as_in_flink_by_default() -> None:
-    assert distinct_buckets(options(split="TRUE")) == 1024
+    assert choose_distinct_buckets(options(split="TRUE")) == 1024
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_there_are_as_many_buckets_as_in_flink_by_default() -> None:
 )
 def test_invalid_values_are_refused(values: dict[str, str], reason: str) -> None:
     with pytest.raises(SqlValidationError, match=reason):
-        distinct_buckets(options(**values))
+        choose_distinct_buckets(options(**values))

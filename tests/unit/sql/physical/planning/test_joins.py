@@ -35,7 +35,7 @@ C, D, US = (Ref(ref.type, ref.index + 3) for ref in RIGHT.refs())
 
 
 def join(condition: Expression | None, kind: str = "inner", left: Table = LEFT, right: Table = RIGHT) -> l.Join:
-    return l.Join(l.joined_schema(left.schema, right.schema, kind), left, right, kind, condition)
+    return l.Join(l.join_schemas(left.schema, right.schema, kind), left, right, kind, condition)
 
 
 def with_mode(source: Table, mode: ChangelogMode, *keys: tuple[int, ...]) -> Table:
@@ -135,7 +135,7 @@ def test_equal_window_starts_and_ends_make_a_window_join() -> None:
     window = l.WindowSpec("TUMBLE", 2, 1000)
     left, right = window_table(LEFT, window), window_table(RIGHT, window)
     refs, others = left.refs(), [Ref(ref.type, ref.index + 6) for ref in right.refs()]
-    schema = l.joined_schema(left.schema, right.schema, "inner")
+    schema = l.join_schemas(left.schema, right.schema, "inner")
     starts, ends = is_equal(refs[3], others[3]), is_equal(refs[4], others[4])
     operation = plan_join(FakePlanner(), l.Join(schema, left, right, "inner", both(starts, ends)))
     assert operation.name == "WindowJoin"
@@ -143,7 +143,7 @@ def test_equal_window_starts_and_ends_make_a_window_join() -> None:
 
 
 def temporal_join(time: int, right: Table = RIGHT, left: Table = LEFT) -> l.TemporalJoin:
-    schema = l.joined_schema(left.schema, right.schema, "inner")
+    schema = l.join_schemas(left.schema, right.schema, "inner")
     return l.TemporalJoin(schema, left, right, "inner", time, (0,), (0,), None)
 
 

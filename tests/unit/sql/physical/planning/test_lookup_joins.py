@@ -17,7 +17,7 @@ from millstream.sql.expressions.nodes import Apply, Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec, Retry
 from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, by_hash
-from millstream.sql.physical.planning.lookup_joins import lookup_join
+from millstream.sql.physical.planning.lookup_joins import plan_lookup_join
 from millstream.sql.types import data_types as t
 from millstream.sql_options import ASYNC_LOOKUP_CAPACITY, ASYNC_LOOKUP_TIMEOUT
 
@@ -65,7 +65,7 @@ def plan(
     options: Mapping[str, str] | None = None,
     **hint: str,
 ) -> Operation | None:
-    schema = l.joined_schema(ORDERS.schema, right.schema, "inner")
+    schema = l.join_schemas(ORDERS.schema, right.schema, "inner")
     hints = tuple((name.replace("_", "-"), value) for name, value in hint.items())
     node = l.TemporalJoin(schema, ORDERS, right, "inner", 2, (1,) * len(keys), keys, None, hints)
 
@@ -74,7 +74,7 @@ def plan(
     ) -> TableContext:
         return TableContext(name, definition, definition.options)
 
-    return lookup_join(node, LEFT, context, (options or {}).get, "UTC")
+    return plan_lookup_join(node, LEFT, context, (options or {}).get, "UTC")
 
 
 def spec_of(operation: Operation | None) -> LookupJoinSpec:

@@ -9,7 +9,7 @@ from planning_inputs import COUNT, ROWTIME, FakePlanner, Table, is_greater, tabl
 
 from millstream.sql.expressions.nodes import AggregateCall, Apply, Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.window_columns import window_edges
+from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators.window.local_sessions import LocalSessionAggregateSpec
 from millstream.sql.operators.window.local_windows import LocalWindowAggregateSpec
 from millstream.sql.operators.window.session_aggregate import SessionAggregateSpec
@@ -35,7 +35,7 @@ def aggregate(
 
 
 def plan(node: l.Aggregate, **settings: object) -> Operation:
-    edges = window_edges(node.input)
+    edges = find_window_edges(node.input)
     end = next(i for i in node.keys if i in edges and edges[i][0] == "end")
     others = tuple(i for i in node.keys if i not in edges)
     return plan_window_aggregate(FakePlanner(**settings), node, end, edges[end], others, "detail")
