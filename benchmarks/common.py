@@ -128,6 +128,13 @@ def rate_of(run: Callable[[int], object], base: int, records: int) -> dict[str, 
     return rate_between(base, first, records, second)
 
 
+def time_of_a_round(run: Callable[[int], object], few: int, rounds: int) -> dict[str, Any]:
+    """The milliseconds of a round: the difference between `few` rounds and `rounds` more; the run before warms up."""
+    first = seconds(lambda: run(few))
+    second = seconds(lambda: run(few + rounds))
+    return {"rounds": rounds, "round_ms": (second - first) * 1000 / rounds}
+
+
 def rate_between(base: int, base_seconds: float, records: int, records_seconds: float) -> dict[str, Any]:
     """The same from times taken elsewhere."""
     taken = records_seconds - base_seconds

@@ -128,6 +128,22 @@ def _latency(name: str, title: str, exchange: int, goal_ms: float) -> Benchmark:
 LATENCY = _latency("latency", "Epoch latency, one record, no exchange", 0, 40)
 LATENCY_EXCHANGE = _latency("latency-exchange", "Epoch latency, one record, one exchange", 1, 90)
 
+SUPERSTEP = Benchmark(
+    name="superstep",
+    title="A superstep of an iteration with 100 records and one exchange, parallelism 2",
+    figure="round_ms",
+    unit="ms",
+    ours=Contestant(
+        "millstream, resident slots", "jobs/superstep.py", "millstream", (("engine", "resident"), ("records", 500))
+    ),
+    peers=(
+        Contestant("millstream, Spark jobs", "jobs/superstep.py", "millstream", (("engine", "jobs"), ("records", 200))),
+        Contestant("Spark RDD loop", "peers/spark_superstep.py", "spark", (("records", 200),), Goal(1)),
+    ),
+    higher_is_better=False,
+    goal=Goal(at_most=8),
+)
+
 GROWTH = Benchmark(
     name="growth",
     title="Epoch time with 10,000 keys changed, disk backend, against the keys in state",
@@ -358,6 +374,7 @@ BENCHMARKS = (
     WINDOW,
     LATENCY,
     LATENCY_EXCHANGE,
+    SUPERSTEP,
     GROWTH,
     CHECKPOINT,
     RESCALE,

@@ -1,4 +1,4 @@
-"""One record an epoch in millstream: a Python function, and a count per key after one exchange.
+"""One record an epoch in millstream: a Python function, and a count per key after each of `exchange` exchanges.
 
 Promises: a sample is a whole epoch, from planning it to accepting its report; the first epochs are not counted.
 Does not know: peers, or how the latencies are compared."""
@@ -21,11 +21,11 @@ def next_number(number: int) -> int:
 
 def main() -> None:
     """Measure; there is nothing to compare in the output of a clock."""
-    args = common.arguments(__doc__, exchange=0, records=200)
-    env = epochs.environment()
+    args = common.arguments(__doc__, exchange=0, records=200, engine="jobs")
+    env = epochs.environment(**{"millstream.engine": args.engine})
     source = SteppedSource(keys=common.CHECK_KEYS, step=1, steps=WARM_UP + args.records)
     output = epochs.numbers(env, source).map(next_number, output_type=Types.LONG())
-    if args.exchange:
+    for _ in range(args.exchange):
         output = epochs.counts(output)
     done = epochs.reports(env, output, "latency", epochs.EPOCHS)
     common.answer(common.latencies(epochs.durations(done, 1, args.records)))

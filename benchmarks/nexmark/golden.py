@@ -15,7 +15,7 @@ from benchmarks.nexmark.generator import Nexmark
 
 EVENTS, PATTERN_EVENTS = 4_000, 800
 NEXMARK = Nexmark(seed=11, rate=100)  # ten milliseconds apart, so that no two events are at the same time
-FOLDER = Path(__file__).resolve().parents[2] / "tests" / "sql" / "nexmark" / "golden"
+FOLDER = Path(__file__).resolve().parents[2] / "tests" / "golden" / "nexmark"
 _WHOLE, _FIRST = 24_000, 12
 
 # How the real Flink is asked where it cannot run a query as it is published, or answers by the clock.

@@ -2,7 +2,7 @@
 
     PYTHON_WITH_APACHE_FLINK benchmarks/nexmark/record.py [query ...]
 
-Promises: one file for each query below tests/sql/nexmark/golden; streaming mode at parallelism 1, batch mode for q6,
+Promises: one file for each query below tests/golden/nexmark; streaming mode at parallelism 1, batch mode for q6,
 which Flink has no streaming plan for.
 Does not know: millstream."""
 
