@@ -44,6 +44,8 @@ autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+# The fields of a named tuple are members; with its `Attributes` as objects they would be described twice.
+napoleon_use_ivar = True
 
 # `ListState` and `MapState` are keyed state, and entries of process table functions: a type hint cannot name which.
 suppress_warnings = ["ref.python"]

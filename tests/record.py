@@ -6,8 +6,8 @@
     python tests/record.py all --python INTERPRETER
 
 INTERPRETER is a Python with apache-flink 2.3.0, which most families are recorded from; the plans of millstream and the
-answers of DuckDB are recorded with this one. Words after the family go to its recorder. Golden state (tests/savepoints,
-tests/chaos) is not recorded again: an older release wrote it."""
+answers of DuckDB are recorded with this one. Words after the family go to its recorder. Golden state (below
+tests/golden: compiled_plans, disks, savepoints) is not recorded again: an older release wrote it."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ class Family:
 
 
 FAMILIES = {
-    "api": Family("compat/record_api.py", "compat/golden/api.json"),
-    "assignments": Family("sql/record_assignments.py", "sql/golden/ends/assignments.json"),
-    "cep": Family("cep/record.py", "cep/golden"),
-    "date-patterns": Family("sql/record_date_patterns.py", "sql/golden/ends/date_patterns.json"),
-    "ends": Family("sql/record_ends.py", "sql/golden/ends/changelogs.yaml"),
-    "formats": Family("formats/record.py", "formats/golden"),
-    "nexmark": Family("../benchmarks/nexmark/record.py", "sql/nexmark/golden"),
-    "overwrites": Family("sql/record_overwrites.py", "sql/golden/ends/overwrites.yaml"),
+    "api": Family("compat/record_api.py", "golden/api.json"),
+    "assignments": Family("sql/record_assignments.py", "golden/sql/ends/assignments.json"),
+    "cep": Family("cep/record.py", "golden/cep"),
+    "date-patterns": Family("sql/record_date_patterns.py", "golden/sql/ends/date_patterns.json"),
+    "ends": Family("sql/record_ends.py", "golden/sql/ends/changelogs.yaml"),
+    "expressions": Family("sql/record_expressions.py", "golden/sql/ends/expressions.json"),
+    "formats": Family("formats/record.py", "golden/formats"),
+    "nexmark": Family("../benchmarks/nexmark/record.py", "golden/nexmark"),
+    "overwrites": Family("sql/record_overwrites.py", "golden/sql/ends/overwrites.yaml"),
     "plans": Family("plans/record.py", "plans", of_flink=False),
-    "programs": Family("compat/record.py", "compat/golden"),
-    "random-queries": Family("sql/fuzz/record.py", "sql/fuzz/answers.json", of_flink=False),
-    "sql": Family("sql/record.py", "sql/golden"),
-    "texts": Family("sql/record_texts.py", "sql/golden/ends/texts.yaml"),
-    "tpch": Family("sql/tpch/record.py", "sql/tpch/golden-0.05.json", of_flink=False),
+    "programs": Family("compat/record.py", "golden/programs"),
+    "random-queries": Family("sql/fuzz/record.py", "golden/random_queries/answers.json", of_flink=False),
+    "sql": Family("sql/record.py", "golden/sql"),
+    "texts": Family("sql/record_texts.py", "golden/sql/ends/texts.yaml"),
+    "tpch": Family("sql/tpch/record.py", "golden/tpch", of_flink=False),
 }
-OF_OLDER_RELEASES = ("chaos/golden/record.py", "savepoints/golden/record.py", "savepoints/golden_sql/record.py")
+OF_OLDER_RELEASES = ("golden/compiled_plans/record.py", "golden/disks/record.py", "golden/savepoints/record.py")
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ an error that names the record. `skip` drops the record and counts it. `dead-let
 a side output. [Files](../howto/files.md) shows all three.
 
 The results of `json`, `csv`, `debezium-json`, `canal-json` and `maxwell-json` are compared with those of Flink's own
-formats, record by record (`tests/formats/golden`). There are two deliberate differences: if a JSON object has a key
+formats, record by record (`tests/golden/formats`). There are two deliberate differences: if a JSON object has a key
 twice, the last value wins, and an array that ends early is a bad record as a whole.
 """
 

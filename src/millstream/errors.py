@@ -68,8 +68,8 @@ def format_for_author(problem: MillstreamError, is_program: Callable[[traceback.
     lines = [problem.message if has_traceback else f"millstream: {problem.message}"]
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if is_program(frame)]
     if frames and not has_traceback:
-        place = "line" if _is_cell(frames[-1]) else f"{frames[-1].filename}, line"
-        lines.append(f"  at {place} {frames[-1].lineno}: {frames[-1].line}")
+        location = "line" if _is_cell(frames[-1]) else f"{frames[-1].filename}, line"
+        lines.append(f"  at {location} {frames[-1].lineno}: {frames[-1].line}")
     if problem.hint:
         lines.append(f"  hint: {problem.hint}")
     return "\n".join(lines)

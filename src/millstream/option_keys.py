@@ -16,6 +16,8 @@ from millstream.options import OPTIONS, SQL_PREFIXES, Option
 USED_PREFIXES = (
     "spark.",
     "metrics.",
+    "traces.reporter",
+    "events.reporter",
     *SQL_PREFIXES,
     "rest.",
     "security.",
@@ -53,6 +55,6 @@ def ignored_keys(configuration: Configuration) -> list[tuple[str, str]]:
         option = option_of(key)
         if option is not None and option.kind == "ignored":
             ignored.append((key, option.description))
-        elif option is None and key.startswith(IGNORED_PREFIXES):
+        elif option is None and key.startswith(IGNORED_PREFIXES) and not key.startswith(USED_PREFIXES):
             ignored.append((key, "Ignored: it is a matter of Spark, or has no counterpart."))
     return ignored

@@ -444,6 +444,22 @@ SPARK_PUBLIC_API = Option(
     "vendor's build of Spark on which jobs fail otherwise.",
     bool,
 )
+ENGINE = Option(
+    "millstream.engine",
+    "jobs",
+    "How Spark runs the epochs of a streaming job: each as a Spark job, or on resident slots, which are the tasks of "
+    "one long barrier stage and take a few milliseconds for a small epoch. A resident job holds a task slot for each "
+    "of its slots. With `auto`, resident slots are used where they fit; the log says if not, and why. Batch jobs "
+    "always run as Spark jobs.",
+    str,
+    choices=("auto", "resident", "jobs"),
+)
+RESIDENT_MEMORY = Option(
+    "millstream.resident.receive-memory",
+    MemorySize(256 << 20),
+    "How many bytes of received blocks a resident slot keeps in memory during an epoch; it writes more to disk.",
+    MemorySize,
+)
 
 # ------------------------------------------------------------------------------------------------ availability
 
@@ -573,11 +589,91 @@ REST_ADDRESS = Option(
     "The host of the session cluster that clients connect to; its port is `rest.port`.",
     str,
 )
+WEB_SUBMIT = Option(
+    "web.submit.enable",
+    True,
+    "Whether programs can be uploaded to a session cluster and run there, in the web UI and over REST. SQL is not "
+    "affected.",
+    bool,
+)
+WEB_CANCEL = Option(
+    "web.cancel.enable",
+    True,
+    "Whether the web UI has buttons that cancel jobs and programs or stop jobs. REST is not affected.",
+    bool,
+)
+WEB_RESCALE = Option(
+    "web.rescale.enable",
+    True,
+    "Whether the web UI has a button that changes the parallelism of a job. REST is not affected.",
+    bool,
+)
 REST_TOKEN_FILE: Option[str | None] = Option(
     "millstream.rest.token-file",
     None,
     "A file with the token that requests to the REST server must have. It is created if it does not exist. Clients "
     "read the token that they send from it.",
+    str,
+)
+FLAMEGRAPH_ENABLED = Option(
+    "rest.flamegraph.enabled",
+    False,
+    "Whether flame graphs can be requested. Tasks of a vertex are sampled only while its flame graph is looked at.",
+    bool,
+)
+FLAMEGRAPH_DELAY = Option(
+    "rest.flamegraph.delay-between-samples",
+    Duration.of_millis(50),
+    "The time between two samples of a task, for flame graphs.",
+    Duration,
+)
+FLAMEGRAPH_REFRESH = Option(
+    "rest.flamegraph.refresh-interval",
+    Duration.of_minutes(1),
+    "A flame graph is made of the samples of this time.",
+    Duration,
+)
+FLAMEGRAPH_DEPTH = Option("rest.flamegraph.stack-depth", 100, "The largest depth of a stack in a flame graph.", int)
+SHOW_DROPPED_RECORDS = Option(
+    "millstream.rest.show-dropped-records",
+    True,
+    "Whether the REST server shows the keys and values of some of the records that were dropped, because they were "
+    "late or could not be decoded. Without it, only the reasons are shown.",
+    bool,
+)
+REST_READ_ONLY_TOKEN_FILE: Option[str | None] = Option(
+    "millstream.rest.read-only-token-file",
+    None,
+    "A file with a second token, with which requests to the REST server may read only. It is created if it does not "
+    "exist. Needs `millstream.rest.token-file`.",
+    str,
+)
+REST_BASIC = Option(
+    "millstream.rest.basic-authentication",
+    False,
+    "Whether the tokens are accepted as passwords of HTTP basic authentication, too, with any user name. A browser "
+    "then asks for the password before it shows the web UI. Needs `millstream.rest.token-file`.",
+    bool,
+)
+REST_TLS = Option(
+    "security.ssl.rest.enabled",
+    False,
+    "Whether the REST server, the SQL gateway and the server of metrics use TLS. Clients then connect with `https`.",
+    bool,
+)
+REST_TLS_CERTIFICATE: Option[str | None] = Option(
+    "millstream.rest.ssl.certificate-file",
+    None,
+    "The certificate of the server and those that signed it, as PEM. Flink's options name Java keystores instead.",
+    str,
+)
+REST_TLS_KEY: Option[str | None] = Option(
+    "millstream.rest.ssl.key-file", None, "The private key of the certificate, as PEM and without a passphrase.", str
+)
+REST_TLS_CA: Option[str | None] = Option(
+    "millstream.rest.ssl.ca-file",
+    None,
+    "The certificates that clients trust, as PEM, if those of the operating system do not include the server's.",
     str,
 )
 REST_MAX_UPLOAD = Option(

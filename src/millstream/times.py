@@ -75,37 +75,70 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """Create a duration of days of 24 hours."""
+        """Create a duration of days of 24 hours.
+
+        Args:
+            days: The number of days.
+
+        """
         return Duration(days * 86_400 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """Create a duration of hours."""
+        """Create a duration of hours.
+
+        Args:
+            hours: The number of hours.
+
+        """
         return Duration(hours * 3_600 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """Create a duration of milliseconds."""
+        """Create a duration of milliseconds.
+
+        Args:
+            millis: The number of milliseconds.
+
+        """
         return Duration(millis * NANOS_PER_MILLI)
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """Create a duration of minutes."""
+        """Create a duration of minutes.
+
+        Args:
+            minutes: The number of minutes.
+
+        """
         return Duration(minutes * 60 * _NANOS_PER_SECOND)
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """Create a duration of nanoseconds."""
+        """Create a duration of nanoseconds.
+
+        Args:
+            nanos: The number of nanoseconds.
+
+        """
         return Duration(nanos)
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """Create a duration of seconds."""
+        """Create a duration of seconds.
+
+        Args:
+            seconds: The number of seconds.
+
+        """
         return Duration(seconds * _NANOS_PER_SECOND)
 
     @staticmethod
     def parse(text: str) -> Duration:
         """Parse a duration as Flink does: an integer with a unit (milliseconds without one), or ISO 8601.
+
+        Args:
+            text: The text, such as `10 min` or `PT10M`.
 
         Raises:
             MalformedDuration: If the text is neither.
@@ -160,7 +193,13 @@ class Duration:
 
 
 class Instant:
-    """A point in time: seconds since 1970-01-01 UTC, and nanoseconds of the second."""
+    """A point in time: seconds since 1970-01-01 UTC, and nanoseconds of the second.
+
+    Example:
+        >>> Instant.of_epoch_milli(1_500)
+        Instant<1, 500000000>
+
+    """
 
     __slots__ = ("nanos", "seconds")
 
@@ -174,7 +213,12 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """Create an instant from milliseconds since 1970-01-01 UTC."""
+        """Create an instant from milliseconds since 1970-01-01 UTC.
+
+        Args:
+            epoch_milli: The number of milliseconds; it can be negative.
+
+        """
         seconds, millis_of_second = divmod(epoch_milli, 1_000)
         return Instant(seconds, millis_of_second * NANOS_PER_MILLI)
 
@@ -205,7 +249,13 @@ def to_utc_datetime(value: Instant) -> datetime:
 
 @total_ordering
 class Time:
-    """A length of time in milliseconds, as used in window definitions."""
+    """A length of time in milliseconds, as used in window definitions.
+
+    Example:
+        >>> Time.minutes(5).to_milliseconds()
+        300000
+
+    """
 
     __slots__ = ("_milliseconds",)
 
@@ -218,27 +268,52 @@ class Time:
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """Create a length of milliseconds."""
+        """Create a length of milliseconds.
+
+        Args:
+            milliseconds: The number of milliseconds.
+
+        """
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """Create a length of seconds."""
+        """Create a length of seconds.
+
+        Args:
+            seconds: The number of seconds.
+
+        """
         return Time(seconds * 1_000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """Create a length of minutes."""
+        """Create a length of minutes.
+
+        Args:
+            minutes: The number of minutes.
+
+        """
         return Time(minutes * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """Create a length of hours."""
+        """Create a length of hours.
+
+        Args:
+            hours: The number of hours.
+
+        """
         return Time(hours * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """Create a length of days of 24 hours."""
+        """Create a length of days of 24 hours.
+
+        Args:
+            days: The number of days.
+
+        """
         return Time(days * 86_400_000)
 
     def __eq__(self, other: object) -> bool:

@@ -5,7 +5,7 @@ import ast
 from sources import allowed, trees
 
 VISITS = {"to_pylist", "as_py", "iterrows", "itertuples"}
-HELPERS = {"python_values", "internal_values", "tuples_of", "rows_with_kinds", "from_arrow"}
+HELPERS = {"to_python_values", "internal_values", "tuples_of", "read_rows_with_kinds", "from_arrow"}
 
 
 def visits(tree: ast.Module) -> list[int]:
@@ -36,7 +36,7 @@ def helpers_defined(tree: ast.Module) -> set[str]:
 def test_the_rule_sees_a_helper():
     assert helpers_used(ast.parse("from millstream.sql.columns import tuples_of as rows")) == {"tuples_of"}
     assert helpers_used(ast.parse("from millstream.sql import columns\ncolumns.internal_values(a, b)"))
-    assert helpers_used(ast.parse("keys = zip(*map(python_values, columns))")) == {"python_values"}
+    assert helpers_used(ast.parse("keys = zip(*map(to_python_values, columns))")) == {"to_python_values"}
 
 
 def test_helpers_that_make_rows_are_called_where_a_reason_is_given():

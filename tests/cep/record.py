@@ -2,8 +2,8 @@
 
     python tests/cep/record.py            # with the Python that has apache-flink
 
-Writes golden/automaton.jsonl.gz (random patterns through Flink's automaton, see recorder/Recorder.java) and
-golden/sql.json (MATCH_RECOGNIZE through PyFlink's Table API)."""
+Writes tests/golden/cep/automaton.jsonl.gz (random patterns through Flink's automaton, see recorder/Recorder.java) and
+tests/golden/cep/sql.json (MATCH_RECOGNIZE through PyFlink's Table API)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import cep_cases
 import cep_sql
 
 HERE = Path(__file__).parent
+GOLDEN = HERE.parent / "golden" / "cep"
 
 
 def record_automaton(count: int, jars: str) -> None:
@@ -36,7 +37,7 @@ def record_automaton(count: int, jars: str) -> None:
         )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     kept = [line for line in lines if _telling(json.loads(line))]
-    (HERE / "golden/automaton.jsonl.gz").write_bytes(gzip.compress("\n".join(kept).encode(), mtime=0))
+    (GOLDEN / "automaton.jsonl.gz").write_bytes(gzip.compress("\n".join(kept).encode(), mtime=0))
     print(f"{len(kept)} of {len(lines)} cases kept")
 
 
@@ -73,7 +74,7 @@ def record_sql() -> None:
         with tables.execute_sql(each.sql("events")).collect() as results:
             found[each.name] = [list(row) for row in results]
         print(each.name, len(found[each.name]))
-    (HERE / "golden/sql.json").write_text(json.dumps(found, indent=1) + "\n")
+    (GOLDEN / "sql.json").write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
@@ -83,7 +84,6 @@ if __name__ == "__main__":
     options = arguments.parse_args()
     import pyflink
 
-    (HERE / "golden").mkdir(exist_ok=True)
     if options.only != "sql":
         record_automaton(options.cases, f"{Path(pyflink.__file__).parent}/lib/*")
     if options.only != "automaton":

@@ -11,7 +11,7 @@ import pytest
 
 from millstream.errors import UserError
 
-GOLDEN = Path(__file__).parent / "golden" / "automaton.jsonl.gz"
+GOLDEN = Path(__file__).parents[1] / "golden" / "cep" / "automaton.jsonl.gz"
 PARTS = 4
 
 

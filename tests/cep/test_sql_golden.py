@@ -13,7 +13,7 @@ from millstream.cep import AfterMatchSkipStrategy, Pattern
 from millstream.runtime.nfa.compile import compile_pattern
 from millstream.runtime.nfa.match import Matcher
 
-GOLDEN = json.loads((Path(__file__).parent / "golden" / "sql.json").read_text())
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "cep" / "sql.json").read_text())
 
 
 def _row(match: dict[str, list[Any]], variables: str) -> list[Any]:

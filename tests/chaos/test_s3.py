@@ -19,7 +19,7 @@ from millstream.files import remote
 from millstream.files.remote import ObjectStore
 from millstream.job.job_status import JobStatus
 from millstream.testing.inline_engine import InlineEngine
-from millstream.testing.s3 import client_variables, s3_server
+from millstream.testing.s3 import list_client_variables, s3_server
 from millstream_chaos.machine.faulty_store import FaultyStore
 
 pytest.importorskip("moto.server", reason="needs moto[server]")
@@ -38,7 +38,7 @@ def server() -> Iterator[str]:
 @pytest.fixture
 def store(server, monkeypatch):
     """The bucket, empty; programs find the server as they find Amazon's."""
-    for name, value in client_variables(server).items():
+    for name, value in list_client_variables(server).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote, "_clients", {})
     s3fs.S3FileSystem.clear_instance_cache()

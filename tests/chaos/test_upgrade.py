@@ -28,7 +28,7 @@ from millstream_chaos.simulation.storage_points import Script
 from millstream_chaos.storage.faulty_files import Mode
 from millstream_chaos.storage.memory_files import MemoryFileSystem
 
-HERE = Path(__file__).parent / "golden"
+HERE = Path(__file__).parents[1] / "golden" / "disks"
 RELEASES = sorted(HERE.glob("release-*.zip"))
 STRIDE = 12  # every operation in turn takes long
 MODES: tuple[Mode, ...] = ("after", "torn", "lost")

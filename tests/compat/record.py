@@ -1,7 +1,7 @@
 """Record golden output of the programs in `programs/` from the real PyFlink.
 
-Promises: one file `golden/NAME.txt` per program, a header (`# name: value`) and one line of text per element;
-two recordings give the same bytes.
+Promises: one file `NAME.txt` below tests/golden/programs per program, a header (`# name: value`) and one line of text
+per element; two recordings give the same bytes.
 Does not know: millstream, or how its tests read the files beyond `read_golden`, `arranged` and `text_of`."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 PYFLINK = "apache-flink==2.3.0"
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
-GOLDEN = HERE / "golden"
+GOLDEN = HERE.parent / "golden" / "programs"
 AS_BATCH = GOLDEN / "batch"
 PLANS = ("plan_chain", "plan_union")
 BATCH = 12
@@ -204,7 +204,9 @@ def main() -> int:
         "--mode", choices=("process", "thread"), help="python.execution-mode instead of the program's own"
     )
     parser.add_argument("--out", type=Path, help="where to write; the golden folder if not given")
-    parser.add_argument("--batch", action="store_true", help="run streaming programs in BATCH mode, into golden/batch")
+    parser.add_argument(
+        "--batch", action="store_true", help="run streaming programs in BATCH mode, into tests/golden/programs/batch"
+    )
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     recorded = sorted(path.stem for path in AS_BATCH.glob("*.txt")) if arguments.batch else program_names()

@@ -1,7 +1,7 @@
 """Record the names and signatures of PyFlink's public API from the real PyFlink.
 
-Promises: `golden/api.json` holds, for every public module of `common`, `datastream`, `metrics` and `table`, its public
-classes with their methods, parameters and attributes, and its functions; two recordings give the same bytes.
+Promises: tests/golden/api.json has, for every public module of `common`, `datastream`, `metrics` and `table`, its
+public classes with their methods, parameters and attributes, and its functions; two recordings give the same bytes.
 Does not know: millstream, or which names it leaves out (`exclusions.toml`)."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import types
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).resolve().parent / "golden" / "api.json"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "api.json"
 PACKAGES = ("common", "datastream", "metrics", "table")
 CALLABLE = (types.FunctionType, classmethod, staticmethod)
 

@@ -1,4 +1,4 @@
-"""Asks the real Flink what its formats make of the cases, and writes its answers to golden/.
+"""Asks the real Flink what its formats make of the cases, and writes its answers to tests/golden/formats.
 
     python tests/formats/record.py [flink-sql-avro-2.3.0.jar]     # in an environment with apache-flink 2.3 and a Java
 
@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from format_cases import AVRO_ROWS, AVRO_SCHEMA, DECODED, ENCODED, fields_of
 
 HERE = Path(__file__).parent
+GOLDEN = HERE.parent / "golden" / "formats"
 JVM: Any = get_gateway().jvm
 FLINK = JVM.org.apache.flink
 LOADER = JVM.java.lang.Thread.currentThread().getContextClassLoader()
@@ -218,7 +219,7 @@ def main() -> None:
         files["avro.json"] = avro(sys.argv[1])
     files["encoded.json"] = [encoded(*each) for each in ENCODED]
     for name, content in files.items():
-        (HERE / "golden" / name).write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n")
+        (GOLDEN / name).write_text(json.dumps(content, indent=1, ensure_ascii=True) + "\n")
         print(name, "written")
 
 

@@ -13,7 +13,7 @@ from millstream.formats import UnencodableRecord, format_named
 from millstream.times import Instant
 from millstream.types.row import KINDS, Row
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden" / "formats"
 
 
 def golden(name):

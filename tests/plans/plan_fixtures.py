@@ -100,7 +100,7 @@ def logical_text(plan: l.Plan, *, reads: bool = True) -> str:
         indent = "  " * depth
         if id(node) in numbers:
             return [f"{indent}again #{numbers[id(node)]}"]
-        text = explain._logical(node).removeprefix("Logical")
+        text = explain._explain_logical(node).removeprefix("Logical")
         if isinstance(node, l.Aggregate):
             text += f" {', '.join(map(_call_text, node.calls))}"
         if reads and isinstance(node, l.Scan) and node.wanted is not None:

@@ -33,7 +33,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 def compare_column(batch: Batch, field: str, op: str, value: Any) -> np.ndarray | None:
     """Return for each event whether `field op value` is true; None if each event must be compared by itself."""
-    column_with_type = _column(batch, field)
+    column_with_type = _get_column(batch, field)
     if column_with_type is None:
         return None
     column, type_info = column_with_type
@@ -51,7 +51,7 @@ def compare_column(batch: Batch, field: str, op: str, value: Any) -> np.ndarray 
     return results.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def _column(batch: Batch, field: str) -> tuple[pa.Array, TypeInformation] | None:
+def _get_column(batch: Batch, field: str) -> tuple[pa.Array, TypeInformation] | None:
     """Return the column of a field and its type; None if an event can return another value for this name."""
     type_info = batch.record_type
     name_or_index: str | int = field

@@ -29,7 +29,16 @@ class NotACondition(UserError):
 
 
 class IterativeCondition(ABC):
-    """A condition that can read the events that the partial match has accepted so far."""
+    """A condition that can read the events that the partial match has accepted so far.
+
+    Example:
+        >>> from millstream.cep import Pattern
+        >>> class Rising(IterativeCondition):
+        ...     def filter(self, value, ctx):
+        ...         return all(earlier < value for earlier in ctx.get_events_for_pattern("rise"))
+        >>> pattern = Pattern.begin("rise").where(Rising()).one_or_more()
+
+    """
 
     @abstractmethod
     def filter(self, value: Any, ctx: MatchContext) -> bool:
@@ -43,19 +52,44 @@ class IterativeCondition(ABC):
 
 
 class RichIterativeCondition(IterativeCondition, Function):
-    """An iterative condition with `open` and `close`, which are called with those of its operator."""
+    """An iterative condition with `open` and `close`, which are called with those of its operator.
+
+    Example:
+        >>> class Expensive(RichIterativeCondition):
+        ...     def open(self, runtime_context):
+        ...         self.limit = int(runtime_context.get_job_parameter("limit", "100"))
+        ...     def filter(self, value, ctx):
+        ...         return value["price"] > self.limit
+
+    """
 
 
 class SimpleCondition(ABC):
-    """A condition on the event alone."""
+    """A condition on the event alone.
+
+    Example:
+        >>> SimpleCondition.of(lambda event: event > 3).filter(5)
+        True
+
+    """
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """Return whether the step accepts an event."""
+        """Return whether the step accepts an event.
+
+        Args:
+            value: The event.
+
+        """
 
     @staticmethod
     def of(function: Callable[[Any], bool]) -> SimpleCondition:
-        """Create a condition from a function of the event."""
+        """Create a condition from a function of the event.
+
+        Args:
+            function: Returns whether an event is accepted.
+
+        """
         return _FunctionCondition(function)
 
 

@@ -49,7 +49,15 @@ class DynamicCepSpec(CepSpec):
 
 
 class DynamicMatchContext(MatchContext):
-    """The context of a match of a dynamic pattern."""
+    """The context of a match of a dynamic pattern.
+
+    Example:
+        >>> from millstream.cep import PatternProcessFunction
+        >>> class WithPattern(PatternProcessFunction):
+        ...     def process_match(self, match, ctx):
+        ...         yield ctx.get_pattern_id(), ctx.get_pattern_version(), match
+
+    """
 
     pattern_id = ""
     version = 0

@@ -228,7 +228,12 @@ class field:
         return self._compare_with(">=", value)
 
     def is_in(self, values: Any) -> Expression:
-        """Return the condition that the field equals one of some values."""
+        """Return the condition that the field equals one of some values.
+
+        Args:
+            values: The accepted values.
+
+        """
         return self._compare_with("in", values)
 
 

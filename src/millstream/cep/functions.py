@@ -21,6 +21,17 @@ class PatternProcessFunction(Function):
     """A function that is called with every match and yields results; it can use side outputs.
 
     To process timed out partial matches as well, extend `TimedOutPartialMatchHandler` too.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> class Names(PatternProcessFunction):
+        ...     def process_match(self, match, ctx):
+        ...         yield [event["name"] for event in match["first"]]
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> events = env.from_collection([{"name": "ann"}])
+        >>> names = CEP.pattern(events, Pattern.begin("first")).in_processing_time().process(Names())
+
     """
 
     Context = MatchContext
@@ -40,7 +51,18 @@ class PatternProcessFunction(Function):
 
 
 class TimedOutPartialMatchHandler(ABC):
-    """A mix-in for a `PatternProcessFunction` that also processes partial matches that timed out."""
+    """A mix-in for a `PatternProcessFunction` that also processes partial matches that timed out.
+
+    Example:
+        >>> from millstream.datastream import OutputTag
+        >>> UNPAID = OutputTag("unpaid")
+        >>> class Payments(PatternProcessFunction, TimedOutPartialMatchHandler):
+        ...     def process_match(self, match, ctx):
+        ...         yield match["payment"][0]
+        ...     def process_timed_out_match(self, match, ctx):
+        ...         ctx.output(UNPAID, match["order"][0])
+
+    """
 
     @abstractmethod
     def process_timed_out_match(self, match: Match, ctx: MatchContext) -> Iterable[Any] | None:
@@ -54,7 +76,16 @@ class TimedOutPartialMatchHandler(ABC):
 
 
 class PatternSelectFunction(Function):
-    """A function that returns one result for each match."""
+    """A function that returns one result for each match.
+
+    Example:
+        >>> class Amount(PatternSelectFunction):
+        ...     def select(self, match):
+        ...         return sum(event["amount"] for event in match["orders"])
+        >>> Amount().select({"orders": [{"amount": 3}, {"amount": 4}]})
+        7
+
+    """
 
     @abstractmethod
     def select(self, match: Match) -> Any:
@@ -67,7 +98,16 @@ class PatternSelectFunction(Function):
 
 
 class PatternFlatSelectFunction(Function):
-    """A function that returns any number of results for each match."""
+    """A function that returns any number of results for each match.
+
+    Example:
+        >>> class Orders(PatternFlatSelectFunction):
+        ...     def flat_select(self, match):
+        ...         yield from match["orders"]
+        >>> list(Orders().flat_select({"orders": ["a", "b"]}))
+        ['a', 'b']
+
+    """
 
     @abstractmethod
     def flat_select(self, match: Match) -> Iterable[Any] | None:
@@ -80,7 +120,16 @@ class PatternFlatSelectFunction(Function):
 
 
 class PatternTimeoutFunction(Function):
-    """A function that returns one result for each partial match that timed out."""
+    """A function that returns one result for each partial match that timed out.
+
+    Example:
+        >>> class Unpaid(PatternTimeoutFunction):
+        ...     def timeout(self, match, timeout_timestamp):
+        ...         return match["order"][0], timeout_timestamp
+        >>> Unpaid().timeout({"order": ["a"]}, 60_000)
+        ('a', 60000)
+
+    """
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Any:
@@ -94,7 +143,16 @@ class PatternTimeoutFunction(Function):
 
 
 class PatternFlatTimeoutFunction(Function):
-    """A function that returns any number of results for each partial match that timed out."""
+    """A function that returns any number of results for each partial match that timed out.
+
+    Example:
+        >>> class Unpaid(PatternFlatTimeoutFunction):
+        ...     def timeout(self, match, timeout_timestamp):
+        ...         yield from match["order"]
+        >>> list(Unpaid().timeout({"order": ["a"]}, 60_000))
+        ['a']
+
+    """
 
     @abstractmethod
     def timeout(self, match: Match, timeout_timestamp: int) -> Iterable[Any] | None:

@@ -23,7 +23,12 @@ GROUP = "GroupPattern"
 
 
 class WithinType(Enum):
-    """What `within` limits: the time of the whole match, or the time between two consecutive events."""
+    """What `within` limits: the time of the whole match, or the time between two consecutive events.
+
+    Example:
+        >>> pattern = Pattern.begin("a").followed_by("b").within(60_000, WithinType.PREVIOUS_AND_CURRENT)
+
+    """
 
     FIRST_AND_LAST = "FIRST_AND_LAST"
     PREVIOUS_AND_CURRENT = "PREVIOUS_AND_CURRENT"
@@ -117,6 +122,9 @@ class Pattern:
     def not_next(self, name: str) -> Pattern:
         """Add a negated step: no event that matches it may directly follow the event before.
 
+        Args:
+            name: The name of the step, which is unique in the pattern.
+
         Raises:
             MalformedPatternException: If the step before is optional.
 
@@ -128,6 +136,9 @@ class Pattern:
         """Add a negated step: no event that matches it may occur before the next step.
 
         At the end of the pattern, no such event may occur before the time of `within` is over.
+
+        Args:
+            name: The name of the step, which is unique in the pattern.
 
         Raises:
             MalformedPatternException: If the step before is optional.
@@ -172,7 +183,12 @@ class Pattern:
         return self
 
     def subtype(self, subtype_class: Any) -> Pattern:
-        """Accept only events that are instances of a class."""
+        """Accept only events that are instances of a class.
+
+        Args:
+            subtype_class: The class of the accepted events.
+
+        """
         self._check_not_a_group("subtype")
         if not isinstance(subtype_class, type):
             msg = f"subtype needs a class, not {subtype_class!r}"
@@ -347,7 +363,12 @@ class Pattern:
         return self._previous
 
     def get_window_size(self, within_type: WithinType = WithinType.FIRST_AND_LAST) -> Duration | None:
-        """Return the time that `within` has set; None if it was not called."""
+        """Return the time that `within` has set; None if it was not called.
+
+        Args:
+            within_type: Whether the time between the first and the last event is asked for, or that between neighbours.
+
+        """
         length = self._within.get(within_type)
         return None if length is None else Duration.of_millis(length)
 

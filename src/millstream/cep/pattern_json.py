@@ -84,7 +84,7 @@ def _write_step(step: Pattern) -> dict[str, Any]:
         data["contiguity"] = plan.contiguity.value
     for key, condition in (("where", step._where), ("until", step._until)):
         if condition is not None:
-            data[key] = _condition_json(condition, plan.name)
+            data[key] = _condition_to_json(condition, plan.name)
     if plan.times is not None:
         data["times"] = {"from": plan.times.least, "to": plan.times.most}
         if plan.times.gap is not None:
@@ -98,7 +98,7 @@ def _write_step(step: Pattern) -> dict[str, Any]:
     return data
 
 
-def _condition_json(condition: PatternCondition, step: str) -> dict[str, Any]:
+def _condition_to_json(condition: PatternCondition, step: str) -> dict[str, Any]:
     if condition.json is None:
         raise NotData(step)
     return condition.json

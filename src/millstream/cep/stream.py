@@ -30,7 +30,7 @@ from millstream.types.factory import TypeInformation, Types
 S = TypeVar("S", bound="PatternStream")
 
 
-def _same_key(_: Any) -> int:
+def _get_same_key(_: Any) -> int:
     return 0
 
 
@@ -38,6 +38,15 @@ class PatternStream:
     """A stream and a pattern that is searched for in it; in event time unless `in_processing_time` is called.
 
     Each method returns a new stream or a changed copy.
+
+    Example:
+        >>> from millstream.cep import CEP, Pattern
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> rises = CEP.pattern(env.from_collection([1, 5]), Pattern.begin("high").where(lambda number: number > 3))
+        >>> list(rises.in_processing_time().select(lambda match: match["high"][0]).execute_and_collect())
+        [5]
+
     """
 
     def __init__(self, stream: Any, spec: Callable[..., CepSpec], name: str) -> None:
@@ -47,7 +56,7 @@ class PatternStream:
         self._stream, self._spec, self._name = stream, spec, name
         self._options: dict[str, Any] = {}
 
-    def _with_options(self: S, **options: Any) -> S:
+    def _replace_options(self: S, **options: Any) -> S:
         changed = type(self).__new__(type(self))
         changed.__dict__.update(self.__dict__)
         changed._options = {**self._options, **options}
@@ -55,11 +64,11 @@ class PatternStream:
 
     def in_processing_time(self: S) -> S:
         """Match events in the order of arrival, with the processing time for `within`."""
-        return self._with_options(processing_time=True)
+        return self._replace_options(processing_time=True)
 
     def in_event_time(self: S) -> S:
         """Match events in the order of their timestamps when the watermark has passed them; the default."""
-        return self._with_options(processing_time=False)
+        return self._replace_options(processing_time=False)
 
     def with_comparator(self: S, comparator: Callable[[Any, Any], int]) -> S:
         """Order events with equal timestamps.
@@ -69,7 +78,7 @@ class PatternStream:
                 else 0.
 
         """
-        return self._with_options(comparator=comparator)
+        return self._replace_options(comparator=comparator)
 
     def side_output_late_data(self: S, late_data_output_tag: OutputTag) -> S:
         """Emit late events, whose timestamp the watermark has passed, to a side output instead of dropping them.
@@ -78,7 +87,7 @@ class PatternStream:
             late_data_output_tag: The tag of the side output of the resulting stream.
 
         """
-        return self._with_options(late_tag=late_data_output_tag.tag_id)
+        return self._replace_options(late_tag=late_data_output_tag.tag_id)
 
     # ------------------------------------------------------------------------------------------------------ results
 
@@ -155,21 +164,30 @@ class PatternStream:
         key = stream._key_selection()
         settings: dict[str, Any] = {}
         if key is None:
-            key = KeySelection(Types.INT(), selector=_same_key)
+            key = KeySelection(Types.INT(), selector=_get_same_key)
             settings["parallelism"] = 1
         spec = self._spec(key=key, input_type=stream.get_type(), function=function, **self._options)
         inputs = tuple(dataclasses.replace(edge, partitioner=Hash(key)) for edge in stream._inputs)
         number = stream._env._program.add(
-            self._name, spec, output_type, inputs + self._other_inputs(), key_type=key.key_type, **settings
+            self._name, spec, output_type, inputs + self._list_other_inputs(), key_type=key.key_type, **settings
         )
         return stream._env._stream(number)
 
-    def _other_inputs(self) -> tuple[Input, ...]:
+    def _list_other_inputs(self) -> tuple[Input, ...]:
         return ()
 
 
 class DynamicPatternStream(PatternStream):
-    """A stream and patterns that are added, replaced and removed while the job runs."""
+    """A stream and patterns that are added, replaced and removed while the job runs.
+
+    Example:
+        >>> from millstream.cep import CEP, ConditionRegistry
+        >>> from millstream.datastream import StreamExecutionEnvironment
+        >>> env = StreamExecutionEnvironment.get_execution_environment()
+        >>> events, updates = env.from_collection([1, 5]), env.from_collection([])
+        >>> matches = CEP.dynamic_patterns(events, updates, ConditionRegistry(high=lambda number: number > 3))
+
+    """
 
     def __init__(self, stream: DataStream, patterns: DataStream, registry: ConditionRegistry | None) -> None:
         super().__init__(stream, DynamicCepSpec.of(registry), "Dynamic patterns")
@@ -182,9 +200,9 @@ class DynamicPatternStream(PatternStream):
             output_tag: The tag of the side output of the resulting stream.
 
         """
-        return self._with_options(rejected_tag=output_tag.tag_id)
+        return self._replace_options(rejected_tag=output_tag.tag_id)
 
-    def _other_inputs(self) -> tuple[Input, ...]:
+    def _list_other_inputs(self) -> tuple[Input, ...]:
         return tuple(dataclasses.replace(edge, side=1, partitioner=Broadcast()) for edge in self._patterns._inputs)
 
 
@@ -228,7 +246,9 @@ class CEP:
         plan = pattern.plan()
         compile_pattern(plan)
         rich_conditions = {
-            id(condition): condition for step in _all_steps(plan.steps) for condition in _rich_conditions_of(step)
+            id(condition): condition
+            for step in _list_all_steps(plan.steps)
+            for condition in _find_rich_conditions(step)
         }
 
         def create_spec(**options: Any) -> CepSpec:
@@ -263,10 +283,10 @@ class CEP:
         return DynamicPatternStream(stream, pattern_stream, registry)
 
 
-def _all_steps(steps: tuple[Step, ...]) -> list[Step]:
-    return [nested for step in steps for nested in (step, *_all_steps(step.group))]
+def _list_all_steps(steps: tuple[Step, ...]) -> list[Step]:
+    return [nested for step in steps for nested in (step, *_list_all_steps(step.group))]
 
 
-def _rich_conditions_of(step: Step) -> list[Function]:
+def _find_rich_conditions(step: Step) -> list[Function]:
     conditions: list[Function] = list(find_rich_conditions(step.condition))
     return conditions if step.until is None else [*conditions, *find_rich_conditions(step.until)]

@@ -47,6 +47,10 @@ class Slice:
         count = max(1, min(len(key_range), max(-(-rows // _SLICE_ROWS), -(-size // _SLICE_BYTES))))
         return [cls(index, count, key_range, operator.max_parallelism) for index in range(count)] if handles else []
 
+    def holds(self, key_group: int) -> bool:
+        """Whether the entries of a key group are in this slice."""
+        return self._groups.start <= key_group <= self._groups.end
+
     def needs_file(self, handle: Handle) -> bool:
         """Whether a file may hold entries of this slice."""
         part = handle.part
@@ -106,14 +110,17 @@ def read_tables(lineage: Lineage, read: Read, only: Collection[str] | None = Non
     return [(schema, _merge(by_table[name])) for name, schema in schemas.items()]
 
 
-def read_slice(lineage: Lineage, read: Read, state_slice: Slice) -> Tables:
-    """Read the current entries of one slice of a subtask; this needs memory for the slice and one state file."""
+def read_slice(lineage: Lineage, read: Read, state_slice: Slice, only: Collection[str] | None = None) -> Tables:
+    """Read the current entries of one slice of a subtask, of all tables or of those in `only`; this needs memory for
+    the slice and one state file."""
     handles = [handle for handle in lineage.own if state_slice.needs_file(handle)]
     schemas: dict[str, TableSchema] = {}
     by_table: dict[str, dict[tuple[Any, Any], Any]] = {}
     for handle in handles:
         data = read(handle)
-        schemas |= {str(entry["name"]): parse_schema(entry) for entry in deltas.describe(data)}
+        for entry in deltas.describe(data):
+            if only is None or entry["name"] in only:
+                schemas[str(entry["name"])] = parse_schema(entry)
         for name, changes in deltas.decode_selected(data, schemas, state_slice.select):
             _apply(by_table.setdefault(name, {}), changes)
     return [(schemas[name], _to_changes(entries)) for name, entries in by_table.items()]

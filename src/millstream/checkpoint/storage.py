@@ -11,6 +11,7 @@ Does not know: what the bytes mean, or which files may be deleted."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import itertools
 import os
@@ -34,6 +35,7 @@ METADATA = "_metadata"
 SHARED = "shared"
 TASK_OWNED = "taskowned"
 EPOCH_LOG = "epochs.log"
+_READ_ATTEMPTS = 4  # of a log that was shorter than its file
 _VOID = b'{"void": true}'  # the metadata of a void checkpoint number, so that no checkpoint can get this number
 
 
@@ -262,7 +264,7 @@ class CheckpointStorage:
                 self._fs.make_dirs(os.path.dirname(path))
                 end = 0
             elif size != end:
-                end = _scan_log(path, self._fs.read_bytes(path))[1]
+                end = _scan_log(path, self._read_whole(path))[1]
                 if size != end:
                     self._fs.truncate(path, end, self._sync)
             frame = frame_record(end, record)
@@ -281,7 +283,18 @@ class CheckpointStorage:
                 return self._object_log(self._fs, path).read()
             if not self._fs.exists(path):
                 return []
-            return _scan_log(path, self._fs.read_bytes(path))[0]
+            return _scan_log(path, self._read_whole(path))[0]
+
+    def _read_whole(self, path: str) -> bytes:
+        """Return a file that is not shorter than its size: a short read would look like a log with fewer records.
+
+        The size is asked before, as another process may append meanwhile, or replace the log by a shorter one."""
+        for _ in range(_READ_ATTEMPTS):
+            size = self._fs.size(path)
+            data = self._fs.read_bytes(path)
+            if len(data) >= size:
+                return data
+        raise OSError(errno.EIO, f"{len(data)} of {size} bytes were read", path)
 
     def has_log(self, name: str) -> bool:
         """Whether the log exists; it may be empty."""

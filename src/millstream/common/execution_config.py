@@ -72,7 +72,12 @@ class ExecutionConfig:
         return self._get_millis(options.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Accept Flink's setting, without effect: latency is measured for each epoch."""
+        """Accept Flink's setting, without effect: latency is measured for each epoch.
+
+        Args:
+            interval: Milliseconds.
+
+        """
         return self._set(options.LATENCY_TRACKING_INTERVAL, Duration.of_millis(max(interval, 0)))
 
     def get_latency_tracking_interval(self) -> int:
@@ -127,7 +132,12 @@ class ExecutionConfig:
         return self._get_millis(options.TASK_CANCELLATION_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Accept Flink's setting, without effect: Spark cancels tasks."""
+        """Accept Flink's setting, without effect: Spark cancels tasks.
+
+        Args:
+            interval: Milliseconds.
+
+        """
         return self._set(options.TASK_CANCELLATION_INTERVAL, Duration.of_millis(interval))
 
     def get_task_cancellation_timeout(self) -> int:
@@ -136,6 +146,9 @@ class ExecutionConfig:
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
         """Accept Flink's setting, without effect: Spark cancels tasks.
+
+        Args:
+            timeout: Milliseconds, at least 0.
 
         Raises:
             InvalidSetting: If the timeout is negative.
@@ -215,7 +228,12 @@ class ExecutionConfig:
         return dict(parameters or {})
 
     def set_global_job_parameters(self, global_job_parameters_dict: dict[str, Any]) -> ExecutionConfig:
-        """Set the parameters that every function of the job can read; values are converted to text."""
+        """Set the parameters that every function of the job can read; values are converted to text.
+
+        Args:
+            global_job_parameters_dict: The parameters by name.
+
+        """
         return self._set(options.GLOBAL_JOB_PARAMETERS, {k: str(v) for k, v in global_job_parameters_dict.items()})
 
     def is_use_snapshot_compression(self) -> bool:
@@ -223,7 +241,12 @@ class ExecutionConfig:
         return self._is_set(options.SNAPSHOT_COMPRESSION)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Set whether snapshots of state are compressed."""
+        """Set whether snapshots of state are compressed.
+
+        Args:
+            use_snapshot_compression: True to compress.
+
+        """
         return self._set(options.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def __eq__(self, other: object) -> bool:

@@ -11,7 +11,13 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """Which inputs must be available before a task can start."""
+    """Which inputs must be available before a task can start.
+
+    Example:
+        >>> InputDependencyConstraint.ANY.name
+        'ANY'
+
+    """
 
     ANY = 0
     ALL = 1

@@ -15,7 +15,14 @@ void = b""
 
 
 class VoidNamespaceSerializer(TypeSerializer[bytes]):
-    """Serializes the void namespace, the namespace of state outside of windows."""
+    r"""Serializes the void namespace, the namespace of state outside of windows.
+
+    Example:
+        >>> from io import BytesIO
+        >>> VoidNamespaceSerializer().deserialize(BytesIO(b"\0"))
+        b''
+
+    """
 
     def serialize(self, element: bytes, stream: BinaryIO) -> None:
         """Write nothing."""

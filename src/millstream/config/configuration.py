@@ -37,7 +37,14 @@ class MalformedValue(UserError, ValueError):
 
 @dataclass(frozen=True)
 class ConfigOption(Generic[T]):
-    """An option: its key, its type, and its default value."""
+    """An option: its key, its type, and its default value.
+
+    Example:
+        >>> option = ConfigOptions.key("orders.limit").int_type().default_value(100)
+        >>> Configuration().get(option), Configuration.from_dict({"orders.limit": "5"}).get(option)
+        (100, 5)
+
+    """
 
     key: str
     default: T
@@ -47,7 +54,12 @@ class ConfigOption(Generic[T]):
     choices: tuple[str, ...] = field(default=())
 
     def parse(self, raw: Any) -> T:
-        """Convert a raw value to the type of the option; raises MalformedValue if that is not possible."""
+        """Convert a raw value to the type of the option; raises MalformedValue if that is not possible.
+
+        Args:
+            raw: A value of the type of the option, or its text form.
+
+        """
         value = parse_value(self.key, raw, self.type)
         if self.choices:
             plain = str(value).lower().replace("_", "-")
@@ -72,7 +84,12 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Create a builder of the option with a key."""
+        """Create a builder of the option with a key.
+
+        Args:
+            key: The key, such as `parallelism.default`.
+
+        """
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:
@@ -113,7 +130,12 @@ class ConfigOptions:
             self._value_type = value_type
 
         def default_value(self, value: T) -> ConfigOption[T]:
-            """Create the option with a default value."""
+            """Create the option with a default value.
+
+            Args:
+                value: The value of the option where it is not set.
+
+            """
             return ConfigOption(self._key, value, type=self._value_type)
 
         def no_default_value(self) -> ConfigOption[T | None]:
@@ -133,7 +155,12 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
-        """Create a configuration with these entries."""
+        """Create a configuration with these entries.
+
+        Args:
+            map: Values by key.
+
+        """
         configuration = cls()
         for key, value in map.items():
             configuration._values[key] = _to_stored(value)
@@ -160,7 +187,13 @@ class Configuration:
         return option.default if default is None else default
 
     def set(self, option: ConfigOption[T] | str, value: Any) -> Configuration:
-        """Set the value of an option, which is named by its constant or its key."""
+        """Set the value of an option, which is named by its constant or its key.
+
+        Args:
+            option: The option, or its key.
+            value: The value, of the type of the option or in its text form; not None.
+
+        """
         key = option if isinstance(option, str) else option.key
         if value is None:
             expected = "a value; remove_config removes one"
@@ -169,47 +202,112 @@ class Configuration:
         return self
 
     def contains(self, option: ConfigOption[Any]) -> bool:
-        """Return whether the option is set, under its key or a deprecated key."""
+        """Return whether the option is set, under its key or a deprecated key.
+
+        Args:
+            option: The option.
+
+        """
         return any(key in self._values for key in (option.key, *option.fallback_keys))
 
     def get_string(self, key: str, default_value: str) -> str:
-        """Return the value of a key as text."""
+        """Return the value of a key as text.
+
+        Args:
+            key: The key.
+            default_value: The result if the key has no value.
+
+        """
         return _text(self._values[key]) if key in self._values else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Set the value of a key to a text."""
+        """Set the value of a key to a text.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         return self.set(key, value)
 
     def get_integer(self, key: str, default_value: int) -> int:
-        """Return the value of a key as an int."""
+        """Return the value of a key as an int.
+
+        Args:
+            key: The key.
+            default_value: The result if the key has no value.
+
+        """
         return self._get(key, int, default_value)
 
     def set_integer(self, key: str, value: int) -> Configuration:
-        """Set the value of a key to an int."""
+        """Set the value of a key to an int.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         return self.set(key, value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
-        """Return the value of a key as a bool."""
+        """Return the value of a key as a bool.
+
+        Args:
+            key: The key.
+            default_value: The result if the key has no value.
+
+        """
         return self._get(key, bool, default_value)
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
-        """Set the value of a key to a bool."""
+        """Set the value of a key to a bool.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         return self.set(key, value)
 
     def get_float(self, key: str, default_value: float) -> float:
-        """Return the value of a key as a float."""
+        """Return the value of a key as a float.
+
+        Args:
+            key: The key.
+            default_value: The result if the key has no value.
+
+        """
         return self._get(key, float, default_value)
 
     def set_float(self, key: str, value: float) -> Configuration:
-        """Set the value of a key to a float."""
+        """Set the value of a key to a float.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         return self.set(key, float(value))
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
-        """Return the value of a key as bytes."""
+        """Return the value of a key as bytes.
+
+        Args:
+            key: The key.
+            default_value: The result if the key has no value.
+
+        """
         return bytearray(self._get(key, bytes, bytes(default_value)))
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
-        """Set the value of a key to bytes."""
+        """Set the value of a key to bytes.
+
+        Args:
+            key: The key.
+            value: The value.
+
+        """
         return self.set(key, bytes(value))
 
     def _get(self, key: str, value_type: type[T], default: T) -> T:
@@ -217,7 +315,12 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """Parse a list that is written as `a;b` or `[a, b]`; None is an empty list."""
+        """Parse a list that is written as `a;b` or `[a, b]`; None is an empty list.
+
+        Args:
+            value: The text of the list.
+
+        """
         return [] if value is None else parse_list(value)
 
     def key_set(self) -> AbstractSet[str]:
@@ -225,17 +328,33 @@ class Configuration:
         return set(self._values)
 
     def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
-        """Add all entries to a dict, with the types they were set with."""
+        """Add all entries to a dict, with the types they were set with.
+
+        Args:
+            target_dict: The dict that gets the entries.
+
+        """
         target_dict.update(self._values)
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Add all entries of another configuration, with a prefix before their keys."""
+        """Add all entries of another configuration, with a prefix before their keys.
+
+        Args:
+            other: The entries to add; they replace entries of the same key.
+            prefix: Text before each key; None adds the keys as they are.
+
+        """
         for key, value in other._values.items():
             self._values[f"{prefix or ''}{key}"] = value
         return self
 
     def contains_key(self, key: str) -> bool:
-        """Return whether the key has a value."""
+        """Return whether the key has a value.
+
+        Args:
+            key: The key.
+
+        """
         return key in self._values
 
     def to_dict(self) -> dict[str, str]:
@@ -243,7 +362,12 @@ class Configuration:
         return {key: _text(value) for key, value in self._values.items()}
 
     def remove_config(self, key: str) -> bool:
-        """Remove the value of a key, and return whether there was one."""
+        """Remove the value of a key, and return whether there was one.
+
+        Args:
+            key: The key.
+
+        """
         return self._values.pop(key, None) is not None
 
     def __deepcopy__(self, memodict: Any = None) -> Configuration:

@@ -37,6 +37,12 @@ class MemorySize(int):
     Raises:
         NegativeMemorySize: The number is below zero.
 
+    Example:
+        >>> MemorySize.parse("64 mb").get_bytes()
+        67108864
+        >>> MemorySize.of_mebi_bytes(1024).get_gibi_bytes()
+        1
+
     """
 
     def __new__(cls, bytes_size: int = 0) -> Self:
@@ -47,12 +53,20 @@ class MemorySize(int):
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
-        """Create the size from a number of mebibytes."""
+        """Create the size from a number of mebibytes.
+
+        Args:
+            mebi_bytes: The number of mebibytes, at least 0.
+
+        """
         return MemorySize(mebi_bytes << 20)
 
     @staticmethod
     def parse(text: str) -> MemorySize:
         """Parse a whole number with a unit such as `64 mb`; a number without a unit is in bytes.
+
+        Args:
+            text: The text; units are b, kb, mb, gb and tb, and stand for powers of 1024.
 
         Raises:
             ValueError: The text is not a memory size.

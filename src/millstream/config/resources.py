@@ -33,7 +33,14 @@ class IncompleteResources(UserError, ValueError):
 @dataclass(frozen=True)
 class SlotSharingGroup:
     """Operators of one group may share a slot; the resources are those of each slot. Use `builder(name)` to create
-    one."""
+    one.
+
+    Example:
+        >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2.0).set_task_heap_memory_mb(512).build()
+        >>> group.get_cpu_cores()
+        2.0
+
+    """
 
     name: str
     cpu_cores: float | None = None
@@ -44,7 +51,12 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroup.Builder:
-        """Create a builder of a group without resources."""
+        """Create a builder of a group without resources.
+
+        Args:
+            name: The name of the group.
+
+        """
         return SlotSharingGroup.Builder(name)
 
     def get_name(self) -> str:
@@ -83,43 +95,84 @@ class SlotSharingGroup:
         _external_resources: dict[str, float] = field(default_factory=dict)
 
         def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
-            """Set the CPU cores; positive."""
+            """Set the CPU cores; positive.
+
+            Args:
+                cpu_cores: The number of cores; it can be a fraction.
+
+            """
             if cpu_cores <= 0:
                 raise InvalidResource(resource="cpu cores", value=cpu_cores, rule="positive")
             self._cpu_cores = float(cpu_cores)
             return self
 
         def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Set the memory for user code; positive."""
+            """Set the memory for user code; positive.
+
+            Args:
+                task_heap_memory: The size.
+
+            """
             if task_heap_memory.get_bytes() <= 0:
                 raise InvalidResource(resource="task heap memory", value=task_heap_memory, rule="positive")
             self._task_heap_memory = task_heap_memory
             return self
 
         def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Set the memory for user code, in mebibytes."""
+            """Set the memory for user code, in mebibytes.
+
+            Args:
+                task_heap_memory_mb: The number of mebibytes.
+
+            """
             return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
         def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Set the memory for user code outside the heap."""
+            """Set the memory for user code outside the heap.
+
+            Args:
+                task_off_heap_memory: The size.
+
+            """
             self._task_off_heap_memory = task_off_heap_memory
             return self
 
         def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Set the memory for user code outside the heap, in mebibytes."""
+            """Set the memory for user code outside the heap, in mebibytes.
+
+            Args:
+                task_off_heap_memory_mb: The number of mebibytes.
+
+            """
             return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
         def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
-            """Set the memory for state and sorting."""
+            """Set the memory for state and sorting.
+
+            Args:
+                managed_memory: The size.
+
+            """
             self._managed_memory = managed_memory
             return self
 
         def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
-            """Set the memory for state and sorting, in mebibytes."""
+            """Set the memory for state and sorting, in mebibytes.
+
+            Args:
+                managed_memory_mb: The number of mebibytes.
+
+            """
             return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
-            """Set the amount of another resource."""
+            """Set the amount of another resource.
+
+            Args:
+                name: The name of the resource, such as `gpu`.
+                value: The amount.
+
+            """
             if value < 0:
                 raise InvalidResource(resource=f"external resource {name}", value=value, rule="zero or positive")
             self._external_resources[name] = float(value)

@@ -14,7 +14,7 @@ from typing import Any
 HIDDEN = "******"
 _NAMES = (
     *("password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token"),
-    *("basic-auth", "jaas.config", "http-headers"),
+    *("basic-auth", "jaas.config", "http-headers", "authorization"),
     *("access-key", "access.key", "accesskey", "private-key", "private.key", "passphrase", "credential"),
     *("ssl.key.pem", "keystore.key"),
 )

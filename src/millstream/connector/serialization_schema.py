@@ -39,27 +39,68 @@ class NotSerializable(UserError):
 
 
 class SerializationSchema(ABC):
-    """Serializes records to bytes."""
+    """Serializes records to bytes.
+
+    Example:
+        >>> class ToText(SerializationSchema):
+        ...     def serialize(self, element):
+        ...         return str(element).encode()
+        >>> ToText().serialize(5)
+        b'5'
+
+    """
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes | None:
-        """Return the bytes of a record; None to skip the record."""
+        """Return the bytes of a record; None to skip the record.
+
+        Args:
+            element: The record.
+
+        """
 
 
 class DeserializationSchema(ABC):
-    """Deserializes records from bytes."""
+    """Deserializes records from bytes.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> class ToInt(DeserializationSchema):
+        ...     def deserialize(self, message):
+        ...         return int(message)
+        ...     def get_produced_type(self):
+        ...         return Types.LONG()
+        >>> ToInt().deserialize(b"5")
+        5
+
+    """
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:
-        """Return the record of a message; None to skip the message."""
+        """Return the record of a message; None to skip the message.
+
+        Args:
+            message: The bytes of the message.
+
+        """
 
     def deserialize_many(self, message: bytes) -> list[Any]:
-        """Return all records of a message; by default the one that `deserialize` returns."""
+        """Return all records of a message; by default the one that `deserialize` returns.
+
+        Args:
+            message: The bytes of the message.
+
+        """
         record = self.deserialize(message)
         return [] if record is None else [record]
 
     def is_end_of_stream(self, element: Any) -> bool:
-        """Return whether this record marks the end of the stream."""
+        """Return whether this record marks the end of the stream.
+
+        Args:
+            element: A record that `deserialize` has returned.
+
+        """
         return False
 
     def get_produced_type(self) -> TypeInformation:
@@ -68,7 +109,13 @@ class DeserializationSchema(ABC):
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Serializes strings in a character set."""
+    """Serializes strings in a character set.
+
+    Example:
+        >>> SimpleStringSchema().serialize("tea"), SimpleStringSchema().deserialize(b"tea")
+        (b'tea', 'tea')
+
+    """
 
     def __init__(self, charset: str = "UTF-8") -> None:
         super().__init__()
@@ -90,7 +137,13 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Passes bytes unchanged."""
+    """Passes bytes unchanged.
+
+    Example:
+        >>> ByteArraySchema().deserialize(b"tea")
+        b'tea'
+
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,7 +164,14 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """Serializes one field of a row, which contains bytes."""
+    """Serializes one field of a row, which contains bytes.
+
+    Example:
+        >>> from millstream.common import Row
+        >>> RowFieldExtractorSchema(1).serialize(Row("key", b"value"))
+        b'value'
+
+    """
 
     def __init__(self, field_index: int) -> None:
         if field_index < 0:
@@ -131,15 +191,35 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder(ABC):
-    """Writes records one after another to a file."""
+    r"""Writes records one after another to a file.
+
+    Example:
+        >>> from io import BytesIO
+        >>> stream = BytesIO()
+        >>> Encoder.simple_string_encoder().encode("tea", stream)
+        >>> stream.getvalue()
+        b'tea\n'
+
+    """
 
     @abstractmethod
     def encode(self, element: Any, stream: BinaryIO) -> None:
-        """Write one record."""
+        """Write one record.
+
+        Args:
+            element: The record.
+            stream: The open file.
+
+        """
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """Create an encoder that writes one record per line, as text."""
+        """Create an encoder that writes one record per line, as text.
+
+        Args:
+            charset_name: The name of the character set.
+
+        """
         return SimpleStringEncoder(charset_name)
 
 
@@ -155,11 +235,34 @@ class SimpleStringEncoder(Encoder):
 
 
 class BulkWriter(ABC):
-    """Writes the records of one file, whose format has an end such as a footer."""
+    """Writes the records of one file, whose format has an end such as a footer.
+
+    Example:
+        >>> from io import BytesIO
+        >>> class Lines(BulkWriter):
+        ...     def __init__(self, stream):
+        ...         self.stream = stream
+        ...     def add_elements(self, elements):
+        ...         self.stream.writelines(f"{element};".encode() for element in elements)
+        ...     def finish(self):
+        ...         self.stream.write(b"end")
+        >>> stream = BytesIO()
+        >>> writer = Lines(stream)
+        >>> writer.add_elements([1, 2])
+        >>> writer.finish()
+        >>> stream.getvalue()
+        b'1;2;end'
+
+    """
 
     @abstractmethod
     def add_elements(self, elements: list[Any]) -> None:
-        """Add records."""
+        """Add records.
+
+        Args:
+            elements: The records, in order.
+
+        """
 
     @abstractmethod
     def finish(self) -> None:
@@ -167,15 +270,50 @@ class BulkWriter(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """Creates a bulk writer for each file."""
+    r"""Creates a bulk writer for each file.
+
+    Example:
+        >>> from io import BytesIO
+        >>> class Lines(BulkWriter):
+        ...     def __init__(self, stream):
+        ...         self.stream = stream
+        ...     def add_elements(self, elements):
+        ...         self.stream.writelines(f"{element}\n".encode() for element in elements)
+        ...     def finish(self):
+        ...         self.stream.write(b"end\n")
+        >>> class LinesFactory(BulkWriterFactory):
+        ...     def create(self, stream):
+        ...         return Lines(stream)
+        >>> stream = BytesIO()
+        >>> writer = LinesFactory().create(stream)
+        >>> writer.add_elements([1, 2])
+        >>> writer.finish()
+        >>> stream.getvalue()
+        b'1\n2\nend\n'
+
+    """
 
     @abstractmethod
     def create(self, stream: BinaryIO) -> BulkWriter:
-        """Create a writer for a new file."""
+        """Create a writer for a new file.
+
+        Args:
+            stream: The open file; the writer does not close it.
+
+        """
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
-    """Creates bulk writers of rows of one type."""
+    """Creates bulk writers of rows of one type.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.formats.parquet import ParquetBulkWriters
+        >>> factory = ParquetBulkWriters.for_row_type(Types.ROW_NAMED(["name"], [Types.STRING()]))
+        >>> factory.get_row_type()
+        RowTypeInfo(name: String)
+
+    """
 
     def __init__(self, row_type: RowTypeInfo) -> None:
         self._row_type = row_type
@@ -186,7 +324,21 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
 
 
 class InputFormat(ABC):
-    """A bounded input that is read in splits."""
+    """A bounded input that is read in splits.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> class Ranges(InputFormat):
+        ...     def create_input_splits(self, min_num_splits):
+        ...         return [(number * 10, number * 10 + 10) for number in range(min_num_splits)]
+        ...     def read(self, split):
+        ...         yield from range(*split)
+        ...     def get_produced_type(self):
+        ...         return Types.LONG()
+        >>> list(Ranges().read((0, 3)))
+        [0, 1, 2]
+
+    """
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:
@@ -194,11 +346,21 @@ class InputFormat(ABC):
 
     @abstractmethod
     def create_input_splits(self, min_num_splits: int) -> list[Any]:
-        """Return the splits of the input; each is a value that can be sent to a task."""
+        """Return the splits of the input; each is a value that can be sent to a task.
+
+        Args:
+            min_num_splits: How many splits are useful, which is the parallelism; there may be more or fewer.
+
+        """
 
     @abstractmethod
     def read(self, split: Any) -> Iterator[Any]:
-        """Yield the records of one split, in the same order every time."""
+        """Yield the records of one split, in the same order every time.
+
+        Args:
+            split: A value that `create_input_splits` has returned.
+
+        """
 
 
 def text_of(value: Any) -> str:

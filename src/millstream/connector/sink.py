@@ -31,7 +31,13 @@ class WriterContext:
     either committed or obsolete.
 
     `now` is the processing time of the epoch. `storage` is the job's directory in its checkpoint storage, which the
-    driver and all tasks can access, and which is kept as long as the checkpoints; empty if there is none."""
+    driver and all tasks can access, and which is kept as long as the checkpoints; empty if there is none.
+
+    Example:
+        >>> WriterContext("job", "sink", subtask=0, parallelism=1, epoch=1, attempt="1-0", now=0).subtask
+        0
+
+    """
 
     job: str
     sink: str
@@ -45,7 +51,22 @@ class WriterContext:
 
 
 class SinkWriter(ABC):
-    """Writes the records of one epoch of one subtask."""
+    """Writes the records of one epoch of one subtask.
+
+    Example:
+        >>> class CountRecords(SinkWriter):
+        ...     def __init__(self):
+        ...         self.count = 0
+        ...     def write(self, values, timestamps):
+        ...         self.count += len(values)
+        ...     def prepare_commit(self):
+        ...         return [self.count]
+        >>> writer = CountRecords()
+        >>> writer.write(["tea", "coffee"], None)
+        >>> writer.prepare_commit()
+        [2]
+
+    """
 
     #: True if `write` also accepts typed records as one Arrow array, with their timestamps as a numpy column.
     columnar: bool = False
@@ -54,7 +75,13 @@ class SinkWriter(ABC):
 
     @abstractmethod
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Write records, in order."""
+        """Write records, in order.
+
+        Args:
+            values: The records.
+            timestamps: Their event-time timestamps, None for a record without one; None if no record has one.
+
+        """
 
     @abstractmethod
     def prepare_commit(self) -> list[Any]:
@@ -68,14 +95,25 @@ class SinkWriter(ABC):
 
 
 class Workers(Protocol):
-    """What a committer can use of its job."""
+    """What a committer can use of its job.
+
+    Example:
+        >>> ThisProcess().leads()
+        False
+
+    """
 
     @property
     def owner(self) -> str:
         """A name of the run of the driver: no other run has it, and a job that restarts in the same driver keeps it."""
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run functions on the workers of the job, those of different slots in parallel; return their results."""
+        """Run functions on the workers of the job, those of different slots in parallel; return their results.
+
+        Args:
+            tasks: The tasks, each with the slot that runs it.
+
+        """
 
     def leads(self) -> bool:
         """Return whether this driver holds the lease of the job; False if the job has no lease. Raises if another
@@ -86,7 +124,13 @@ class Workers(Protocol):
 
 
 class ThisProcess:
-    """Workers of a committer without a job: tasks run in this process."""
+    """Workers of a committer without a job: tasks run in this process.
+
+    Example:
+        >>> ThisProcess().run_tasks([])
+        []
+
+    """
 
     _numbers = itertools.count()
 
@@ -94,7 +138,12 @@ class ThisProcess:
         self.owner = f"{os.getpid()}-{next(self._numbers)}"
 
     def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
-        """Run the tasks one after the other."""
+        """Run the tasks one after the other.
+
+        Args:
+            tasks: The tasks.
+
+        """
         return [task.run() for task in tasks]
 
     def leads(self) -> bool:
@@ -110,31 +159,67 @@ class Committer(ABC):
 
     The driver must not do work for each record. If a commit is one call for each committable (a rename, a COMMIT
     PREPARED, one commit to a table), `commit` makes the calls. If it must move records, it does so in tasks, with
-    `workers.run_tasks`."""
+    `workers.run_tasks`.
+
+    Example:
+        >>> class PrintNames(Committer):
+        ...     def commit(self, checkpoint, committables):
+        ...         print(checkpoint, *committables)
+        >>> PrintNames().commit(7, ["part-0", "part-1"])
+        7 part-0 part-1
+
+    """
 
     #: Set by the job master before the first call.
     workers: Workers
 
     @abstractmethod
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
-        """Make the committables visible, in order. Idempotent: recovery repeats it."""
+        """Make the committables visible, in order. Idempotent: recovery repeats it.
+
+        Args:
+            checkpoint: The number of the checkpoint that contains the committables.
+            committables: What the writers returned since the last checkpoint, in the order of epochs.
+
+        """
 
     def reached(self, watermark: int, now: int) -> None:
         """Note that all output before this watermark and processing time is visible, and its checkpoint durable. Called
-        after the commit of every checkpoint, with or without committables, and again on recovery."""
+        after the commit of every checkpoint, with or without committables, and again on recovery.
+
+        Args:
+            watermark: The smallest watermark of the sink's inputs.
+            now: The processing time of the newest epoch of the checkpoint.
+
+        """
 
     def snapshot(self) -> Any:
         """Return the state of the committer as a JSON value, which every checkpoint contains; None if there is none."""
         return None
 
     def restore(self, state: Any) -> None:
-        """Restore the state from a checkpoint, before anything is committed."""
+        """Restore the state from a checkpoint, before anything is committed.
+
+        Args:
+            state: What `snapshot` returned for the checkpoint.
+
+        """
 
     def abort(self, committables: Sequence[Any]) -> None:
-        """Remove staged output that will never be committed."""
+        """Remove staged output that will never be committed.
+
+        Args:
+            committables: The committables of the output.
+
+        """
 
     def describe(self, committables: Sequence[Any]) -> str:
-        """Describe output that could not be committed or removed, and how to resolve it in the external system."""
+        """Describe output that could not be committed or removed, and how to resolve it in the external system.
+
+        Args:
+            committables: The committables of the output.
+
+        """
         names = ", ".join(map(str, committables[:_MAX_NAMED]))
         return f"{names} and {len(committables) - _MAX_NAMED} more" if len(committables) > _MAX_NAMED else names
 
@@ -151,7 +236,28 @@ class Committer(ABC):
 
 
 class Sink(ABC):
-    """The description of a sink. It must be picklable."""
+    """The description of a sink. It must be picklable.
+
+    Example:
+        >>> class CountRecords(SinkWriter):
+        ...     def __init__(self):
+        ...         self.count = 0
+        ...     def write(self, values, timestamps):
+        ...         self.count += len(values)
+        ...     def prepare_commit(self):
+        ...         return [self.count]
+        >>> class PrintCount(Committer):
+        ...     def commit(self, checkpoint, committables):
+        ...         print(sum(committables), "records")
+        >>> class CountSink(Sink):
+        ...     def create_writer(self, context):
+        ...         return CountRecords()
+        ...     def create_committer(self):
+        ...         return PrintCount()
+        >>> CountSink().create_committer().commit(1, [2, 3])
+        5 records
+
+    """
 
     #: True if output may become visible when an epoch is accepted, before its checkpoint (print, blackhole).
     commits_with_epoch: bool = False
@@ -160,7 +266,12 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Create a writer for one epoch."""
+        """Create a writer for one epoch.
+
+        Args:
+            context: The subtask, the epoch and the name of the attempt.
+
+        """
 
     def create_committer(self) -> Committer | None:
         """Create the committer; None if output needs no commit."""

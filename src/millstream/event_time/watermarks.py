@@ -40,7 +40,16 @@ class Watermark:
 
 
 class TimestampAssigner(ABC):
-    """Extracts the event timestamp of a record."""
+    """Extracts the event timestamp of a record.
+
+    Example:
+        >>> class TimeOfOrder(TimestampAssigner):
+        ...     def extract_timestamp(self, value, record_timestamp):
+        ...         return value["time"]
+        >>> TimeOfOrder().extract_timestamp({"time": 12_000}, -1)
+        12000
+
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:

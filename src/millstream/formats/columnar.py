@@ -14,7 +14,7 @@ from millstream.formats.contract import BadFormat, BadRecord, Decoded, reason_of
 from millstream.formats.format_types import FormatType, TypeRoot
 from millstream.formats.texts import to_decimal_type
 from millstream.times import to_instant
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import TypeMismatch
 from millstream.types.row import Row
 
@@ -193,7 +193,7 @@ def records_of(data_type: FormatType, table: pa.Table) -> Decoded:
 
 def _row_values(table: pa.Table, index: int) -> dict[str, Any]:
     part = table.slice(index, 1)
-    return {name: python_values(part.column(name).combine_chunks())[0] for name in table.column_names}
+    return {name: to_python_values(part.column(name).combine_chunks())[0] for name in table.column_names}
 
 
 def _read_column(data_type: FormatType, column: pa.ChunkedArray) -> tuple[pa.Array, dict[int, str]]:
@@ -223,4 +223,4 @@ def _read_column(data_type: FormatType, column: pa.ChunkedArray) -> tuple[pa.Arr
 
 def _from_file_values(data_type: FormatType, array: pa.Array) -> pa.Array:
     convert = _from_file(data_type)
-    return data_type.type_info().to_arrow([convert(value) for value in python_values(array)])
+    return data_type.type_info().to_arrow([convert(value) for value in to_python_values(array)])

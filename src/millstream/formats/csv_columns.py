@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from millstream.formats.format_types import BITS, FormatType, TypeRoot
 from millstream.times import EPOCH_DAY
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 
 #: Texts with more characters than this are quoted.
 LONG = 24
@@ -110,7 +110,7 @@ class ColumnWriter:
         write = self._write(data_type)
 
         def texts(column: pa.Array) -> pa.Array:
-            values = python_values(_require_type(column, arrow_type))
+            values = to_python_values(_require_type(column, arrow_type))
             result = pa.array([None if value is None else write(value) for value in values], pa.string())
             return self._quote_texts(result) if is_text else result
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from millstream.formats import texts
 from millstream.formats.contract import BadRecord, Decoded
 from millstream.formats.format_types import FormatType, TypeRoot
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import TypeInformation
 
 _PIECE = 2048
@@ -60,7 +60,7 @@ def array_of_texts(
         result = _parse_with_arrow(column, _LEAST_DATE, _PLAIN_DATE, pa.date32())
     if result is not None:
         return result
-    return data_type.type_info().to_arrow([None if text is None else read(text) for text in python_values(column)])
+    return data_type.type_info().to_arrow([None if text is None else read(text) for text in to_python_values(column)])
 
 
 def _parse_with_arrow(column: pa.Array, least: str, pattern: str, arrow_type: pa.DataType) -> pa.Array | None:

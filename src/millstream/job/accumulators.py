@@ -38,11 +38,28 @@ class AccumulatorNameTaken(UserError):
 
 
 class Accumulator(ABC, Generic[V, R]):
-    """Aggregates values of type V to a result of type R. Subclasses of users must be picklable."""
+    """Aggregates values of type V to a result of type R. Subclasses of users must be picklable.
+
+    Example:
+        >>> from millstream.datastream import MapFunction
+        >>> class CountRows(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.rows = LongCounter()
+        ...         runtime_context.add_accumulator("rows", self.rows)
+        ...     def map(self, value):
+        ...         self.rows.add(1)
+        ...         return value
+
+    """
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Add a value."""
+        """Add a value.
+
+        Args:
+            value: The value.
+
+        """
 
     @abstractmethod
     def get_local_value(self) -> R:
@@ -54,7 +71,12 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def merge(self, other: Accumulator[V, R]) -> None:
-        """Merge another accumulator of the same type into this one."""
+        """Merge another accumulator of the same type into this one.
+
+        Args:
+            other: The other accumulator, which stays as it is.
+
+        """
 
     def clone(self) -> Accumulator[V, R]:
         """Return a copy."""
@@ -88,7 +110,15 @@ class _Number(Accumulator[Any, Any]):
 
 
 class LongCounter(_Number):
-    """A sum of integers."""
+    """A sum of integers.
+
+    Example:
+        >>> counter = LongCounter()
+        >>> counter.add(3)
+        >>> counter.get_local_value()
+        3
+
+    """
 
     def add(self, value: int) -> None:
         """Add to the sum."""
@@ -96,11 +126,27 @@ class LongCounter(_Number):
 
 
 class IntCounter(LongCounter):
-    """A sum of integers."""
+    """A sum of integers.
+
+    Example:
+        >>> counter = IntCounter()
+        >>> counter.add(3)
+        >>> counter.get_local_value()
+        3
+
+    """
 
 
 class DoubleCounter(_Number):
-    """A sum of floats."""
+    """A sum of floats.
+
+    Example:
+        >>> counter = DoubleCounter()
+        >>> counter.add(0.5)
+        >>> counter.get_local_value()
+        0.5
+
+    """
 
     start = 0.0
 
@@ -110,7 +156,15 @@ class DoubleCounter(_Number):
 
 
 class LongMinimum(_Number):
-    """The smallest integer; initially the largest 64-bit integer."""
+    """The smallest integer; initially the largest 64-bit integer.
+
+    Example:
+        >>> minimum = LongMinimum()
+        >>> minimum.add(3)
+        >>> minimum.get_local_value()
+        3
+
+    """
 
     start: Any = 2**63 - 1
 
@@ -120,7 +174,15 @@ class LongMinimum(_Number):
 
 
 class LongMaximum(_Number):
-    """The largest integer; initially the smallest 64-bit integer."""
+    """The largest integer; initially the smallest 64-bit integer.
+
+    Example:
+        >>> maximum = LongMaximum()
+        >>> maximum.add(3)
+        >>> maximum.get_local_value()
+        3
+
+    """
 
     start: Any = -(2**63)
 
@@ -130,31 +192,72 @@ class LongMaximum(_Number):
 
 
 class IntMinimum(LongMinimum):
-    """The smallest integer; initially the largest 32-bit integer."""
+    """The smallest integer; initially the largest 32-bit integer.
+
+    Example:
+        >>> minimum = IntMinimum()
+        >>> minimum.add(3)
+        >>> minimum.get_local_value()
+        3
+
+    """
 
     start = 2**31 - 1
 
 
 class IntMaximum(LongMaximum):
-    """The largest integer; initially the smallest 32-bit integer."""
+    """The largest integer; initially the smallest 32-bit integer.
+
+    Example:
+        >>> maximum = IntMaximum()
+        >>> maximum.add(3)
+        >>> maximum.get_local_value()
+        3
+
+    """
 
     start = -(2**31)
 
 
 class DoubleMinimum(LongMinimum):
-    """The smallest float; initially infinity."""
+    """The smallest float; initially infinity.
+
+    Example:
+        >>> minimum = DoubleMinimum()
+        >>> minimum.add(0.5)
+        >>> minimum.get_local_value()
+        0.5
+
+    """
 
     start = float("inf")
 
 
 class DoubleMaximum(LongMaximum):
-    """The largest float; initially minus infinity."""
+    """The largest float; initially minus infinity.
+
+    Example:
+        >>> maximum = DoubleMaximum()
+        >>> maximum.add(0.5)
+        >>> maximum.get_local_value()
+        0.5
+
+    """
 
     start = float("-inf")
 
 
 class AverageAccumulator(Accumulator[float, float]):
-    """The mean; 0.0 without values."""
+    """The mean; 0.0 without values.
+
+    Example:
+        >>> average = AverageAccumulator()
+        >>> average.add(3)
+        >>> average.add(4)
+        >>> average.get_local_value()
+        3.5
+
+    """
 
     def __init__(self) -> None:
         self._count, self._sum = 0, 0.0
@@ -178,7 +281,16 @@ class AverageAccumulator(Accumulator[float, float]):
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """Counts how often each integer was added."""
+    """Counts how often each integer was added.
+
+    Example:
+        >>> histogram = Histogram()
+        >>> for value in (3, 4, 3):
+        ...     histogram.add(value)
+        >>> histogram.get_local_value()
+        {3: 2, 4: 1}
+
+    """
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self._counts = dict(counts or {})
@@ -202,7 +314,15 @@ class Histogram(Accumulator[int, dict[int, int]]):
 
 
 class ListAccumulator(Accumulator[Any, list[Any]]):
-    """A list of all values; it is sent to the process of the program, so keep it small."""
+    """A list of all values; it is sent to the process of the program, so keep it small.
+
+    Example:
+        >>> values = ListAccumulator()
+        >>> values.add("a")
+        >>> values.get_local_value()
+        ['a']
+
+    """
 
     def __init__(self) -> None:
         self._values: list[Any] = []

@@ -11,7 +11,13 @@ from typing import Any
 
 
 class CompletableFuture:
-    """The future result of an operation, with PyFlink's methods."""
+    """The future result of an operation, with PyFlink's methods.
+
+    Example:
+        >>> CompletableFuture.completed(5).result()
+        5
+
+    """
 
     def __init__(self, future: Future[Any], convert: Callable[[Any], Any] | None = None) -> None:
         self._future = future
@@ -19,14 +25,24 @@ class CompletableFuture:
 
     @staticmethod
     def completed(value: Any) -> CompletableFuture:
-        """Create a future that already has its result."""
+        """Create a future that already has its result.
+
+        Args:
+            value: The result.
+
+        """
         future: Future[Any] = Future()
         future.set_result(value)
         return CompletableFuture(future)
 
     @staticmethod
     def failed(error: BaseException) -> CompletableFuture:
-        """Create a future that has already failed."""
+        """Create a future that has already failed.
+
+        Args:
+            error: What `result` raises.
+
+        """
         future: Future[Any] = Future()
         future.set_exception(error)
         return CompletableFuture(future)
@@ -45,6 +61,9 @@ class CompletableFuture:
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the result, at most `timeout` seconds, and return it.
+
+        Args:
+            timeout: Seconds; None waits without a limit.
 
         Raises:
             TimeoutError: The operation has not completed in time.

@@ -53,7 +53,13 @@ class _HexId:
 
 
 class JobID(_HexId):
-    """The id of a submitted job."""
+    """The id of a submitted job.
+
+    Example:
+        >>> JobID("0" * 32)
+        JobID(hex='00000000000000000000000000000000')
+
+    """
 
     __slots__ = ()
 

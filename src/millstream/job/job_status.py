@@ -9,7 +9,13 @@ from enum import Enum
 
 
 class JobStatus(Enum):
-    """The status of a job."""
+    """The status of a job.
+
+    Example:
+        >>> JobStatus.RESTARTING.is_terminal_state(), JobStatus.FINISHED.is_globally_terminal_state()
+        (False, True)
+
+    """
 
     CREATED = 0
     RUNNING = 1

@@ -20,7 +20,13 @@ class InvalidRestartStrategy(UserError, ValueError):
 
 
 class RestartStrategyConfiguration(ABC):
-    """The description of a restart strategy."""
+    """The description of a restart strategy.
+
+    Example:
+        >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
+        'Restart with fixed delay (10 s). #3 restart attempts.'
+
+    """
 
     @abstractmethod
     def get_description(self) -> str:
@@ -41,7 +47,13 @@ class RestartStrategyConfiguration(ABC):
 
 
 class RestartStrategies:
-    """Creates restart strategies."""
+    """Creates restart strategies.
+
+    Example:
+        >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_restart_attempts()
+        3
+
+    """
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
         """The job is not restarted after a failure."""

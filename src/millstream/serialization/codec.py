@@ -541,7 +541,7 @@ class _Chunks:
 
 
 class _Writer:
-    """A pickler for use again and again, but never by two at once: whoever writes takes it from the idle ones."""
+    """A pickler that is reused, but never by two threads at once: a writer takes it from the list of idle ones."""
 
     __slots__ = ("_chunks", "_dump", "_forget")
 
@@ -566,12 +566,12 @@ class _Unpickler(pickle.Unpickler):
     _build: MeteredBuild | None = None
 
     def find_class(self, module: str, name: str) -> Any:
-        found = _GLOBALS.get((module, name))
-        if found is None:
+        known_global = _GLOBALS.get((module, name))
+        if known_global is None:
             named = f"{module}.{name}"
             raise UnsafeData(named)
-        if found is not build or self.size < NOT_METERED:
-            return found
+        if known_global is not build or self.size < NOT_METERED:
+            return known_global
         if self._build is None:
             self._build = MeteredBuild(self.size, build, _class_named)
         return self._build
@@ -581,5 +581,5 @@ class _Unpickler(pickle.Unpickler):
         raise UnsafeData(named)
 
 
-_PROGRAM = Classes()  # in use where nobody said otherwise: the classes that the program declares in this process
+_PROGRAM = Classes()  # the default: the classes that the program declares in this process
 _current: ContextVar[Classes] = ContextVar("classes", default=_PROGRAM)

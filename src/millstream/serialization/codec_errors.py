@@ -26,7 +26,7 @@ class UndeclaredClass(UserError):
 
 
 class NotEncodable(UserError):
-    """A value has no bytes: it is a resource, too deep, or says itself that it cannot be copied."""
+    """A value cannot be encoded: it is a resource, it is nested too deeply, or its class forbids copies."""
 
     def __init__(self, value: object, reason: str) -> None:
         self.type_name = dotted(name_of(type(value)))

@@ -50,7 +50,7 @@ class MeteredBuild:
         return self._build(kind, *arguments)
 
     def _charge(self, copied: Iterable[Any]) -> None:
-        left = self._left - sum(len(each) for each in copied if isinstance(each, CONTAINERS))
+        left = self._left - sum(len(container) for container in copied if isinstance(container, CONTAINERS))
         if left < 0:
             message = "its calls copy more than the pickle has"
             raise pickles.BadPickle(message)
@@ -66,7 +66,7 @@ def _copies(cls: type) -> bool:
 
     A named tuple refers to its arguments, and a class that chooses them itself may share them: a pickler writes a
     shared argument once."""
-    base = next((each for each in CONTAINERS if issubclass(cls, each)), None)
+    base = next((container_class for container_class in CONTAINERS if issubclass(cls, container_class)), None)
     if base is None or hasattr(cls, "_fields"):
         return False
     return all(getattr(cls, hook, None) is getattr(base, hook, None) for hook in _ARGUMENT_HOOKS)

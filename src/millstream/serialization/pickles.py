@@ -1,10 +1,10 @@
-"""What a pickle would do, found out without doing it.
+"""Checks of a pickle that do not execute it.
 
 Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory for its size than any
 pickle of a pickler: lengths beyond its end, frames that overlap or end inside an opcode, memo numbers beyond its size,
-more sets or calls than a pickler could have written into so many bytes, values nested deeper than hashing them could
-bear. What passes takes at most about 130 bytes for each byte of the pickle, which a list of empty sets does take;
-`codec` limits what calls copy. It allocates nothing that depends on what the pickle says.
+more sets or calls than a pickler could have written into so many bytes, values nested so deeply that hashing them would
+overflow the stack. A pickle that passes takes at most about 130 bytes of memory for each of its bytes, as a list of
+empty sets does; `codec` limits what calls copy. The check allocates nothing that depends on what the pickle says.
 Does not know: which globals may be loaded; the unpickler asks for each."""
 
 from __future__ import annotations
@@ -72,54 +72,54 @@ class LoadsExtension(BadPickle):
 
 def inspect(data: bytes) -> bool:
     """Whether the pickle loads globals; `BadPickle` if it cannot be read within its means."""
-    loads_globals, place, end = False, 0, len(data)
+    loads_globals, offset, end = False, 0, len(data)
     frame_end = 0
     run = _RUN
     while True:
-        limit = frame_end if place < frame_end else end
-        match = run.match(data, place, limit)
+        limit = frame_end if offset < frame_end else end
+        match = run.match(data, offset, limit)
         assert match is not None  # an empty run is one
-        place = match.end()
-        if place >= end:
+        offset = match.end()
+        if offset >= end:
             break
-        if place == limit:
+        if offset == limit:
             continue
-        code = data[place]
+        code = data[offset]
         if code == _FRAME:
             # Of frames that overlap, the unpickler skips bytes: it would read other opcodes than are read here.
-            if place < frame_end:
-                message = f"a frame at byte {place}, inside the frame that ends at {frame_end}"
+            if offset < frame_end:
+                message = f"a frame at byte {offset}, inside the frame that ends at {frame_end}"
                 raise BadPickle(message)
-            frame_end = place + 9 + int.from_bytes(data[place + 1 : place + 9], "little")
-            place += 9
+            frame_end = offset + 9 + int.from_bytes(data[offset + 1 : offset + 9], "little")
+            offset += 9
             if frame_end > end:
                 message = f"a frame that ends at byte {frame_end}, and {end} bytes in all"
                 raise BadPickle(message)
         elif code in _COUNTED:
             size = _COUNTED[code]
-            length = int.from_bytes(data[place + 1 : place + 1 + size], "little")
-            place += 1 + size + length
-            if place > end:
-                message = f"a length of {length} at byte {place - length}, and {end} bytes in all"
+            length = int.from_bytes(data[offset + 1 : offset + 1 + size], "little")
+            offset += 1 + size + length
+            if offset > end:
+                message = f"a length of {length} at byte {offset - length}, and {end} bytes in all"
                 raise BadPickle(message)
         elif code == _LONG_BINPUT:
-            _check_memo(int.from_bytes(data[place + 1 : place + 5], "little"), end)
-            place += 5
+            _check_memo(int.from_bytes(data[offset + 1 : offset + 5], "little"), end)
+            offset += 5
         elif code in _LINES or code in _GLOBALS:
             loads_globals = loads_globals or code in _GLOBALS
-            start, place = place + 1, _after_lines(data, place + 1, _GLOBALS.get(code, 1))
+            start, offset = offset + 1, _after_lines(data, offset + 1, _GLOBALS.get(code, 1))
             if code == ord("p"):
-                _check_memo(_number(data[start : place - 1]), end)
+                _check_memo(_number(data[start : offset - 1]), end)
         elif code in (_STACK_GLOBAL, _BINPERSID):
             loads_globals, run = True, _RUN_WITH_GLOBALS
-            place += 1
+            offset += 1
         elif code in _EXTENSIONS:
-            number = int.from_bytes(data[place + 1 : place + 1 + _EXTENSIONS[code]], "little")
+            number = int.from_bytes(data[offset + 1 : offset + 1 + _EXTENSIONS[code]], "little")
             raise LoadsExtension(number)
         else:
-            message = f"the byte {code:#04x} at {place}, which is no opcode that is complete"
+            message = f"the byte {code:#04x} at {offset}, which is no opcode that is complete"
             raise BadPickle(message)
-        if limit == frame_end < place:
+        if limit == frame_end < offset:
             message = f"an opcode that goes beyond the end of its frame, byte {frame_end}"
             raise BadPickle(message)
     _check_costs(data)
@@ -131,13 +131,13 @@ def inspect(data: bytes) -> bool:
 def _check_costs(data: bytes) -> None:
     """Raise `BadPickle` if there are more sets or calls than a pickler could have written. Text may look like opcodes:
     only if that could be too many is each opcode looked at."""
-    place, end, cost = 0, len(data), 0
+    offset, end, cost = 0, len(data), 0
     if 2 * data.count(_EMPTY_SET) + 3 * data.count(_FROZENSET) + 6 * data.count(_REDUCE) <= end:
         return
-    while place < end:
-        code = data[place]
+    while offset < end:
+        code = data[offset]
         cost += _COSTS.get(code, 0)
-        place = _argument_end(data, code, place + 1)
+        offset = _argument_end(data, code, offset + 1)
     if cost > end:
         message = f"more sets and calls than a pickler writes into {end} bytes"
         raise BadPickle(message)
@@ -157,13 +157,13 @@ def _number(line: bytes) -> int:
         raise BadPickle(message) from None
 
 
-def _after_lines(data: bytes, place: int, count: int) -> int:
+def _after_lines(data: bytes, offset: int, count: int) -> int:
     for _ in range(count):
-        place = data.find(b"\n", place) + 1
-        if not place:
+        offset = data.find(b"\n", offset) + 1
+        if not offset:
             message = "a line without an end"
             raise BadPickle(message)
-    return place
+    return offset
 
 
 def check_depth(data: bytes) -> None:
@@ -173,12 +173,12 @@ def check_depth(data: bytes) -> None:
     stack: list[int] = []
     marks: list[int] = []
     memo: dict[int, int] = {}
-    place, end = 0, len(data)
+    offset, end = 0, len(data)
     try:
-        while place < end:
-            code = data[place]
-            start = place + 1
-            place = _argument_end(data, code, start)
+        while offset < end:
+            code = data[offset]
+            start = offset + 1
+            offset = _argument_end(data, code, start)
             if code in _LEAVES:
                 stack.append(0)
             elif code == 0x94:  # MEMOIZE
@@ -186,14 +186,14 @@ def check_depth(data: bytes) -> None:
             elif code == 0x28:  # MARK
                 marks.append(len(stack))
             elif code in _GETS:
-                stack.append(memo[_memo_number(code, data[start:place])])
+                stack.append(memo[_memo_number(code, data[start:offset])])
             elif code in _PUTS:
-                memo[_memo_number(code, data[start:place])] = stack[-1]
+                memo[_memo_number(code, data[start:offset])] = stack[-1]
             elif code in _SINCE_MARK:
-                values = _taken(stack, len(stack) - marks.pop())
+                values = _pop_operands(stack, len(stack) - marks.pop())
                 _push(stack, 1 + max(values, default=-1), into=code in _INTO)
             elif code in _TAKING:
-                _push(stack, 1 + max(_taken(stack, _TAKING[code])), into=code in _INTO)
+                _push(stack, 1 + max(_pop_operands(stack, _TAKING[code])), into=code in _INTO)
             elif code == 0x30 and marks and marks[-1] == len(stack):  # POP of a mark
                 marks.pop()
             elif code == 0x30:  # POP
@@ -224,13 +224,13 @@ def _push(stack: list[int], depth: int, *, into: bool) -> None:
         stack.append(depth)
 
 
-def _taken(stack: list[int], count: int) -> list[int]:
+def _pop_operands(stack: list[int], count: int) -> list[int]:
     if not 0 <= count <= len(stack):
         raise IndexError(count)
     first = len(stack) - count
-    taken = stack[first:]
+    operands = stack[first:]
     del stack[first:]
-    return taken
+    return operands
 
 
 def _memo_number(code: int, argument: bytes) -> int:

@@ -12,15 +12,38 @@ T = TypeVar("T")
 
 
 class TypeSerializer(ABC, Generic[T]):
-    """Writes and reads values of one class."""
+    r"""Writes and reads values of one class.
+
+    Example:
+        >>> class Ascii(TypeSerializer):
+        ...     def serialize(self, element, stream):
+        ...         stream.write(element.encode("ascii") + b"\n")
+        ...     def deserialize(self, stream):
+        ...         return stream.readline()[:-1].decode("ascii")
+        >>> from io import BytesIO
+        >>> Ascii().deserialize(BytesIO(b"tea\n"))
+        'tea'
+
+    """
 
     @abstractmethod
     def serialize(self, element: T, stream: BinaryIO) -> None:
-        """Write one value."""
+        """Write one value.
+
+        Args:
+            element: The value.
+            stream: The stream that gets the bytes.
+
+        """
 
     @abstractmethod
     def deserialize(self, stream: BinaryIO) -> T:
-        """Read one value."""
+        """Read one value.
+
+        Args:
+            stream: The stream; it is read to the end of the value.
+
+        """
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -50,9 +50,10 @@ class OperatorState:
         parallelism: int,
         grouper: KeyGrouper,
         key_type: TypeInformation | None = None,
-        open_store: OpenStore = lambda: None,
+        open_store: OpenStore | None = None,
         cache_limit: int | None = None,
     ) -> None:
+        """`open_store` opens the local store, when there is something to put into it; None keeps all in memory."""
         self.version = ""
         self.compressed = False
         self.operator = ""
@@ -64,9 +65,9 @@ class OperatorState:
         self._parallelism = parallelism
         self._declared_key_type = key_type
         self._key_type = key_type or Types.PICKLED_BYTE_ARRAY()
-        self._store = open_store()
-        if self._store is not None:
-            self._store.set_key_groups(grouper)
+        self._open_store = open_store
+        self._store: Store | None = None
+        self._is_advanced = False
         self._cache_limit = cache_limit
         self._undeclared: set[str] = set()
         self._restrictions: dict[str, Callable[[Any, KeyGroupRange], Any]] = {}
@@ -74,7 +75,21 @@ class OperatorState:
     @property
     def is_in_memory(self) -> bool:
         """Whether there is no local store, so that all values are in memory."""
-        return self._store is None
+        return self._open_store is None
+
+    def _local_store(self) -> Store | None:
+        """Return the local store; the first call opens it. Most operators have no state, and open none."""
+        if self._store is None and self._open_store is not None:
+            store = self._open_store()
+            try:
+                store.set_key_groups(self.grouper)
+                if self._is_advanced:  # without it, because there were no files
+                    self._advance_store(store, Lineage(), _no_content)
+            except BaseException:
+                store.close()
+                raise
+            self._store = store
+        return self._store
 
     @property
     def has_changes(self) -> bool:
@@ -104,7 +119,7 @@ class OperatorState:
         table = self.tables.get(name)
         if table is None:
             in_memory = in_memory or redistribution not in (Redistribution.KEYED, Redistribution.CUT)
-            table = self.tables[name] = StateTable(schema, None if in_memory else self._store)
+            table = self.tables[name] = StateTable(schema, None if in_memory else self._local_store())
         elif name in self._undeclared:
             self._undeclared.discard(name)
             with self._name_operator_in_errors():
@@ -129,7 +144,7 @@ class OperatorState:
                 redistribution = Redistribution(entry["redistribution"])
                 keyed = redistribution is Redistribution.KEYED
                 # the local store encodes only objects of declared classes: until then a record is read as a row
-                value = entry["value"] if self._store is None else replace_classes(entry["value"])
+                value = entry["value"] if self._open_store is None else replace_classes(entry["value"])
                 with contextlib.suppress(UnknownType):  # the program no longer has the class: the state is dropped
                     self.table(
                         name,
@@ -163,7 +178,10 @@ class OperatorState:
             return data
 
         missing = self._missing(lineage, self.version)
-        in_memory = None if self._store is None else self._advance_store(self._store, lineage, content)
+        self._is_advanced = False  # a store that is opened here is advanced below, and not emptied before
+        store = self._local_store() if lineage.handles else self._store
+        in_memory = None if store is None else self._advance_store(store, lineage, content)
+        self._is_advanced = True
         if missing is None:
             for table in self.tables.values():
                 table.clear_live()
@@ -288,6 +306,7 @@ class OperatorState:
     def end_epoch(self, version: str) -> None:
         """End the epoch whose last state file is `version`; the next epoch continues from it if it is accepted."""
         self.version = version
+        self._is_advanced = False  # the next epoch may have files
         for table in self.tables.values():
             table.end_epoch(self._cache_limit)
         if self._store is not None:
@@ -296,6 +315,7 @@ class OperatorState:
     def abandon(self) -> None:
         """Drop all values in memory after an attempt failed; the next `advance` reads them again."""
         self.version = "abandoned"
+        self._is_advanced = False
         for table in self.tables.values():
             table.clear_live()
         if self._store is not None:
@@ -317,6 +337,10 @@ class OperatorState:
         """Close the local store."""
         if self._store is not None:
             self._store.close()
+
+
+def _no_content(handle: Handle) -> bytes:
+    raise AssertionError(handle)
 
 
 def _merge(entries: dict[tuple[Any, Any], tuple[bool, Any]], changes: Changes) -> None:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from millstream.errors import ExternalError
 from millstream.serialization import codec
-from millstream.types.arrow_types import TypeMismatch, python_values
+from millstream.types.arrow_types import TypeMismatch, to_python_values
 from millstream.types.basic_types import LocalTimeTypeInfo
 from millstream.types.factory import TypeInformation, Types
 from millstream.types.row import Row, RowKind
@@ -130,7 +130,7 @@ def read_columns(description: dict[str, Any], table: pa.Table) -> tuple[pa.Array
 def _values(table: pa.Table, name: str) -> list[Any]:
     column = table.column(name).combine_chunks()
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return [value for chunk in chunks for value in python_values(chunk)]
+    return [value for chunk in chunks for value in to_python_values(chunk)]
 
 
 def _namespace_columns(namespaces: Sequence[Any]) -> tuple[str, dict[str, pa.Array]]:

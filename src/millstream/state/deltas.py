@@ -30,7 +30,7 @@ from millstream.errors import ExternalError, MillstreamError, UserError
 from millstream.serialization import codec
 from millstream.state import canonical
 from millstream.state.evolution import Resolution, Unresolvable, resolve_key, resolve_stored
-from millstream.types.arrow_streams import stream_pieces
+from millstream.types.arrow_streams import write_stream_pieces
 from millstream.types.arrow_types import TypeMismatch
 from millstream.types.factory import MapTypeInfo, TypeInformation, Types
 from millstream.windows.window import TimeWindow
@@ -317,7 +317,7 @@ def _to_stream(schema: TableSchema, changes: Changes, compressed: bool) -> list[
         ],
         names=["namespace", "key", "deleted", "value", *([_REMOVED] if removed_column else [])],
     )
-    return stream_pieces(batch, compression="lz4" if compressed else None)
+    return write_stream_pieces(batch, compression="lz4" if compressed else None)
 
 
 def _from_stream(schema: TableSchema, entry: Mapping[str, Any], stream: memoryview, now: int) -> Changes:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from millstream.errors import UserError
 from millstream.types.composite_types import KIND_FIELD, RowTypeInfo, StructTypeInfo, TupleTypeInfo
-from millstream.types.evolution import default_of, former_names
+from millstream.types.evolution import find_default, read_former_names
 from millstream.types.factory import ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from millstream.types.type_information import UnknownType
 
@@ -221,7 +221,7 @@ def _resolve_tuple(written: Mapping[str, Any], declared: TupleTypeInfo, path: tu
 def _resolve_struct(written: Mapping[str, Any], declared: StructTypeInfo, path: tuple[str, ...]) -> Resolution:
     names = list(written.get("names") or (f"f{index}" for index in range(len(written["fields"]))))
     old_types = dict(zip(names, written["fields"], strict=True))
-    renamed = former_names(declared)
+    renamed = read_former_names(declared)
     sources: list[tuple[int | None, Resolution]] = []
     notes: list[str] = []
     used: set[str] = set()
@@ -229,7 +229,7 @@ def _resolve_struct(written: Mapping[str, Any], declared: StructTypeInfo, path: 
         candidates = (name, *renamed.get(name, ()))
         old_name = next((candidate for candidate in candidates if candidate in old_types), None)
         if old_name is None:
-            has_default, value = default_of(declared, name)
+            has_default, value = find_default(declared, name)
             if not has_default:
                 reason = f"the field '{name}' is new and has no default"
                 raise Unresolvable((*path, name), "nothing", str(field_type), reason)

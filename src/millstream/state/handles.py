@@ -8,8 +8,9 @@ Does not know: the content of files, or where they are stored."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from millstream.errors import InternalError
@@ -22,7 +23,7 @@ class Part:
 
     The file was written with the key groups `written`; of these, `groups` are still valid, and newer parts hold the
     others. `of` are all key groups of the subtask. Tables without key groups are in the first part, except chunks of
-    many keys, which can be in any part: `chunks` says whether this one has some."""
+    many keys, which can be in any part: `chunks` is whether this part has some."""
 
     groups: KeyGroupRange
     written: KeyGroupRange
@@ -66,6 +67,10 @@ class Handle:
     offset: int = 0
     part: Part | None = None
     follows: str = ""
+
+    def __reduce__(self) -> tuple[type[Handle], tuple[Any, ...]]:
+        """Pickle by position, as handles are a large part of every request."""
+        return Handle, _values_of_handle(self)
 
     @property
     def weight(self) -> int:
@@ -115,6 +120,9 @@ class Handle:
 Chain = tuple[Handle, ...]
 
 
+_values_of_handle: Callable[[Handle], tuple[Any, ...]] = attrgetter(*Handle.__dataclass_fields__)
+
+
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """All state files of one operator subtask.
@@ -124,6 +132,11 @@ class Lineage:
 
     own: Chain = ()
     restored: tuple[tuple[int, Chain], ...] = ()
+    _size: int = field(default=-1, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type[Lineage], tuple[Any, ...]]:
+        """Pickle by position, as lineages are a large part of every request."""
+        return Lineage, (self.own, self.restored)
 
     @property
     def version(self) -> str:
@@ -135,7 +148,9 @@ class Lineage:
     @property
     def size(self) -> int:
         """The bytes of the key groups that are still valid in all files."""
-        return sum(handle.weight for handle in self.handles)
+        if self._size < 0:
+            object.__setattr__(self, "_size", sum(handle.weight for handle in self.handles))
+        return self._size
 
     @property
     def bases(self) -> Chain:
@@ -170,9 +185,13 @@ class Lineage:
         return after._drop_old_deltas(written)
 
     def _add_delta(self, handle: Handle) -> Lineage:
-        kept = tuple(old for old in self.own if old.name not in handle.covers)
-        if handle.covers:  # a store at a version that an older compaction replaced is rebuilt
-            kept = tuple(dataclasses.replace(old, covers=old.covers[-1:]) for old in kept)
+        if not handle.covers:
+            extended = Lineage(own=(*self.own, handle), restored=self.restored)
+            object.__setattr__(extended, "_size", self.size + handle.weight)
+            return extended
+        kept = (old for old in self.own if old.name not in handle.covers)
+        # a store at a version that an older compaction replaced is rebuilt
+        kept = (dataclasses.replace(old, covers=old.covers[-1:]) for old in kept)
         return Lineage(own=(*kept, handle), restored=self.restored)
 
     def _add_base(self, handle: Handle) -> Lineage:
@@ -184,6 +203,8 @@ class Lineage:
 
     def _drop_old_deltas(self, written: Chain) -> Lineage:
         """Drop the deltas that all bases include. The delta of the last epoch stays: stores advance with it."""
+        if not self.own or self.own[0].part is None:  # bases are first, and none of them is a part
+            return self
         bases, deltas = self.bases, self.deltas
         if not is_complete(bases):
             return self

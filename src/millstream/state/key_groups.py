@@ -28,7 +28,7 @@ import xxhash
 from millstream.errors import UserError
 from millstream.state.xxh3 import LONGEST, ShortStrings
 from millstream.times import LOCAL_EPOCH, MICROSECOND
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.row import Row, RowKind
 
 MAX_PARALLELISM_LIMIT = 32768
@@ -335,7 +335,7 @@ class KeyNumbers:
             if strings.lengths.max(initial=0) <= LONGEST:
                 return self._of_hashes(strings.hashes(), column)
         distinct = column.dictionary_encode("encode")
-        numbers: npt.NDArray[Any] = self._of_each(python_values(distinct.dictionary))[distinct.indices.to_numpy()]
+        numbers: npt.NDArray[Any] = self._of_each(to_python_values(distinct.dictionary))[distinct.indices.to_numpy()]
         return numbers
 
     def _of_integers(self, column: pa.Array) -> npt.NDArray[Any]:
@@ -364,7 +364,7 @@ class KeyGrouper(KeyNumbers):
 
 def _nested_values(column: pa.Array) -> list[Any]:
     if not pa.types.is_struct(column.type):
-        return python_values(column)
+        return to_python_values(column)
     children = [_nested_values(child) for child in column.flatten()]
     values: list[Any] = list(zip(*children, strict=True)) if children else [()] * len(column)
     if column.null_count:

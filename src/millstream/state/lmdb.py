@@ -32,7 +32,7 @@ _VERSION = b"\0version"
 _LAYOUT = b"\0layout"
 _LONGEST_KEY = 500
 _LONGEST_PART = 200  # of a table's name, and of a namespace
-_MAP_SIZE = 1 << 40  # limits the address range; it reserves neither memory nor disk space
+_FIRST_MAP_SIZE = 1 << 34  # bytes of address space, which a process has 2^47 of; takes neither memory nor disk space
 _LOCK, _LOCK_BYTES = "lock.mdb", 8192  # LMDB's reader table, which it writes through a memory map
 _LEAST_FREE = 1 << 20  # bytes; with less, the disk counts as full
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -69,12 +69,15 @@ class LmdbStore:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _reserve(directory / _LOCK)
             self._environment = lmdb.open(
-                self._directory, map_size=_MAP_SIZE, sync=False, metasync=False, max_spare_txns=4, mode=0o600
+                self._directory, map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, max_spare_txns=4, mode=0o600
             )
+            used = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
+            if 2 * used > _FIRST_MAP_SIZE:  # a map that is too small for a transaction costs this transaction
+                self._environment.set_mapsize(2 * used)
         self._prefixes: dict[tuple[str, Any], tuple[bytes, bytes]] = {}
         self._layout = b""
         self._grouper = KeyGrouper(MIN_DEFAULT_MAX_PARALLELISM)
-        with self._environment.begin() as transaction:
+        with self._begin() as transaction:
             self.version = transaction.get(_VERSION, b"").decode()
         self._reading: Any = None
         self._chunks: dict[str, list[tuple[Any, bytes | memoryview]]] = {}  # of the version that is read
@@ -84,10 +87,10 @@ class LmdbStore:
         self._grouper = grouper
         self._layout = b"table, key group of %d, namespace, key; large bytes in place" % grouper.max_parallelism
         self._end_reading()
-        with self._environment.begin() as transaction:
+        with self._begin() as transaction:
             if transaction.get(_LAYOUT) == self._layout:
                 return
-        with self._translate_errors(), self._environment.begin(write=True) as transaction:
+        with self._translate_errors(), self._begin(write=True) as transaction:
             if transaction.get(_LAYOUT) != self._layout:
                 transaction.drop(self._environment.open_db(txn=transaction), delete=False)
                 transaction.put(_LAYOUT, self._layout)
@@ -112,8 +115,17 @@ class LmdbStore:
 
     def _transaction(self) -> Any:
         if self._reading is None:
-            self._reading = self._environment.begin(buffers=True)
+            self._reading = self._begin(buffers=True)
         return self._reading
+
+    def _begin(self, **options: bool) -> Any:
+        """Begin a transaction. The file may have outgrown the map of this process, because another one has grown it."""
+        environment: Any = self._environment
+        try:
+            return environment.begin(**options)
+        except lmdb.MapResizedError:
+            environment.set_mapsize(0)  # that of the file
+            return environment.begin(**options)
 
     def get(self, table: str, namespace: Any, key: Any) -> Any:
         """Return the stored value, or ABSENT."""
@@ -177,9 +189,18 @@ class LmdbStore:
         return namespaces
 
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, replace: bool) -> None:
-        """Apply accepted changes in one transaction and set the version; `replace` deletes all earlier entries."""
+        """Apply accepted changes in one transaction and set the version; `replace` deletes all earlier entries.
+
+        If the map is too small for them, it is doubled and nothing is applied."""
         self._end_reading()
-        with self._translate_errors(), self._environment.begin(write=True) as transaction:
+        with self._translate_errors():
+            try:
+                self._write(changes, version, replace=replace)
+            except lmdb.MapFullError:
+                self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+
+    def _write(self, changes: Iterable[tuple[str, Changes]], version: str, *, replace: bool) -> None:
+        with self._begin(write=True) as transaction:
             current = transaction.get(_VERSION, b"").decode()
             if current == version or (not replace and current != self.version):  # another process was faster
                 return

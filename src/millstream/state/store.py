@@ -56,7 +56,8 @@ class Store(Protocol):
     def apply(self, changes: Iterable[tuple[str, Changes]], version: str, *, replace: bool) -> None:
         """Apply accepted changes in one transaction and set the version; `replace` deletes all earlier entries.
 
-        Nothing is applied if the store is no longer at the version that the changes follow."""
+        Nothing is applied if the store is no longer at the version that the changes follow, or had to be enlarged
+        first: after `refresh` the caller finds what is missing, and calls again."""
 
     def refresh(self) -> None:
         """Read the newest version that a process of this host applied, and no other until the next call."""
@@ -68,5 +69,5 @@ class Store(Protocol):
         """Close the files of the store."""
 
 
-OpenStore = Callable[[], "Store | None"]
+OpenStore = Callable[[], Store]
 StoredGroup = tuple[list[Any], list[Any], list[Any], int]  # namespaces, keys, values, and their total size in bytes

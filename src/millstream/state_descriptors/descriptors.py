@@ -69,7 +69,18 @@ class NotAType(UserError, TypeError):
 
 
 class State(ABC):
-    """State of the current key."""
+    """State of the current key.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> class Reset(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.total = runtime_context.get_state(ValueStateDescriptor("total", int))
+        ...     def process_element(self, value, ctx):
+        ...         if value["reset"]:
+        ...             self.total.clear()
+
+    """
 
     @abstractmethod
     def clear(self) -> None:
@@ -77,7 +88,23 @@ class State(ABC):
 
 
 class ValueState(State, Generic[T]):
-    """State of a single value."""
+    """State of a single value.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.testing import harness_for
+        >>> class Previous(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.previous = runtime_context.get_state(ValueStateDescriptor("previous", int))
+        ...     def process_element(self, value, ctx):
+        ...         yield self.previous.value(), value
+        ...         self.previous.update(value)
+        >>> with harness_for(Previous(), key=lambda number: number % 2) as harness:
+        ...     harness.process_all([1, 3])
+        ...     harness.values()
+        [(None, 1), (1, 3)]
+
+    """
 
     @abstractmethod
     def value(self) -> T | None:
@@ -85,11 +112,22 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def update(self, value: T) -> None:
-        """Replace the value; None deletes it."""
+        """Replace the value; None deletes it.
+
+        Args:
+            value: The new value.
+
+        """
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State to which values are added."""
+    """State to which values are added.
+
+    Example:
+        >>> issubclass(ListState, AppendingState), issubclass(ReducingState, AppendingState)
+        (True, True)
+
+    """
 
     @abstractmethod
     def get(self) -> OUT | None:
@@ -97,31 +135,107 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def add(self, value: IN) -> None:
-        """Add a value."""
+        """Add a value.
+
+        Args:
+            value: The value; what happens to it depends on the state.
+
+        """
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state that can be merged, as when two session windows merge."""
+    """Appending state that can be merged, as when two session windows merge.
+
+    Example:
+        >>> issubclass(AggregatingState, MergingState), issubclass(ValueState, MergingState)
+        (True, False)
+
+    """
 
 
 class ReducingState(MergingState[T, T]):
-    """State that combines values with a `ReduceFunction`."""
+    """State that combines values with a `ReduceFunction`.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.testing import harness_for
+        >>> class Largest(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.largest = runtime_context.get_reducing_state(ReducingStateDescriptor("largest", max, int))
+        ...     def process_element(self, value, ctx):
+        ...         self.largest.add(value)
+        ...         yield self.largest.get()
+        >>> with harness_for(Largest(), key=lambda number: 0) as harness:
+        ...     harness.process_all([3, 5, 4])
+        ...     harness.values()
+        [3, 5, 5]
+
+    """
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """State that adds values with an `AggregateFunction`."""
+    """State that adds values with an `AggregateFunction`.
+
+    Example:
+        >>> from millstream.datastream import AggregateFunction, KeyedProcessFunction
+        >>> class Count(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return 0
+        ...     def add(self, value, accumulator):
+        ...         return accumulator + 1
+        ...     def get_result(self, accumulator):
+        ...         return accumulator
+        ...     def merge(self, acc_a, acc_b):
+        ...         return acc_a + acc_b
+        >>> class CountPerKey(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         descriptor = AggregatingStateDescriptor("count", Count(), int)
+        ...         self.count = runtime_context.get_aggregating_state(descriptor)
+        ...     def process_element(self, value, ctx):
+        ...         self.count.add(value)
+        ...         yield ctx.get_current_key(), self.count.get()
+
+    """
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """State of a list; iterating over the state iterates over its elements."""
+    """State of a list; iterating over the state iterates over its elements.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.testing import harness_for
+        >>> class Pairs(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.waiting = runtime_context.get_list_state(ListStateDescriptor("waiting", int))
+        ...     def process_element(self, value, ctx):
+        ...         self.waiting.add(value)
+        ...         if len(pair := list(self.waiting.get())) == 2:
+        ...             self.waiting.clear()
+        ...             yield pair
+        >>> with harness_for(Pairs(), key=lambda number: 0) as harness:
+        ...     harness.process_all([1, 2, 3])
+        ...     harness.values()
+        [[1, 2]]
+
+    """
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
-        """Replace the list; an empty list deletes it."""
+        """Replace the list; an empty list deletes it.
+
+        Args:
+            values: The new list.
+
+        """
 
     @abstractmethod
     def add_all(self, values: list[T]) -> None:
-        """Append the values."""
+        """Append the values.
+
+        Args:
+            values: The values, in order.
+
+        """
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.get() or ())
@@ -187,21 +301,69 @@ class WritableMap(ABC, Generic[K, V]):
 
 
 class MapState(ReadableMap[K, V], WritableMap[K, V]):
-    """State of a map; iterating over the state iterates over its keys."""
+    """State of a map; iterating over the state iterates over its keys.
+
+    Example:
+        >>> from millstream.datastream import KeyedProcessFunction
+        >>> from millstream.testing import harness_for
+        >>> class CountOfPages(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.pages = runtime_context.get_map_state(MapStateDescriptor("pages", str, int))
+        ...     def process_element(self, value, ctx):
+        ...         user, page = value
+        ...         self.pages.put(page, (self.pages.get(page) or 0) + 1)
+        ...         yield user, dict(self.pages.items())
+        >>> with harness_for(CountOfPages(), key=lambda visit: visit[0]) as harness:
+        ...     harness.process_all([("ann", "home"), ("ann", "cart")])
+        ...     harness.values()
+        [('ann', {'home': 1}), ('ann', {'home': 1, 'cart': 1})]
+
+    """
 
 
 class ReadOnlyBroadcastState(ReadableMap[K, V]):
-    """Broadcast state for the stream that is not broadcast, which can only read it."""
+    """Broadcast state for the stream that is not broadcast, which can only read it.
+
+    Example:
+        >>> from millstream.datastream import BroadcastProcessFunction
+        >>> NAMES = MapStateDescriptor("names", int, str)
+        >>> class WithName(BroadcastProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value, ctx.get_broadcast_state(NAMES).get(value)
+        ...     def process_broadcast_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(NAMES).put(*value)
+
+    """
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], WritableMap[K, V]):
-    """State of a map of which every subtask has the same copy."""
+    """State of a map of which every subtask has the same copy.
+
+    Example:
+        >>> from millstream.datastream import BroadcastProcessFunction
+        >>> NAMES = MapStateDescriptor("names", int, str)
+        >>> class WithName(BroadcastProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value, ctx.get_broadcast_state(NAMES).get(value)
+        ...     def process_broadcast_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(NAMES).put(*value)
+
+    """
 
 
 class StateDescriptor(ABC):  # noqa: B024 - the base class of descriptors, without methods to implement
     """The name, the type and the TTL of a state.
 
     A type is a `TypeInformation`, a Python type hint, or None for any pickled object.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> from millstream.datastream.state import StateTtlConfig
+        >>> descriptor = ValueStateDescriptor("last", str)
+        >>> descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+        >>> descriptor.get_name(), descriptor.ttl_config.get_ttl().to_milliseconds()
+        ('last', 3600000)
+
     """
 
     def __init__(
@@ -227,7 +389,12 @@ class StateDescriptor(ABC):  # noqa: B024 - the base class of descriptors, witho
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Set the TTL configuration; a disabled one means that values do not expire."""
+        """Set the TTL configuration; a disabled one means that values do not expire.
+
+        Args:
+            ttl_config: The configuration.
+
+        """
         self._ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def __eq__(self, other: object) -> bool:
@@ -241,7 +408,14 @@ class StateDescriptor(ABC):  # noqa: B024 - the base class of descriptors, witho
 
 
 class ValueStateDescriptor(StateDescriptor, Generic[T]):
-    """Describes a `ValueState`."""
+    """Describes a `ValueState`.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> ValueStateDescriptor("count", Types.LONG())
+        ValueStateDescriptor('count', Long)
+
+    """
 
     def __init__(
         self, name: str, value_type_info: TypeInformation | Any, *, ttl: StateTtlConfig | Duration | None = None
@@ -250,7 +424,14 @@ class ValueStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class ListStateDescriptor(StateDescriptor, Generic[T]):
-    """Describes a `ListState` by the type of its elements."""
+    """Describes a `ListState` by the type of its elements.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> ListStateDescriptor("orders", Types.STRING()).type_info
+        ListTypeInfo<String>
+
+    """
 
     type_info: ListTypeInfo
 
@@ -261,7 +442,14 @@ class ListStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class MapStateDescriptor(StateDescriptor, Generic[K, V]):
-    """Describes a `MapState`, or a broadcast state, by the types of its keys and values."""
+    """Describes a `MapState`, or a broadcast state, by the types of its keys and values.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> MapStateDescriptor("pages", Types.STRING(), Types.LONG()).type_info
+        MapTypeInfo<String, Long>
+
+    """
 
     type_info: MapTypeInfo
 
@@ -277,7 +465,14 @@ class MapStateDescriptor(StateDescriptor, Generic[K, V]):
 
 
 class ReducingStateDescriptor(StateDescriptor, Generic[T]):
-    """Describes a `ReducingState` by its function and the type of its values."""
+    """Describes a `ReducingState` by its function and the type of its values.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> ReducingStateDescriptor("largest", max, Types.LONG()).get_reduce_function().reduce(3, 5)
+        5
+
+    """
 
     def __init__(
         self,
@@ -296,7 +491,15 @@ class ReducingStateDescriptor(StateDescriptor, Generic[T]):
 
 
 class AggregatingStateDescriptor(StateDescriptor, Generic[IN, OUT]):
-    """Describes an `AggregatingState` by its function and the type of its accumulator."""
+    """Describes an `AggregatingState` by its function and the type of its accumulator.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.functions.aggregations import Aggregations, Count
+        >>> AggregatingStateDescriptor("counts", Aggregations(n=Count()), Types.PICKLED_BYTE_ARRAY()).get_agg_function()
+        Aggregations(n=Count(field=None))
+
+    """
 
     def __init__(
         self,

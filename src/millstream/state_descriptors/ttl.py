@@ -23,7 +23,13 @@ class InvalidTimeToLive(UserError, ValueError):
 
 
 class UpdateType(Enum):
-    """Which access to a value restarts its time-to-live."""
+    """Which access to a value restarts its time-to-live.
+
+    Example:
+        >>> UpdateType.OnReadAndWrite.name
+        'OnReadAndWrite'
+
+    """
 
     Disabled = 0
     OnCreateAndWrite = 1
@@ -31,20 +37,40 @@ class UpdateType(Enum):
 
 
 class StateVisibility(Enum):
-    """Whether an expired value is returned if it was not cleaned up yet."""
+    """Whether an expired value is returned if it was not cleaned up yet.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> StateTtlConfig.new_builder(Time.hours(1)).never_return_expired().build().get_state_visibility()
+        <StateVisibility.NeverReturnExpired: 1>
+
+    """
 
     ReturnExpiredIfNotCleanedUp = 0
     NeverReturnExpired = 1
 
 
 class TtlTimeCharacteristic(Enum):
-    """The time domain of the time-to-live."""
+    """The time domain of the time-to-live.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> StateTtlConfig.new_builder(Time.hours(1)).build().get_ttl_time_characteristic()
+        <TtlTimeCharacteristic.ProcessingTime: 0>
+
+    """
 
     ProcessingTime = 0
 
 
 class Strategies(Enum):
-    """The cleanup strategies."""
+    """The cleanup strategies.
+
+    Example:
+        >>> Strategies.INCREMENTAL_CLEANUP.name
+        'INCREMENTAL_CLEANUP'
+
+    """
 
     FULL_STATE_SCAN_SNAPSHOT = 0
     INCREMENTAL_CLEANUP = 1
@@ -66,15 +92,33 @@ class _EqualByFields:
 
 
 class CleanupStrategy(_EqualByFields):
-    """The base class of cleanup strategies."""
+    """The base class of cleanup strategies.
+
+    Example:
+        >>> issubclass(IncrementalCleanupStrategy, CleanupStrategy)
+        True
+
+    """
 
 
 class EmptyCleanupStrategy(CleanupStrategy):
-    """A cleanup strategy without parameters."""
+    """A cleanup strategy without parameters.
+
+    Example:
+        >>> CleanupStrategies.EMPTY_STRATEGY == EmptyCleanupStrategy()
+        True
+
+    """
 
 
 class IncrementalCleanupStrategy(CleanupStrategy):
-    """Checks some entries at each access to state."""
+    """Checks some entries at each access to state.
+
+    Example:
+        >>> IncrementalCleanupStrategy(10, True).get_cleanup_size()
+        10
+
+    """
 
     def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
         self._cleanup_size = cleanup_size
@@ -90,7 +134,13 @@ class IncrementalCleanupStrategy(CleanupStrategy):
 
 
 class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-    """Removes expired entries when the disk backend compacts its files."""
+    """Removes expired entries when the disk backend compacts its files.
+
+    Example:
+        >>> RocksdbCompactFilterCleanupStrategy(1_000).get_periodic_compaction_time().to_seconds()
+        2592000.0
+
+    """
 
     def __init__(self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None) -> None:
         self._query_time_after_num_entries = query_time_after_num_entries
@@ -106,7 +156,15 @@ class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
 
 
 class CleanupStrategies(_EqualByFields):
-    """The configured cleanup strategies, and whether the default strategies run in the background."""
+    """The configured cleanup strategies, and whether the default strategies run in the background.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> config = StateTtlConfig.new_builder(Time.hours(1)).cleanup_incrementally(10, True).build()
+        >>> config.get_cleanup_strategies().get_incremental_cleanup_strategy().get_cleanup_size()
+        10
+
+    """
 
     Strategies: TypeAlias = Strategies
     CleanupStrategy: TypeAlias = CleanupStrategy
@@ -219,7 +277,12 @@ class StateTtlConfig(_EqualByFields):
             self._strategies: dict[Strategies, CleanupStrategy] = {}
 
         def set_update_type(self, update_type: UpdateType) -> StateTtlConfig.Builder:
-            """Set which access restarts the time."""
+            """Set which access restarts the time.
+
+            Args:
+                update_type: Writes, or reads and writes.
+
+            """
             self._update_type = update_type
             return self
 
@@ -232,7 +295,12 @@ class StateTtlConfig(_EqualByFields):
             return self.set_update_type(UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateVisibility) -> StateTtlConfig.Builder:
-            """Set whether expired values can be returned."""
+            """Set whether expired values can be returned.
+
+            Args:
+                state_visibility: Never, or until they are cleaned up.
+
+            """
             self._state_visibility = state_visibility
             return self
 
@@ -245,7 +313,12 @@ class StateTtlConfig(_EqualByFields):
             return self.set_state_visibility(StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(self, ttl_time_characteristic: TtlTimeCharacteristic) -> StateTtlConfig.Builder:
-            """Set the time domain."""
+            """Set the time domain.
+
+            Args:
+                ttl_time_characteristic: The time domain; processing time is the only one.
+
+            """
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
@@ -294,7 +367,12 @@ class StateTtlConfig(_EqualByFields):
             return self
 
         def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
-            """Set the time-to-live."""
+            """Set the time-to-live.
+
+            Args:
+                ttl: The time; it must be positive.
+
+            """
             self._ttl = ttl
             return self
 

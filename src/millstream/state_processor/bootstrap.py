@@ -74,6 +74,17 @@ class KeyedStateBootstrapFunction(Function):
 
     State is declared in `open`, as in a function of a job. It is used with a keyed transformation, see
     `OperatorTransformation`.
+
+    Example:
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> class Balances(KeyedStateBootstrapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.balance = runtime_context.get_state(ValueStateDescriptor("balance", int))
+        ...     def process_element(self, value, ctx):
+        ...         self.balance.update(value["balance"])
+        >>> accounts = OperatorTransformation.bootstrap_with([{"id": "a", "balance": 3}])
+        >>> transformation = accounts.key_by(lambda account: account["id"]).transform(Balances())
+
     """
 
     @abstractmethod
@@ -88,7 +99,16 @@ class KeyedStateBootstrapFunction(Function):
 
 
 class BroadcastStateBootstrapFunction(Function):
-    """Writes broadcast state from records."""
+    """Writes broadcast state from records.
+
+    Example:
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> class Rates(BroadcastStateBootstrapFunction):
+        ...     def process_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(MapStateDescriptor("rates", str, float)).put(*value)
+        >>> transformation = OperatorTransformation.bootstrap_with([("EUR", 1.1)]).transform(Rates())
+
+    """
 
     @abstractmethod
     def process_element(self, value: Any, ctx: Context) -> None:
@@ -105,6 +125,19 @@ class StateBootstrapFunction(Function):
     """Writes operator state from records.
 
     As in a checkpointed function of a job, `initialize_state` gets the list states and `snapshot_state` writes them.
+
+    Example:
+        >>> from millstream.datastream.state import ListStateDescriptor
+        >>> class Waiting(StateBootstrapFunction):
+        ...     def initialize_state(self, context):
+        ...         store = context.get_operator_state_store()
+        ...         self.waiting = store.get_list_state(ListStateDescriptor("waiting", str))
+        ...     def process_element(self, value, ctx):
+        ...         self.waiting.add(value)
+        ...     def snapshot_state(self, context):
+        ...         pass
+        >>> transformation = OperatorTransformation.bootstrap_with(["a", "b"]).transform(Waiting())
+
     """
 
     def initialize_state(self, context: Any) -> None:
@@ -136,7 +169,18 @@ class StateBootstrapFunction(Function):
 
 @dataclass(frozen=True)
 class StateBootstrapTransformation:
-    """Records, and the function that writes the state of one operator from them; see `OperatorTransformation`."""
+    """Records, and the function that writes the state of one operator from them; see `OperatorTransformation`.
+
+    Example:
+        >>> from millstream.datastream.state import MapStateDescriptor
+        >>> from millstream.state_processor import SavepointWriter
+        >>> class Rates(BroadcastStateBootstrapFunction):
+        ...     def process_element(self, value, ctx):
+        ...         ctx.get_broadcast_state(MapStateDescriptor("rates", str, float)).put(*value)
+        >>> transformation = OperatorTransformation.bootstrap_with([("EUR", 1.1)]).transform(Rates())
+        >>> writer = SavepointWriter.new_savepoint().with_operator("convert", transformation)
+
+    """
 
     data: Any
     function: Any

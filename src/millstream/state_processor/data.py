@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.errors import UserError
-from millstream.types.arrow_types import python_values
+from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import DataclassTypeInfo, ListTypeInfo, MapTypeInfo, NamedTupleTypeInfo, TypeInformation
 from millstream.types.row import rows_of
 
@@ -51,7 +51,7 @@ def column_values(table: pa.Table, name: str) -> list[Any]:
     """Return the values of a column."""
     if name not in table.column_names:
         raise NoSuchColumn(name, table.column_names)
-    return [value for chunk in table.column(name).chunks for value in python_values(chunk)]
+    return [value for chunk in table.column(name).chunks for value in to_python_values(chunk)]
 
 
 def iterate_records(data: Any) -> Iterable[Any]:

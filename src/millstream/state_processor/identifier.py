@@ -20,6 +20,10 @@ class OperatorIdentifier:
         operator: The id of the operator, which is the hash of its uid.
         uid: The uid, or None if only the hash is known.
 
+    Example:
+        >>> print(OperatorIdentifier.for_uid("counts"))
+        'counts'
+
     """
 
     operator: str

@@ -50,7 +50,17 @@ class ReadContext:
 
 
 class KeyedStateReaderFunction(Function):
-    """Reads keyed state, one key after another. State is declared in `open`, as in a function of a job."""
+    """Reads keyed state, one key after another. State is declared in `open`, as in a function of a job.
+
+    Example:
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> class ReadCount(KeyedStateReaderFunction):
+        ...     def open(self, runtime_context):
+        ...         self.count = runtime_context.get_state(ValueStateDescriptor("count", int))
+        ...     def read_key(self, key, ctx):
+        ...         yield key, self.count.value()
+
+    """
 
     @abstractmethod
     def read_key(self, key: Any, ctx: ReadContext) -> Iterable[Any] | None:
@@ -70,6 +80,22 @@ class SavepointReader:
     """Reads the state of a savepoint or checkpoint by state descriptors.
 
     `Savepoint` reads state without descriptors, as tables.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.state_processor import SavepointWriter
+        >>> count = ValueStateDescriptor("count", int)
+        >>> writer = SavepointWriter.new_savepoint().with_state("counts", count, {"ann": 3})
+        >>> path = writer.write(f"{tempfile.mkdtemp()}/savepoint")
+        >>> class ReadCount(KeyedStateReaderFunction):
+        ...     def open(self, runtime_context):
+        ...         self.count = runtime_context.get_state(count)
+        ...     def read_key(self, key, ctx):
+        ...         yield key, self.count.value()
+        >>> list(SavepointReader.read(path).read_keyed_state("counts", ReadCount()))
+        [('ann', 3)]
+
     """
 
     def __init__(self, savepoint: Savepoint) -> None:

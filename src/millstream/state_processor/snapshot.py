@@ -116,7 +116,19 @@ class Savepoint:
 
 
 class SavepointOperator:
-    """One operator of a savepoint or checkpoint; see `Savepoint.operator`."""
+    """One operator of a savepoint or checkpoint; see `Savepoint.operator`.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.state_processor import SavepointWriter
+        >>> count = ValueStateDescriptor("count", int)
+        >>> writer = SavepointWriter.new_savepoint().with_state("counts", count, {"ann": 3})
+        >>> savepoint = Savepoint(writer.write(f"{tempfile.mkdtemp()}/savepoint"))
+        >>> [state.name for state in savepoint.operator("counts").states()]
+        ['count']
+
+    """
 
     def __init__(self, snapshot: Snapshot, operator: OperatorSnapshot) -> None:
         self._snapshot = snapshot
@@ -184,7 +196,20 @@ class SavepointOperator:
 
 
 class SavepointState:
-    """One state of one operator, with the entries of all subtasks; see `SavepointOperator.state`."""
+    """One state of one operator, with the entries of all subtasks; see `SavepointOperator.state`.
+
+    Example:
+        >>> import tempfile
+        >>> from millstream.datastream.state import ValueStateDescriptor
+        >>> from millstream.state_processor import SavepointWriter
+        >>> count = ValueStateDescriptor("count", int)
+        >>> writer = SavepointWriter.new_savepoint().with_state("counts", count, {"ann": 3})
+        >>> savepoint = Savepoint(writer.write(f"{tempfile.mkdtemp()}/savepoint"))
+        >>> state = savepoint.operator("counts").state("count")
+        >>> len(state), state.to_arrow().num_rows
+        (1, 1)
+
+    """
 
     def __init__(self, operator: OperatorSnapshot, schema: TableSchema, read: state_tables.Read) -> None:
         self._operator, self.schema, self._read = operator, schema, read

@@ -32,7 +32,7 @@ class _BufferCollector:
         """Do nothing."""
 
 
-def stream_pieces(batch: pa.RecordBatch, *, compression: str | None = None) -> list[Any]:
+def write_stream_pieces(batch: pa.RecordBatch, *, compression: str | None = None) -> list[Any]:
     """Return the parts of an IPC stream with one batch, in order: bytes, and buffers that belong to the batch."""
     collector = _BufferCollector()
     options = pa.ipc.IpcWriteOptions(compression=compression)
@@ -41,7 +41,7 @@ def stream_pieces(batch: pa.RecordBatch, *, compression: str | None = None) -> l
     return collector.buffers
 
 
-def stream_bytes(batch: pa.RecordBatch, *, before: bytes = b"") -> bytes:
+def write_stream_bytes(batch: pa.RecordBatch, *, before: bytes = b"") -> bytes:
     """Return an IPC stream with one batch, after the bytes `before`, whose length must be a multiple of eight."""
     if batch.num_rows < _SMALL_BATCH:
         sink = pa.BufferOutputStream()
@@ -50,4 +50,4 @@ def stream_bytes(batch: pa.RecordBatch, *, before: bytes = b"") -> bytes:
             writer.write_batch(batch)
         data: bytes = sink.getvalue().to_pybytes()
         return data
-    return b"".join((before, *stream_pieces(batch)))
+    return b"".join((before, *write_stream_pieces(batch)))

@@ -54,7 +54,7 @@ class TypeMismatch(UserError, TypeError):
         return TypeMismatch(self.index if index is None else index, self.value, self.expected, (field, *self.path))
 
 
-def python_values(array: pa.Array) -> list[Any]:
+def to_python_values(array: pa.Array) -> list[Any]:
     """Return the values of a leaf array as Python objects, None for null."""
     arrow_type = array.type
     is_numeric = pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type)
@@ -96,7 +96,7 @@ class Column(ABC):
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """Convert an array that `to_arrow` has created to Python values."""
-        return python_values(array)
+        return to_python_values(array)
 
     @abstractmethod
     def convert(self, value: Any) -> Any:
@@ -166,7 +166,7 @@ class FloatColumn(NumberColumn):
         """Check and convert values; a 32-bit column returns the rounded values, as Arrow would."""
         conformed = super().conform(values)
         if self.arrow_type == pa.float32():
-            rounded = python_values(pa.array(conformed, self.arrow_type))
+            rounded = to_python_values(pa.array(conformed, self.arrow_type))
             return conformed if rounded == conformed else rounded
         return conformed
 
@@ -240,7 +240,7 @@ class BigIntegerColumn(Column):
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """Convert an array to Python values."""
-        return [v if v is None else int.from_bytes(v, "big", signed=True) for v in python_values(array)]
+        return [v if v is None else int.from_bytes(v, "big", signed=True) for v in to_python_values(array)]
 
     def convert(self, value: Any) -> int:
         """Return the integer part of a number."""
@@ -259,7 +259,7 @@ class BigDecimalColumn(Column):
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """Convert an array to Python values."""
-        return [v if v is None else Decimal(v) for v in python_values(array)]
+        return [v if v is None else Decimal(v) for v in to_python_values(array)]
 
     def convert(self, value: Any) -> Decimal:
         """Return the decimal of a number or text."""
@@ -282,9 +282,9 @@ class InstantColumn(Column):
 
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """Convert an array to Python values."""
-        pairs = zip(python_values(array.field(0)), python_values(array.field(1)), strict=True)
+        pairs = zip(to_python_values(array.field(0)), to_python_values(array.field(1)), strict=True)
         instants: list[Any] = [Instant(seconds, nanos) for seconds, nanos in pairs]
-        for index in null_indexes(array):
+        for index in find_null_indexes(array):
             instants[index] = None
         return instants
 
@@ -389,15 +389,15 @@ class ObjectColumn(Column):
     def from_arrow(self, array: pa.Array) -> list[Any]:
         """Convert an array to Python values."""
         if not array.null_count:
-            return codec.decode_many(python_values(array))
-        return [None if value is None else codec.decode(value) for value in python_values(array)]
+            return codec.decode_many(to_python_values(array))
+        return [None if value is None else codec.decode(value) for value in to_python_values(array)]
 
     def convert(self, value: Any) -> Any:
         """Return the value."""
         return value
 
 
-def null_indexes(array: pa.Array) -> list[int]:
+def find_null_indexes(array: pa.Array) -> list[int]:
     """Return the indexes of nulls."""
     if not array.null_count:
         return []

@@ -34,7 +34,13 @@ from millstream.types.type_information import LeafTypeInfo
 
 
 class BasicType(Enum):
-    """The basic types, with the text that Flink shows for each."""
+    """The basic types, with the text that Flink shows for each.
+
+    Example:
+        >>> BasicType.LONG.value
+        'Long'
+
+    """
 
     STRING = "String"
     BYTE = "Byte"
@@ -67,7 +73,13 @@ _COLUMNS: dict[BasicType, Callable[[str], Column]] = {
 
 
 class BasicTypeInfo(LeafTypeInfo):
-    """The type information of a basic type."""
+    """The type information of a basic type.
+
+    Example:
+        >>> BasicTypeInfo(BasicType.LONG)
+        Long
+
+    """
 
     json_tags = tuple(member.name for member in BasicType)
 
@@ -102,7 +114,14 @@ class _TaggedLeaf(LeafTypeInfo):
 
 
 class DateTypeInfo(_TaggedLeaf):
-    """The type of SQL dates."""
+    """The type of SQL dates.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.SQL_DATE().arrow_type
+        DataType(date32[day])
+
+    """
 
     json_tags = ("SQL_DATE",)
 
@@ -111,7 +130,14 @@ class DateTypeInfo(_TaggedLeaf):
 
 
 class TimeTypeInfo(_TaggedLeaf):
-    """The type of SQL times of day with a precision of milliseconds."""
+    """The type of SQL times of day with a precision of milliseconds.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.SQL_TIME()
+        TimeTypeInfo
+
+    """
 
     json_tags = ("SQL_TIME",)
 
@@ -120,7 +146,14 @@ class TimeTypeInfo(_TaggedLeaf):
 
 
 class TimestampTypeInfo(_TaggedLeaf):
-    """The type of SQL timestamps with a precision of milliseconds."""
+    """The type of SQL timestamps with a precision of milliseconds.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.SQL_TIMESTAMP()
+        TimestampTypeInfo
+
+    """
 
     json_tags = ("SQL_TIMESTAMP",)
 
@@ -138,7 +171,14 @@ class NanosecondTimestampTypeInfo(_TaggedLeaf):
 
 
 class PickledBytesTypeInfo(_TaggedLeaf):
-    """The type of any Python objects, which are pickled."""
+    """The type of any Python objects, which are pickled.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.PICKLED_BYTE_ARRAY()
+        PickledByteArrayTypeInfo
+
+    """
 
     json_tags = ("PICKLED_BYTE_ARRAY",)
 
@@ -155,7 +195,13 @@ class PickledBytesTypeInfo(_TaggedLeaf):
 
 
 class LocalTimeTypeInfo(LeafTypeInfo):
-    """The type of dates, times or datetimes without time zone, with a precision of microseconds."""
+    """The type of dates, times or datetimes without time zone, with a precision of microseconds.
+
+    Example:
+        >>> LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE)
+        LocalTimeTypeInfo<LOCAL_DATE>
+
+    """
 
     class TimeType(Enum):
         """Whether values are dates, times or datetimes."""

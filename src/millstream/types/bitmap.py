@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from millstream.types.roaring import Runs, combine, decode, encode, runs_of
+from millstream.types.roaring import Runs, combine, decode, encode, find_runs
 
 _MAX_TEXT_LENGTH = 0x80000
 
@@ -35,7 +35,7 @@ class Bitmap(Set[int]):
             if not -(1 << 31) <= integer < 1 << 32:
                 message = f"a bitmap holds integers of 32 bits, not {integer}"
                 raise ValueError(message)
-        self._runs = runs_of(integers)
+        self._runs = find_runs(integers)
 
     @classmethod
     def _of(cls, runs: Runs) -> Bitmap:
@@ -46,6 +46,9 @@ class Bitmap(Set[int]):
     @classmethod
     def from_bytes(cls, data: bytes) -> Bitmap:
         """Read a bitmap in the portable Roaring format.
+
+        Args:
+            data: The bytes.
 
         Raises:
             CorruptBitmap: If the bytes are not a bitmap; it is a ValueError.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.types.arrow_types import BytesColumn, TypeMismatch, null_indexes
+from millstream.types.arrow_types import BytesColumn, TypeMismatch, find_null_indexes
 from millstream.types.basic_types import BasicType, BasicTypeInfo
 from millstream.types.type_information import InvalidTypeArgument, LeafTypeInfo, TypeInformation, check_types
 
@@ -23,7 +23,7 @@ _ELEMENT = "element"
 _PRIMITIVES = ("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR")
 
 
-def _offsets(collections: Sequence[Any]) -> list[int]:
+def _compute_offsets(collections: Sequence[Any]) -> list[int]:
     return list(accumulate(map(len, _replace_none(collections)), initial=0))
 
 
@@ -62,7 +62,7 @@ class SequenceTypeInfo(TypeInformation):
         """Check and convert values; see `TypeInformation.conform`."""
         lists = self._to_lists(values)
         flat = list(chain.from_iterable(v for v in lists if v is not None))
-        offsets = _offsets(lists)
+        offsets = _compute_offsets(lists)
         conformed = _conform_flat(self.elem_type, flat, offsets, _ELEMENT)
         if conformed is flat:
             return lists
@@ -81,14 +81,16 @@ class SequenceTypeInfo(TypeInformation):
         except TypeMismatch as mismatch:
             list_index = bisect_right(offsets, mismatch.index) - 1
             raise mismatch.inside(_ELEMENT, list_index) from None
-        return pa.ListArray.from_arrays(pa.array(offsets), elements, type=self.arrow_type, mask=_null_mask(lists))
+        return pa.ListArray.from_arrays(
+            pa.array(offsets), elements, type=self.arrow_type, mask=_create_null_mask(lists)
+        )
 
     def _from_array(self, array: pa.Array) -> list[Any]:
         offsets = array.offsets.to_pylist()
         first = offsets[0]
         flat = self.elem_type.from_arrow(array.values.slice(first, offsets[-1] - first))
         lists: list[Any] = [flat[a - first : b - first] for a, b in pairwise(offsets)]
-        for index in null_indexes(array):
+        for index in find_null_indexes(array):
             lists[index] = None
         return lists
 
@@ -113,19 +115,40 @@ class SequenceTypeInfo(TypeInformation):
 
 
 class ListTypeInfo(SequenceTypeInfo):
-    """The type of lists."""
+    """The type of lists.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.LIST(Types.STRING())
+        ListTypeInfo<String>
+
+    """
 
     json_tags = ("LIST",)
 
 
 class ObjectArrayTypeInfo(SequenceTypeInfo):
-    """The type of arrays of elements of any type."""
+    """The type of arrays of elements of any type.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.OBJECT_ARRAY(Types.STRING())
+        ObjectArrayTypeInfo<String>
+
+    """
 
     json_tags = ("OBJECT_ARRAY",)
 
 
 class BasicArrayTypeInfo(SequenceTypeInfo):
-    """The type of arrays of boxed primitives or strings."""
+    """The type of arrays of boxed primitives or strings.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.BASIC_ARRAY(Types.LONG())
+        BasicArrayTypeInfo<Long>
+
+    """
 
     json_tags = ("BASIC_ARRAY",)
 
@@ -135,7 +158,14 @@ class BasicArrayTypeInfo(SequenceTypeInfo):
 
 
 class PrimitiveArrayTypeInfo(SequenceTypeInfo):
-    """The type of arrays of primitives."""
+    """The type of arrays of primitives.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.PRIMITIVE_ARRAY(Types.LONG())
+        PrimitiveArrayTypeInfo<Long>
+
+    """
 
     json_tags = ("PRIMITIVE_ARRAY",)
 
@@ -163,7 +193,14 @@ class ByteArrayTypeInfo(LeafTypeInfo):
 
 
 class MapTypeInfo(TypeInformation):
-    """The type of dicts with keys and values of one type each; keys are never None."""
+    """The type of dicts with keys and values of one type each; keys are never None.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.MAP(Types.STRING(), Types.LONG())
+        MapTypeInfo<String, Long>
+
+    """
 
     json_tags = ("MAP",)
 
@@ -212,7 +249,7 @@ class MapTypeInfo(TypeInformation):
         keys = self.key_type.from_arrow(array.keys.slice(first, length))
         items = self.value_type.from_arrow(array.items.slice(first, length))
         present: list[Any] = [True] * len(array)
-        for index in null_indexes(array):
+        for index in find_null_indexes(array):
             present[index] = None
         return _build_dicts(present, [offset - first for offset in offsets], keys, items)
 
@@ -221,7 +258,7 @@ class MapTypeInfo(TypeInformation):
             for index, value in enumerate(values):
                 if value is not None and not isinstance(value, dict):
                     raise TypeMismatch(index, value, repr(self))
-        offsets = _offsets(values)
+        offsets = _compute_offsets(values)
         keys = list(chain.from_iterable(v for v in values if v is not None))
         items = list(chain.from_iterable(v.values() for v in values if v is not None))
         if None in keys:
@@ -241,7 +278,7 @@ class MapTypeInfo(TypeInformation):
         return f"MapTypeInfo<{self.key_type}, {self.value_type}>"
 
 
-def primitive_array(element_type: TypeInformation) -> TypeInformation:
+def create_primitive_array(element_type: TypeInformation) -> TypeInformation:
     """Return the type of arrays of a primitive type; arrays of BYTE are `bytes`, others are lists."""
     return ByteArrayTypeInfo() if element_type == _BYTE else PrimitiveArrayTypeInfo(element_type)
 
@@ -251,7 +288,7 @@ def _build_dicts(values: Sequence[Any], offsets: list[int], keys: list[Any], ite
     return [None if v is None else dict(zip(keys[start:end], items[start:end], strict=True)) for v, start, end in spans]
 
 
-def _null_mask(values: Sequence[Any]) -> pa.Array | None:
+def _create_null_mask(values: Sequence[Any]) -> pa.Array | None:
     is_null = list(map(is_, values, repeat(None)))
     return pa.array(is_null, pa.bool_()) if True in is_null else None
 

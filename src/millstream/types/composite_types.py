@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.types.arrow_types import TypeMismatch, null_indexes
+from millstream.types.arrow_types import TypeMismatch, find_null_indexes
 from millstream.types.row import KINDS, Row, RowKind, rows_of
 from millstream.types.type_information import InvalidTypeArgument, TypeInformation, check_types
 
@@ -92,7 +92,7 @@ class StructTypeInfo(TypeInformation):
     def _from_array(self, array: pa.Array) -> list[Any]:
         columns = [field_type.from_arrow(array.field(i)) for i, field_type in enumerate(self.field_types)]
         objects = self._join(columns, len(array))
-        for index in null_indexes(array):
+        for index in find_null_indexes(array):
             objects[index] = None
         return objects
 
@@ -167,7 +167,14 @@ class StructTypeInfo(TypeInformation):
 
 
 class TupleTypeInfo(StructTypeInfo):
-    """The type of tuples; lists, rows and instances of subclasses of tuple are converted to tuples."""
+    """The type of tuples; lists, rows and instances of subclasses of tuple are converted to tuples.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.TUPLE([Types.STRING(), Types.LONG()])
+        TupleTypeInfo(String, Long)
+
+    """
 
     json_tags = ("TUPLE",)
 
@@ -198,6 +205,13 @@ class RowTypeInfo(StructTypeInfo):
 
     As in Flink, two row types are equal if their field types are equal; `schema_equals` also compares the names. In
     Arrow, the row kind is an additional field, which is null for inserted rows.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> row_type = Types.ROW_NAMED(["name", "amount"], [Types.STRING(), Types.LONG()])
+        >>> row_type.get_field_names(), row_type.get_field_index("amount")
+        (['name', 'amount'], 1)
+
     """
 
     json_tags = ("ROW",)
@@ -211,7 +225,12 @@ class RowTypeInfo(StructTypeInfo):
         return [*super()._arrow_fields(), (KIND_FIELD, pa.int8())]
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the index of a field by its name; -1 in a type without names."""
+        """Return the index of a field by its name; -1 in a type without names.
+
+        Args:
+            field_name: The name of the field.
+
+        """
         return self.field_names.index(field_name) if self._named else -1
 
     def _split(self, values: list[Any]) -> tuple[list[list[Any]], bool]:
@@ -326,7 +345,18 @@ class _ClassTypeInfo(StructTypeInfo):
 
 
 class NamedTupleTypeInfo(_ClassTypeInfo):
-    """The type of instances of one NamedTuple class."""
+    """The type of instances of one NamedTuple class.
+
+    Example:
+        >>> from typing import NamedTuple
+        >>> from millstream.common import Types
+        >>> class Order(NamedTuple):
+        ...     name: str
+        ...     amount: int
+        >>> Types.NAMED_TUPLE(Order)
+        NamedTupleTypeInfo<Order>(name: String, amount: Long)
+
+    """
 
     json_tags = ("NAMED_TUPLE",)
 
@@ -339,6 +369,17 @@ class DataclassTypeInfo(_ClassTypeInfo):
     """The type of instances of one dataclass.
 
     Like unpickling, reading creates instances without calling `__init__` and `__post_init__`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from millstream.common import Types
+        >>> @dataclass
+        ... class Order:
+        ...     name: str
+        ...     amount: int
+        >>> Types.DATACLASS(Order)
+        DataclassTypeInfo<Order>(name: String, amount: Long)
+
     """
 
     json_tags = ("DATACLASS",)
@@ -355,7 +396,7 @@ def is_named_tuple(cls: Any) -> bool:
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make")
 
 
-def hints_of_fields(cls: type) -> list[tuple[str, Any]]:
+def read_hints_of_fields(cls: type) -> list[tuple[str, Any]]:
     """Return the fields of a dataclass or NamedTuple class with their type hints.
 
     The hint is Any if it cannot be resolved.

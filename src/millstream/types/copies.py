@@ -101,19 +101,19 @@ def _copy_any(value: Any) -> Any:
 
 def _add_copier(cls: type) -> Callable[[Any], Any]:
     """Choose how values of a class are copied, and remember it."""
-    chosen: Callable[[Any], Any] = _copy_any
+    copy: Callable[[Any], Any] = _copy_any
     if issubclass(cls, _IMMUTABLE_BASES):
-        chosen = _keep
+        copy = _keep
     elif issubclass(cls, tuple) and hasattr(cls, "_make"):
         make = cls._make
 
-        def chosen(value: Any) -> Any:
+        def copy(value: Any) -> Any:
             return make(_copy_items(value))
 
     elif _has_only_attributes(cls):
-        chosen = _copy_object
-    _COPIERS[cls] = chosen
-    return chosen
+        copy = _copy_object
+    _COPIERS[cls] = copy
+    return copy
 
 
 def _keep(value: Any) -> Any:

@@ -51,7 +51,7 @@ def renamed(type_info: T, names: Mapping[str, str | Sequence[str]]) -> T:
     return copied
 
 
-def former_names(type_info: StructTypeInfo) -> dict[str, tuple[str, ...]]:
+def read_former_names(type_info: StructTypeInfo) -> dict[str, tuple[str, ...]]:
     """Return the old names of each renamed field, the latest first."""
     names: dict[str, tuple[str, ...]] = dict(getattr(type_info, _FORMER_NAMES_ATTRIBUTE, {}))
     if isinstance(type_info, DataclassTypeInfo):
@@ -61,7 +61,7 @@ def former_names(type_info: StructTypeInfo) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def default_of(type_info: StructTypeInfo, name: str) -> tuple[bool, Any]:
+def find_default(type_info: StructTypeInfo, name: str) -> tuple[bool, Any]:
     """Return whether a field has a default, and the default or its factory."""
     if isinstance(type_info, RowTypeInfo):
         return True, None

@@ -26,7 +26,7 @@ from millstream.types.collection_types import (
     MapTypeInfo,
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
-    primitive_array,
+    create_primitive_array,
 )
 from millstream.types.composite_types import (
     KIND_FIELD,
@@ -35,8 +35,8 @@ from millstream.types.composite_types import (
     RowTypeInfo,
     StructTypeInfo,
     TupleTypeInfo,
-    hints_of_fields,
     is_named_tuple,
+    read_hints_of_fields,
 )
 from millstream.types.type_hints import type_of_hint
 from millstream.types.type_information import InvalidTypeArgument, TypeInformation, UnknownType
@@ -194,17 +194,32 @@ class Types:
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """Return the type of arrays of a primitive type; arrays of BYTE are `bytes`, others are lists."""
-        return primitive_array(element_type)
+        """Return the type of arrays of a primitive type; arrays of BYTE are `bytes`, others are lists.
+
+        Args:
+            element_type: The type of the elements.
+
+        """
+        return create_primitive_array(element_type)
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """Return the type of arrays of a boxed primitive type or of strings; values are lists."""
+        """Return the type of arrays of a boxed primitive type or of strings; values are lists.
+
+        Args:
+            element_type: The type of the elements.
+
+        """
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """Return the type of arrays of any type; values are lists."""
+        """Return the type of arrays of any type; values are lists.
+
+        Args:
+            element_type: The type of the elements.
+
+        """
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
@@ -242,7 +257,7 @@ class Types:
         if not dataclasses.is_dataclass(cls):
             message = f"{cls!r} is not a dataclass"
             raise InvalidTypeArgument(message, cls)
-        return DataclassTypeInfo(cls, *_field_types_and_names(cls))
+        return DataclassTypeInfo(cls, *_split_field_types_and_names(cls))
 
     @staticmethod
     def NAMED_TUPLE(cls: type) -> NamedTupleTypeInfo:
@@ -258,9 +273,9 @@ class Types:
         if not is_named_tuple(cls):
             message = f"{cls!r} is not a NamedTuple class"
             raise InvalidTypeArgument(message, cls)
-        return NamedTupleTypeInfo(cls, *_field_types_and_names(cls))
+        return NamedTupleTypeInfo(cls, *_split_field_types_and_names(cls))
 
 
-def _field_types_and_names(cls: type) -> tuple[list[TypeInformation], list[str]]:
-    fields: list[tuple[str, Any]] = hints_of_fields(cls)
+def _split_field_types_and_names(cls: type) -> tuple[list[TypeInformation], list[str]]:
+    fields: list[tuple[str, Any]] = read_hints_of_fields(cls)
     return [type_of_hint(hint) or PickledBytesTypeInfo() for _, hint in fields], [name for name, _ in fields]

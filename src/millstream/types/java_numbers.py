@@ -22,7 +22,7 @@ def format_double(value: float, *, single: bool = False) -> str:
     mantissa, _, exponent = digits.partition("e")
     power = int(exponent)
     if len(mantissa.strip("-.0")) == 1:
-        mantissa = _two_digits(value, single) or mantissa
+        mantissa = _format_two_digits(value, single) or mantissa
     if -3 <= power < 7:
         return np.format_float_positional(np.float32(value) if single else np.float64(value), unique=True, trim="0")
     if "." not in mantissa:
@@ -32,7 +32,7 @@ def format_double(value: float, *, single: bool = False) -> str:
     return f"{mantissa}E{power}"
 
 
-def _two_digits(value: float, single: bool) -> str | None:
+def _format_two_digits(value: float, single: bool) -> str | None:
     """Return the two digits nearest to a number, which Java prefers to one digit (4.9E-324); None if they are another
     number."""
     digits = f"{value:.1e}"

@@ -125,7 +125,7 @@ _LOCAL_FORMATS: dict[LocalTimeTypeInfo.TimeType, Format] = {
 }
 
 
-def text_format(type_info: TypeInformation) -> Format:
+def create_text_format(type_info: TypeInformation) -> Format:
     """Return the function that formats values of a type; None is `null`."""
     return format_or_null(_format_of(type_info))
 
@@ -143,20 +143,20 @@ def _format_of(type_info: TypeInformation) -> Format:
         case ByteArrayTypeInfo():
             return format_bytes
         case SequenceTypeInfo():
-            element = text_format(type_info.elem_type)
+            element = create_text_format(type_info.elem_type)
             return lambda values: f"[{', '.join(map(element, values))}]"
         case MapTypeInfo():
-            key, item = text_format(type_info.key_type), text_format(type_info.value_type)
+            key, item = create_text_format(type_info.key_type), create_text_format(type_info.value_type)
             return lambda pairs: f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in pairs.items())}}}"
         case TupleTypeInfo():
-            fields = [text_format(field_type) for field_type in type_info.field_types]
+            fields = [create_text_format(field_type) for field_type in type_info.field_types]
             return lambda values: f"({','.join(f(v) for f, v in zip(fields, values, strict=True))})"
         case RowTypeInfo():
-            return _row_format([text_format(field_type) for field_type in type_info.field_types])
+            return _create_row_format([create_text_format(field_type) for field_type in type_info.field_types])
     return str
 
 
-def _row_format(fields: list[Format]) -> Format:
+def _create_row_format(fields: list[Format]) -> Format:
     def format_row(row: Row) -> str:
         return f"{row.get_row_kind()}[{', '.join(f(v) for f, v in zip(fields, row, strict=True))}]"
 

@@ -64,7 +64,7 @@ class Runs(NamedTuple):
         return index >= 0 and bool(number < self.ends[index])
 
 
-def runs_of(numbers: Any) -> Runs:
+def find_runs(numbers: Any) -> Runs:
     """Return the set of integers, of which the lowest 32 bits are used."""
     values = np.unique(np.asarray(numbers, dtype=np.int64) % _LIMIT)
     breaks = np.flatnonzero(np.diff(values) != 1)

@@ -16,7 +16,13 @@ from millstream.errors import UserError
 
 
 class RowKind(Enum):
-    """The change that a row makes to the table it belongs to."""
+    """The change that a row makes to the table it belongs to.
+
+    Example:
+        >>> str(RowKind.UPDATE_AFTER)
+        '+U'
+
+    """
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -116,15 +122,28 @@ class Row:
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        """Set the row kind."""
+        """Set the row kind.
+
+        Args:
+            row_kind: The row kind.
+
+        """
         _SET_KIND(self, row_kind)
 
     def set_field_names(self, field_names: list[str]) -> None:
-        """Set the names of the fields, in order."""
+        """Set the names of the fields, in order.
+
+        Args:
+            field_names: One name for each field.
+
+        """
         _SET_FIELDS(self, field_names)
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:
         """Return the values in the order of `names`; a row without names returns its values in their order.
+
+        Args:
+            names: The names of the fields.
 
         Raises:
             UnknownRowField: If the row does not have one of the fields.

@@ -23,8 +23,8 @@ from millstream.types.composite_types import (
     DataclassTypeInfo,
     NamedTupleTypeInfo,
     TupleTypeInfo,
-    hints_of_fields,
     is_named_tuple,
+    read_hints_of_fields,
 )
 from millstream.types.type_information import TypeInformation
 
@@ -55,7 +55,7 @@ _ITERABLES = (
 
 def type_of_hint(hint: Any) -> TypeInformation | None:
     """Return the type of the values that a hint allows; None if no type can hold all of them."""
-    return _type_of(hint, ())
+    return _find_type(hint, ())
 
 
 def return_type_of(function: Any, element: bool = False) -> TypeInformation | None:
@@ -77,34 +77,38 @@ def return_type_of(function: Any, element: bool = False) -> TypeInformation | No
     return type_of_hint(hint)
 
 
-def _type_of(hint: Any, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
+def _find_type(hint: Any, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
     if isinstance(hint, typing.Hashable) and hint in _LEAVES:
         return _LEAVES[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _type_of(arguments[0], enclosing_classes)
+        return _find_type(arguments[0], enclosing_classes)
     if origin in (typing.Union, types.UnionType):
         alternatives = [argument for argument in arguments if argument is not type(None)]
-        return _type_of(alternatives[0], enclosing_classes) if len(alternatives) == 1 else None
+        return _find_type(alternatives[0], enclosing_classes) if len(alternatives) == 1 else None
     if origin is tuple:
-        item_types = [_type_of(argument, enclosing_classes) for argument in arguments if argument is not ...]
+        item_types = [_find_type(argument, enclosing_classes) for argument in arguments if argument is not ...]
         known_types = [item_type for item_type in item_types if item_type is not None]
         return TupleTypeInfo(known_types) if known_types and len(known_types) == len(arguments) else None
     if origin is list:
-        item = _type_of(arguments[0], enclosing_classes)
+        item = _find_type(arguments[0], enclosing_classes)
         return None if item is None else ListTypeInfo(item)
     if origin is dict:
-        key, value = (_type_of(argument, enclosing_classes) for argument in arguments)
+        key, value = (_find_type(argument, enclosing_classes) for argument in arguments)
         return None if key is None or value is None else MapTypeInfo(key, value)
-    return _type_of_class(hint, enclosing_classes) if isinstance(hint, type) and hint not in enclosing_classes else None
+    return (
+        _find_type_of_class(hint, enclosing_classes)
+        if isinstance(hint, type) and hint not in enclosing_classes
+        else None
+    )
 
 
-def _type_of_class(cls: type, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
+def _find_type_of_class(cls: type, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:
     if not is_named_tuple(cls) and not _is_plain_dataclass(cls):
         return None
     types, names = [], []
-    for name, hint in hints_of_fields(cls):
-        field_type = _type_of(hint, (*enclosing_classes, cls))
+    for name, hint in read_hints_of_fields(cls):
+        field_type = _find_type(hint, (*enclosing_classes, cls))
         if field_type is None:
             return None
         types.append(field_type)

@@ -37,7 +37,14 @@ class InvalidTypeArgument(UserError, TypeError):
 
 
 class TypeInformation(ABC):
-    """The type of the elements of a stream or a state; converts whole columns of them. Every value can be None."""
+    """The type of the elements of a stream or a state; converts whole columns of them. Every value can be None.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> Types.LONG().to_arrow([1, 2]).to_pylist()
+        [1, 2]
+
+    """
 
     json_tags: ClassVar[tuple[str, ...]] = ()
 
@@ -60,6 +67,9 @@ class TypeInformation(ABC):
     def conform(self, values: list[Any]) -> list[Any]:
         """Check and convert values.
 
+        Args:
+            values: The values.
+
         Returns:
             The same list if each value is exactly of this type, else a new list with values converted as Flink converts
             them.
@@ -71,10 +81,20 @@ class TypeInformation(ABC):
 
     @abstractmethod
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Convert values to an array of `arrow_type`, with the conversions and errors of `conform`."""
+        """Convert values to an array of `arrow_type`, with the conversions and errors of `conform`.
+
+        Args:
+            values: The values.
+
+        """
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Convert an array that `to_arrow` has created to Python values."""
+        """Convert an array that `to_arrow` has created to Python values.
+
+        Args:
+            array: The array.
+
+        """
         if isinstance(array, pa.ChunkedArray):
             return [value for chunk in array.chunks for value in self._from_array(chunk)]
         return self._from_array(array)
@@ -95,6 +115,9 @@ class TypeInformation(ABC):
         """Return the type that `to_json` has described.
 
         A class in the description is used only if the program has already imported it.
+
+        Args:
+            description: The description, as values of JSON.
 
         Raises:
             UnknownType: If the description is not that of a type.

@@ -54,7 +54,15 @@ class NoTimestamp(UserError):
 
 
 class WindowAssignerContext(ABC):
-    """What an assigner can read beside the record."""
+    """What an assigner can read beside the record.
+
+    Example:
+        >>> class ArrivalHours(WindowAssigner):
+        ...     def assign_windows(self, element, timestamp, context):
+        ...         now = context.get_current_processing_time()
+        ...         return assign_tumbling_windows(now, 3_600_000, 0)
+
+    """
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
@@ -66,7 +74,25 @@ class WindowAssignerContext(ABC):
 
 
 class WindowAssigner(ABC, Generic[T, W]):
-    """Assigns each record to zero, one or more windows."""
+    """Assigns each record to zero, one or more windows.
+
+    Example:
+        >>> from millstream.windows.serializers import TimeWindowSerializer
+        >>> from millstream.windows.triggers import EventTimeTrigger
+        >>> class Days(WindowAssigner):
+        ...     def assign_windows(self, element, timestamp, context):
+        ...         start = timestamp - timestamp % 86_400_000
+        ...         return [TimeWindow(start, start + 86_400_000)]
+        ...     def get_default_trigger(self, env):
+        ...         return EventTimeTrigger.create()
+        ...     def get_window_serializer(self):
+        ...         return TimeWindowSerializer()
+        ...     def is_event_time(self):
+        ...         return True
+        >>> Days().assign_windows("order", 90_000_000, None)
+        [TimeWindow(start=86400000, end=172800000)]
+
+    """
 
     WindowAssignerContext: TypeAlias = WindowAssignerContext
 
@@ -83,7 +109,12 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: Any) -> Trigger[T, W]:
-        """Return the trigger that is used if none is set."""
+        """Return the trigger that is used if none is set.
+
+        Args:
+            env: Ignored, as in Flink.
+
+        """
 
     @abstractmethod
     def get_window_serializer(self) -> TypeSerializer[W]:
@@ -95,21 +126,49 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows can be merged, such as session windows."""
+    """An assigner whose windows can be merged, such as session windows.
+
+    Example:
+        >>> from millstream.datastream.window import EventTimeSessionWindows
+        >>> from millstream.common import Time
+        >>> isinstance(EventTimeSessionWindows.with_gap(Time.minutes(30)), MergingWindowAssigner)
+        True
+
+    """
 
     MergeCallback: TypeAlias = MergeCallback
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergeCallback[W]) -> None:
-        """Determine which windows are merged, and call `callback` for each group of them."""
+        """Determine which windows are merged, and call `callback` for each group of them.
+
+        Args:
+            windows: The windows of one key.
+            callback: Gets the windows of a group, and the window that replaces them.
+
+        """
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Extracts the gap of a session from a record."""
+    """Extracts the gap of a session from a record.
+
+    Example:
+        >>> class GapOfDevice(SessionWindowTimeGapExtractor):
+        ...     def extract(self, element):
+        ...         return 60_000 if element["battery"] else 10_000
+        >>> GapOfDevice().extract({"battery": True})
+        60000
+
+    """
 
     @abstractmethod
     def extract(self, element: Any) -> int:
-        """Return the gap after this record in milliseconds; it must be positive."""
+        """Return the gap after this record in milliseconds; it must be positive.
+
+        Args:
+            element: The record.
+
+        """
 
 
 class EventTimeAssigner(WindowAssigner[T, TimeWindow]):
@@ -164,6 +223,12 @@ class TumblingEventTimeWindows(EventTimeAssigner[Any]):
     """Assign records to tumbling windows by event time: windows of a fixed size that do not overlap.
 
     Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> TumblingEventTimeWindows.of(Time.seconds(10)).assign_windows("a", 12_000, None)
+        [TimeWindow(start=10000, end=20000)]
+
     """
 
     size: int
@@ -190,7 +255,7 @@ class TumblingEventTimeWindows(EventTimeAssigner[Any]):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         """Return the window that contains the timestamp."""
-        return tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
+        return assign_tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
 @dataclass(frozen=True)
@@ -198,6 +263,12 @@ class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
     """Assign records to tumbling windows by processing time: windows of a fixed size that do not overlap.
 
     Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> TumblingProcessingTimeWindows.of(Time.minutes(1)).size
+        60000
+
     """
 
     size: int
@@ -224,7 +295,7 @@ class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         """Return the window that contains the processing time."""
-        return tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
+        return assign_tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
 @dataclass(frozen=True)
@@ -232,6 +303,13 @@ class SlidingEventTimeWindows(EventTimeAssigner[Any]):
     """Assign records to sliding windows by event time: windows of a fixed size that start at every `slide`.
 
     Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> windows = SlidingEventTimeWindows.of(Time.seconds(10), Time.seconds(5)).assign_windows("a", 12_000, None)
+        >>> sorted(windows)
+        [TimeWindow(start=5000, end=15000), TimeWindow(start=10000, end=20000)]
+
     """
 
     size: int
@@ -262,7 +340,7 @@ class SlidingEventTimeWindows(EventTimeAssigner[Any]):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         """Return the windows that contain the timestamp, the latest first."""
-        return sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
+        return assign_sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
 @dataclass(frozen=True)
@@ -270,6 +348,12 @@ class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
     """Assign records to sliding windows by processing time: windows of a fixed size that start at every `slide`.
 
     Windows are aligned to 1970-01-01 00:00 UTC plus `offset`.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> SlidingProcessingTimeWindows.of(Time.minutes(1), Time.seconds(10)).slide
+        10000
+
     """
 
     size: int
@@ -300,12 +384,18 @@ class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[TimeWindow]:
         """Return the windows that contain the processing time, the latest first."""
-        return sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
+        return assign_sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
 @dataclass(frozen=True)
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """Assign all records of a key to the same global window, which never ends; it needs a trigger."""
+    """Assign all records of a key to the same global window, which never ends; it needs a trigger.
+
+    Example:
+        >>> GlobalWindows.create().assign_windows("a", 12_000, None)
+        [GlobalWindow]
+
+    """
 
     ends_with_stream: bool = False
 
@@ -360,7 +450,13 @@ SLIDE_COUNT = ValueStateDescriptor("slide-count-assigner", Types.LONG())
 
 @dataclass(frozen=True)
 class CountTumblingWindowAssigner(CountAssigner):
-    """Assign every `window_size` records of a key to a window."""
+    """Assign every `window_size` records of a key to a window.
+
+    Example:
+        >>> CountTumblingWindowAssigner.of(100).window_size
+        100
+
+    """
 
     window_size: int
 
@@ -383,12 +479,18 @@ class CountTumblingWindowAssigner(CountAssigner):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
         """Return the window of the record by its number in the key."""
-        return [CountWindow(next_record_number(context, TUMBLE_COUNT) // self.window_size)]
+        return [CountWindow(count_record(context, TUMBLE_COUNT) // self.window_size)]
 
 
 @dataclass(frozen=True)
 class CountSlidingWindowAssigner(CountAssigner):
-    """Assign records of a key to windows of `window_size` records, which start at every `window_slide` records."""
+    """Assign records of a key to windows of `window_size` records, which start at every `window_slide` records.
+
+    Example:
+        >>> CountSlidingWindowAssigner.of(100, 10).window_slide
+        10
+
+    """
 
     window_size: int
     window_slide: int
@@ -414,19 +516,19 @@ class CountSlidingWindowAssigner(CountAssigner):
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssignerContext) -> Collection[CountWindow]:
         """Return the windows that contain the record by its number in the key, the latest first."""
-        number = next_record_number(context, SLIDE_COUNT)
+        number = count_record(context, SLIDE_COUNT)
         last = number // self.window_slide
         first = max(0, (number - self.window_size) // self.window_slide + 1)
         return [CountWindow(index) for index in range(last, first - 1, -1)]
 
 
-def tumbling_windows(time: int, size: int, offset: int) -> list[TimeWindow]:
+def assign_tumbling_windows(time: int, size: int, offset: int) -> list[TimeWindow]:
     """Return the tumbling window that contains `time`."""
     start = TimeWindow.get_window_start_with_offset(time, offset, size)
     return [TimeWindow(start, start + size)]
 
 
-def sliding_windows(time: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
+def assign_sliding_windows(time: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
     """Return the sliding windows that contain `time`, the latest first."""
     last = TimeWindow.get_window_start_with_offset(time, offset, slide)
     return [TimeWindow(start, start + size) for start in range(last, time - size, -slide)]
@@ -445,7 +547,7 @@ def check_sliding(assigner: type, size: int, slide: int, offset: int) -> None:
         raise InvalidWindowAssigner(assigner, rule, size=size, slide=slide, offset=offset)
 
 
-def next_record_number(context: WindowAssignerContext, descriptor: ValueStateDescriptor) -> int:
+def count_record(context: WindowAssignerContext, descriptor: ValueStateDescriptor) -> int:
     """Count a record of the current key and return its number, from 0."""
     counter = context.get_runtime_context().get_state(descriptor)
     number = int(counter.value() or 0)

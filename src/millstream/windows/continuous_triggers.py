@@ -20,7 +20,14 @@ FIRE_TIME = ReducingStateDescriptor("fire-time", min, Types.LONG())
 
 @dataclass(frozen=True)
 class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires each time the watermark has advanced by an interval, and at the end of the window."""
+    """Fires each time the watermark has advanced by an interval, and at the end of the window.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> ContinuousEventTimeTrigger.of(Time.minutes(5)).interval
+        300000
+
+    """
 
     interval: int
 
@@ -88,7 +95,15 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Register a timer for `time` plus the interval, but not after the end of the window."""
+        """Register a timer for `time` plus the interval, but not after the end of the window.
+
+        Args:
+            time: The time of the fire before, or of the first record.
+            window: The window.
+            ctx: Registers the timer.
+            fire_timestamp_state: Holds the time of the registered timer.
+
+        """
         next_time = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_time)
         ctx.register_event_time_timer(next_time)
@@ -96,7 +111,14 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
 
 @dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires at each multiple of an interval of processing time, and at the end of the window."""
+    """Fires at each multiple of an interval of processing time, and at the end of the window.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> ContinuousProcessingTimeTrigger.of(Time.seconds(30)).interval
+        30000
+
+    """
 
     interval: int
 
@@ -162,7 +184,15 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
     def register_next_fire_timestamp(
         self, time: int, window: TimeWindow, ctx: TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
-        """Register a timer for `time` plus the interval, but not after the end of the window."""
+        """Register a timer for `time` plus the interval, but not after the end of the window.
+
+        Args:
+            time: The time of the fire before, or of the first record.
+            window: The window.
+            ctx: Registers the timer.
+            fire_timestamp_state: Holds the time of the registered timer.
+
+        """
         next_time = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_time)
         ctx.register_processing_time_timer(next_time)

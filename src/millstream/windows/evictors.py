@@ -19,14 +19,29 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, slots=True)
 class TimestampedValue(Generic[T]):
-    """A record of a window with its timestamp, or None if it has no timestamp."""
+    """A record of a window with its timestamp, or None if it has no timestamp.
+
+    Example:
+        >>> TimestampedValue("a", 12_000)
+        TimestampedValue(value='a', timestamp=12000)
+
+    """
 
     value: T
     timestamp: int | None = None
 
 
 class EvictorContext(ABC):
-    """Times and metrics for an evictor."""
+    """Times and metrics for an evictor.
+
+    Example:
+        >>> class UpToWatermark(Evictor):
+        ...     def evict_before(self, elements, size, window, ctx):
+        ...         elements[:] = [element for element in elements if element.timestamp <= ctx.get_current_watermark()]
+        ...     def evict_after(self, elements, size, window, ctx):
+        ...         pass
+
+    """
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
@@ -42,7 +57,20 @@ class EvictorContext(ABC):
 
 
 class Evictor(ABC, Generic[T, W]):
-    """Removes records of a window, before or after the window function is called."""
+    """Removes records of a window, before or after the window function is called.
+
+    Example:
+        >>> class WithoutZeros(Evictor):
+        ...     def evict_before(self, elements, size, window, ctx):
+        ...         elements[:] = [element for element in elements if element.value != 0]
+        ...     def evict_after(self, elements, size, window, ctx):
+        ...         pass
+        >>> elements = [TimestampedValue(0), TimestampedValue(5)]
+        >>> WithoutZeros().evict_before(elements, 2, None, None)
+        >>> elements
+        [TimestampedValue(value=5, timestamp=None)]
+
+    """
 
     EvictorContext: TypeAlias = EvictorContext
 
@@ -93,7 +121,15 @@ class BuiltInEvictor(Evictor[Any, Any]):
 
 @dataclass(frozen=True)
 class CountEvictor(BuiltInEvictor):
-    """Keeps the last `max_count` records."""
+    """Keeps the last `max_count` records.
+
+    Example:
+        >>> elements = [TimestampedValue(1), TimestampedValue(2), TimestampedValue(3)]
+        >>> CountEvictor.of(2).evict(elements)
+        >>> [element.value for element in elements]
+        [2, 3]
+
+    """
 
     max_count: int
     do_evict_after: bool = False
@@ -116,7 +152,16 @@ class CountEvictor(BuiltInEvictor):
 
 @dataclass(frozen=True)
 class TimeEvictor(BuiltInEvictor):
-    """Keeps the records whose timestamp is less than `window_size` milliseconds before the latest timestamp."""
+    """Keeps the records whose timestamp is less than `window_size` milliseconds before the latest timestamp.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> elements = [TimestampedValue("old", 1_000), TimestampedValue("new", 9_000)]
+        >>> TimeEvictor.of(Time.seconds(5)).evict(elements)
+        >>> [element.value for element in elements]
+        ['new']
+
+    """
 
     window_size: int
     do_evict_after: bool = False
@@ -142,7 +187,15 @@ class TimeEvictor(BuiltInEvictor):
 
 @dataclass(frozen=True)
 class DeltaEvictor(BuiltInEvictor):
-    """Keeps the records that differ from the last record by less than `threshold`."""
+    """Keeps the records that differ from the last record by less than `threshold`.
+
+    Example:
+        >>> elements = [TimestampedValue(1), TimestampedValue(8), TimestampedValue(10)]
+        >>> DeltaEvictor.of(5, lambda element, last: abs(last - element)).evict(elements)
+        >>> [element.value for element in elements]
+        [8, 10]
+
+    """
 
     threshold: float
     delta_function: Callable[[Any, Any], float]

@@ -16,7 +16,16 @@ ONE_LONG = struct.Struct(">q")
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Serializes the start and the end of a time window."""
+    """Serializes the start and the end of a time window.
+
+    Example:
+        >>> from io import BytesIO
+        >>> stream = BytesIO()
+        >>> TimeWindowSerializer().serialize(TimeWindow(0, 10_000), stream)
+        >>> TimeWindowSerializer().deserialize(BytesIO(stream.getvalue()))
+        TimeWindow(start=0, end=10000)
+
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +40,16 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """Serializes the number of a count window."""
+    """Serializes the number of a count window.
+
+    Example:
+        >>> from io import BytesIO
+        >>> stream = BytesIO()
+        >>> CountWindowSerializer().serialize(CountWindow(3), stream)
+        >>> CountWindowSerializer().deserialize(BytesIO(stream.getvalue()))
+        CountWindow(id=3)
+
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +64,16 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """Serializes the global window as one zero byte."""
+    """Serializes the global window as one zero byte.
+
+    Example:
+        >>> from io import BytesIO
+        >>> stream = BytesIO()
+        >>> GlobalWindowSerializer().serialize(GlobalWindow(), stream)
+        >>> GlobalWindowSerializer().deserialize(BytesIO(stream.getvalue()))
+        GlobalWindow
+
+    """
 
     def __init__(self) -> None:
         super().__init__()

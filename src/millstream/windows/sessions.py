@@ -43,7 +43,14 @@ class SessionAssigner(MergingWindowAssigner[Any, TimeWindow]):
 
 @dataclass(frozen=True)
 class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
-    """Assign records to session windows by event time, with a fixed gap."""
+    """Assign records to session windows by event time, with a fixed gap.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> EventTimeSessionWindows.with_gap(Time.seconds(30)).assign_windows("a", 12_000, None)
+        [TimeWindow(start=12000, end=42000)]
+
+    """
 
     session_gap: int
 
@@ -81,7 +88,14 @@ class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
 
 @dataclass(frozen=True)
 class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
-    """Assign records to session windows by processing time, with a fixed gap."""
+    """Assign records to session windows by processing time, with a fixed gap.
+
+    Example:
+        >>> from millstream.common import Time
+        >>> ProcessingTimeSessionWindows.with_gap(Time.minutes(5)).session_gap
+        300000
+
+    """
 
     session_gap: int
 
@@ -119,7 +133,18 @@ class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner)
 
 @dataclass(frozen=True)
 class DynamicEventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
-    """Assign records to session windows by event time, with a gap for each record."""
+    """Assign records to session windows by event time, with a gap for each record.
+
+    Example:
+        >>> from millstream.windows.assigners import SessionWindowTimeGapExtractor
+        >>> class GapOfRecord(SessionWindowTimeGapExtractor):
+        ...     def extract(self, element):
+        ...         return element["gap"]
+        >>> assigner = DynamicEventTimeSessionWindows.with_dynamic_gap(GapOfRecord())
+        >>> assigner.assign_windows({"gap": 5_000}, 12_000, None)
+        [TimeWindow(start=12000, end=17000)]
+
+    """
 
     session_window_time_gap_extractor: GapExtractor
 
@@ -141,7 +166,14 @@ class DynamicEventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
 
 @dataclass(frozen=True)
 class DynamicProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
-    """Assign records to session windows by processing time, with a gap for each record."""
+    """Assign records to session windows by processing time, with a gap for each record.
+
+    Example:
+        >>> assigner = DynamicProcessingTimeSessionWindows.with_dynamic_gap(lambda element: element["gap"])
+        >>> assigner.is_event_time()
+        False
+
+    """
 
     session_window_time_gap_extractor: GapExtractor
 

@@ -50,7 +50,13 @@ class CannotMerge(UserError, TypeError):
 
 
 class TriggerResult(Enum):
-    """The decision of a trigger: fire the window (emit its result), purge it (delete its content), both or neither."""
+    """The decision of a trigger: fire the window (emit its result), purge it (delete its content), both or neither.
+
+    Example:
+        >>> TriggerResult.FIRE_AND_PURGE.is_fire(), TriggerResult.FIRE_AND_PURGE.is_purge()
+        (True, True)
+
+    """
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -67,7 +73,15 @@ class TriggerResult(Enum):
 
 
 class TriggerContext(ABC):
-    """Time, timers and state of a trigger for the current key and window."""
+    """Time, timers and state of a trigger for the current key and window.
+
+    Example:
+        >>> class AtEndOfHour(EventTimeTrigger):
+        ...     def on_element(self, element, timestamp, window, ctx):
+        ...         ctx.register_event_time_timer(timestamp - timestamp % 3_600_000 + 3_600_000)
+        ...         return super().on_element(element, timestamp, window, ctx)
+
+    """
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
@@ -83,37 +97,92 @@ class TriggerContext(ABC):
 
     @abstractmethod
     def register_processing_time_timer(self, time: int) -> None:
-        """Register a timer: `on_processing_time` is called when the processing time reaches `time`."""
+        """Register a timer: `on_processing_time` is called when the processing time reaches `time`.
+
+        Args:
+            time: Milliseconds since the epoch.
+
+        """
 
     @abstractmethod
     def register_event_time_timer(self, time: int) -> None:
-        """Register a timer: `on_event_time` is called when the watermark reaches `time`."""
+        """Register a timer: `on_event_time` is called when the watermark reaches `time`.
+
+        Args:
+            time: Milliseconds since the epoch.
+
+        """
 
     @abstractmethod
     def delete_processing_time_timer(self, time: int) -> None:
-        """Delete the processing-time timer for `time`."""
+        """Delete the processing-time timer for `time`.
+
+        Args:
+            time: Milliseconds since the epoch.
+
+        """
 
     @abstractmethod
     def delete_event_time_timer(self, time: int) -> None:
-        """Delete the event-time timer for `time`."""
+        """Delete the event-time timer for `time`.
+
+        Args:
+            time: Milliseconds since the epoch.
+
+        """
 
     @abstractmethod
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> State:
-        """Return state that is scoped to the current key and window."""
+        """Return state that is scoped to the current key and window.
+
+        Args:
+            state_descriptor: The descriptor of the state.
+
+        """
 
 
 class OnMergeContext(TriggerContext):
-    """The trigger context of a window into which others were merged."""
+    """The trigger context of a window into which others were merged.
+
+    Example:
+        >>> from millstream.common import Types
+        >>> from millstream.datastream.state import ReducingStateDescriptor
+        >>> class CountOfSession(CountTrigger):
+        ...     def on_merge(self, window, ctx):
+        ...         ctx.merge_partitioned_state(ReducingStateDescriptor("count", lambda a, b: a + b, Types.LONG()))
+
+    """
 
     @abstractmethod
     def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Merge the state of the merged windows into that of the resulting window."""
+        """Merge the state of the merged windows into that of the resulting window.
+
+        Args:
+            state_descriptor: The descriptor of a state that can be merged: list, reducing or aggregating.
+
+        """
 
 
 class Trigger(ABC, Generic[T, W]):
     """Decides when a window emits its result and when its content is deleted.
 
     A trigger is called for each record and each of its timers. Its state and timers are scoped to key and window.
+
+    Example:
+        >>> class OnMarker(Trigger):
+        ...     def on_element(self, element, timestamp, window, ctx):
+        ...         return TriggerResult.FIRE_AND_PURGE if element == "end" else TriggerResult.CONTINUE
+        ...     def on_processing_time(self, time, window, ctx):
+        ...         return TriggerResult.CONTINUE
+        ...     def on_event_time(self, time, window, ctx):
+        ...         return TriggerResult.CONTINUE
+        ...     def on_merge(self, window, ctx):
+        ...         pass
+        ...     def clear(self, window, ctx):
+        ...         pass
+        >>> OnMarker().on_element("end", 12_000, None, None)
+        <TriggerResult.FIRE_AND_PURGE: (True, True)>
+
     """
 
     TriggerContext: TypeAlias = TriggerContext
@@ -133,11 +202,25 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def on_processing_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """React to a processing-time timer that the trigger has registered."""
+        """React to a processing-time timer that the trigger has registered.
+
+        Args:
+            time: The time of the timer.
+            window: The window for which it was registered.
+            ctx: Timers and state of the key and the window.
+
+        """
 
     @abstractmethod
     def on_event_time(self, time: int, window: W, ctx: TriggerContext) -> TriggerResult:
-        """React to an event-time timer that the trigger has registered."""
+        """React to an event-time timer that the trigger has registered.
+
+        Args:
+            time: The time of the timer.
+            window: The window for which it was registered.
+            ctx: Timers and state of the key and the window.
+
+        """
 
     def can_merge(self) -> bool:
         """Return whether the trigger supports merging windows; then it must implement `on_merge`."""
@@ -145,16 +228,34 @@ class Trigger(ABC, Generic[T, W]):
 
     @abstractmethod
     def on_merge(self, window: W, ctx: OnMergeContext) -> None:
-        """React to windows that were merged into `window`."""
+        """React to windows that were merged into `window`.
+
+        Args:
+            window: The resulting window.
+            ctx: Timers of the key and the window, and the state of all merged windows.
+
+        """
 
     @abstractmethod
     def clear(self, window: W, ctx: TriggerContext) -> None:
-        """Delete the timers and the state of a window that is removed."""
+        """Delete the timers and the state of a window that is removed.
+
+        Args:
+            window: The window.
+            ctx: Timers and state of the key and the window.
+
+        """
 
 
 @dataclass(frozen=True)
 class EventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires when the watermark passes the end of the window, and for each late record that is still allowed."""
+    """Fires when the watermark passes the end of the window, and for each late record that is still allowed.
+
+    Example:
+        >>> EventTimeTrigger.create().on_event_time(9_999, TimeWindow(0, 10_000), None)
+        <TriggerResult.FIRE: (True, False)>
+
+    """
 
     @staticmethod
     def create() -> EventTimeTrigger:
@@ -193,7 +294,13 @@ class EventTimeTrigger(Trigger[Any, TimeWindow]):
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires when the processing time passes the end of the window."""
+    """Fires when the processing time passes the end of the window.
+
+    Example:
+        >>> ProcessingTimeTrigger.create().on_processing_time(9_999, TimeWindow(0, 10_000), None)
+        <TriggerResult.FIRE: (True, False)>
+
+    """
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
@@ -229,7 +336,14 @@ class ProcessingTimeTrigger(Trigger[Any, TimeWindow]):
 
 @dataclass(frozen=True)
 class PurgingTrigger(Trigger[Any, Any]):
-    """Wraps another trigger and purges the window whenever that trigger fires."""
+    """Wraps another trigger and purges the window whenever that trigger fires.
+
+    Example:
+        >>> trigger = PurgingTrigger.of(EventTimeTrigger.create())
+        >>> trigger.on_event_time(9_999, TimeWindow(0, 10_000), None)
+        <TriggerResult.FIRE_AND_PURGE: (True, True)>
+
+    """
 
     nested_trigger: Trigger[Any, Any]
 
@@ -273,7 +387,13 @@ COUNT = ReducingStateDescriptor("count", operator.add, Types.LONG())
 
 @dataclass(frozen=True)
 class CountTrigger(Trigger[Any, Any]):
-    """Fires after every `window_size` records of a window."""
+    """Fires after every `window_size` records of a window.
+
+    Example:
+        >>> CountTrigger.of(3).window_size
+        3
+
+    """
 
     window_size: int
 
@@ -326,7 +446,13 @@ class CountTrigger(Trigger[Any, Any]):
 
 @dataclass(frozen=True)
 class NeverTrigger(Trigger[Any, GlobalWindow]):
-    """Never fires; the default trigger of global windows."""
+    """Never fires; the default trigger of global windows.
+
+    Example:
+        >>> NeverTrigger().on_element("a", 12_000, None, None)
+        <TriggerResult.CONTINUE: (False, False)>
+
+    """
 
     def on_element(self, element: Any, timestamp: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
         """Continue."""
@@ -349,7 +475,14 @@ class NeverTrigger(Trigger[Any, GlobalWindow]):
 
 @dataclass(frozen=True)
 class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
-    """Fires a global window once, at the end of the input."""
+    """Fires a global window once, at the end of the input.
+
+    Example:
+        >>> from millstream.datastream.window import GlobalWindows
+        >>> GlobalWindows.create_with_end_of_stream_trigger().get_default_trigger(None)
+        EndOfStreamTrigger()
+
+    """
 
     def on_element(self, element: Any, timestamp: int, window: GlobalWindow, ctx: TriggerContext) -> TriggerResult:
         """Register a timer for the final watermark."""
@@ -374,7 +507,14 @@ class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
 
 @dataclass(frozen=True)
 class DeltaTrigger(Trigger[Any, Any]):
-    """Fires when a record differs by more than `threshold` from the record at which the window last fired."""
+    """Fires when a record differs by more than `threshold` from the record at which the window last fired.
+
+    Example:
+        >>> trigger = DeltaTrigger.of(10, lambda last, current: current["km"] - last["km"])
+        >>> trigger.threshold
+        10
+
+    """
 
     threshold: float
     delta_function: Callable[[Any, Any], float]
@@ -396,7 +536,7 @@ class DeltaTrigger(Trigger[Any, Any]):
 
     def on_element(self, element: Any, timestamp: int, window: Any, ctx: TriggerContext) -> TriggerResult:
         """Compare the record with the stored one; fire and store it if the difference exceeds the threshold."""
-        stored = self._last_element(ctx)
+        stored = self._get_last_element(ctx)
         stored_element = stored.value()
         if stored_element is None:
             stored.update(element)
@@ -425,14 +565,14 @@ class DeltaTrigger(Trigger[Any, Any]):
 
     def clear(self, window: Any, ctx: TriggerContext) -> None:
         """Delete the stored record."""
-        self._last_element(ctx).clear()
+        self._get_last_element(ctx).clear()
 
     @cached_property
     def last_element(self) -> ValueStateDescriptor:
         """Return the descriptor of the record at which the window last fired."""
         return ValueStateDescriptor("last-element", self.type_info)
 
-    def _last_element(self, ctx: TriggerContext) -> ValueState[Any]:
+    def _get_last_element(self, ctx: TriggerContext) -> ValueState[Any]:
         return cast("ValueState[Any]", ctx.get_partitioned_state(self.last_element))
 
 

@@ -16,7 +16,13 @@ W = TypeVar("W")
 
 
 class Window(ABC):
-    """A finite group of records of a key."""
+    """A finite group of records of a key.
+
+    Example:
+        >>> TimeWindow(0, 10_000).max_timestamp()
+        9999
+
+    """
 
     __slots__ = ()
 
@@ -26,7 +32,16 @@ class Window(ABC):
 
 
 class MergeCallback(ABC, Generic[W]):
-    """Receives the groups of windows that are merged."""
+    """Receives the groups of windows that are merged.
+
+    Example:
+        >>> class Print(MergeCallback):
+        ...     def merge(self, to_be_merged, merge_result):
+        ...         print(list(to_be_merged), "become", merge_result)
+        >>> TimeWindow.merge_windows([TimeWindow(0, 5), TimeWindow(4, 9)], Print())
+        [TimeWindow(start=4, end=9), TimeWindow(start=0, end=5)] become TimeWindow(start=0, end=9)
+
+    """
 
     @abstractmethod
     def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
@@ -40,7 +55,14 @@ class MergeCallback(ABC, Generic[W]):
 
 
 class TimeWindow(Window, tuple[int, int]):
-    """A time interval from `start` (inclusive) to `end` (exclusive), in milliseconds."""
+    """A time interval from `start` (inclusive) to `end` (exclusive), in milliseconds.
+
+    Example:
+        >>> window = TimeWindow(0, 10_000)
+        >>> window.max_timestamp(), window.intersects(TimeWindow(9_000, 12_000))
+        (9999, True)
+
+    """
 
     __slots__ = ()
 
@@ -57,11 +79,21 @@ class TimeWindow(Window, tuple[int, int]):
         return self.end - 1
 
     def intersects(self, other: TimeWindow) -> bool:
-        """Return whether two windows overlap or touch."""
+        """Return whether two windows overlap or touch.
+
+        Args:
+            other: The other window.
+
+        """
         return self.start <= other.end and self.end >= other.start
 
     def cover(self, other: TimeWindow) -> TimeWindow:
-        """Return the smallest window that contains both."""
+        """Return the smallest window that contains both.
+
+        Args:
+            other: The other window.
+
+        """
         return TimeWindow(min(self.start, other.start), max(self.end, other.end))
 
     @staticmethod
@@ -78,7 +110,13 @@ class TimeWindow(Window, tuple[int, int]):
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergeCallback[TimeWindow]) -> None:
-        """Call `callback` for each group of two or more windows that overlap or touch."""
+        """Call `callback` for each group of two or more windows that overlap or touch.
+
+        Args:
+            windows: The windows of one key.
+            callback: Gets the windows of a group, and the window that replaces them.
+
+        """
         for result, members in group_overlapping(windows):
             if len(members) > 1 and len(distinct := set(members)) > 1:
                 callback.merge(distinct, result)
@@ -91,7 +129,13 @@ class TimeWindow(Window, tuple[int, int]):
 
 
 class CountWindow(Window):
-    """A window of a number of records, identified by its number in the key."""
+    """A window of a number of records, identified by its number in the key.
+
+    Example:
+        >>> CountWindow(3)
+        CountWindow(id=3)
+
+    """
 
     __slots__ = ("id",)
 
@@ -116,7 +160,13 @@ class CountWindow(Window):
 
 
 class GlobalWindow(Window):
-    """The only window of `GlobalWindows`; it contains all records of a key. All instances are equal."""
+    """The only window of `GlobalWindows`; it contains all records of a key. All instances are equal.
+
+    Example:
+        >>> GlobalWindow.get()
+        GlobalWindow
+
+    """
 
     __slots__ = ()
 
