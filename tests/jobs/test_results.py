@@ -239,6 +239,7 @@ def test_a_reader_may_take_longer_than_a_commit_and_gets_every_row_once(
     stream._env.configure(_restarting())
     if interval is not None:
         stream._env._configuration.set_string("execution.checkpointing.interval", interval)
+        stream._env._configuration.set_string("millstream.epoch.min-interval", "10 ms")  # three epochs in a checkpoint
     with stream.execute_and_collect() as results:
         first = [next(results) for _ in range(3)]
         time.sleep(1)

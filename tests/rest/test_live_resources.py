@@ -10,6 +10,7 @@ from rest_cluster import Cluster, wait_for
 
 from millstream.client.job_client import JobClient
 from millstream.cluster import entrypoint
+from millstream.cluster.log_lines import LogLines
 from millstream.cluster.rest.application import create_application
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.server import RestServer
@@ -41,10 +42,9 @@ def start_late_job(*, show: bool) -> JobClient:
 
 @pytest.fixture
 def server(inline_engine: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[RestServer]:
-    monkeypatch.setattr(entrypoint, "DISPATCHER", entrypoint.Dispatcher())
-    context = RestContext(
-        entrypoint.DISPATCHER, entrypoint.SystemClock(), entrypoint.new_id, log_lines=entrypoint.LOG_LINES
-    )
+    monkeypatch.setattr(entrypoint, "DISPATCHER", dispatcher := entrypoint.Dispatcher())
+    monkeypatch.setattr(entrypoint, "LOG_LINES", lines := LogLines())  # those of other tests are in the old one
+    context = RestContext(dispatcher, entrypoint.SystemClock(), entrypoint.new_id, log_lines=lines)
     server = RestServer.start(create_application(context), "127.0.0.1", "0")
     yield server
     server.stop()
