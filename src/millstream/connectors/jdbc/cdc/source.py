@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from millstream.connector.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
+from millstream.connectors.jdbc.cdc.builder import ChangeSourceBuilder
 from millstream.connectors.jdbc.cdc.changes import ChangeDeserializer, RowDeserializer
 from millstream.connectors.jdbc.cdc.enumerator import ChangeEnumerator
 from millstream.connectors.jdbc.cdc.pgoutput import parse_lsn
@@ -189,9 +190,9 @@ class PostgresSource(Source):
         return f"millstream:{self.slot_name}"
 
 
-class PostgresSourceBuilder:
+class PostgresSourceBuilder(ChangeSourceBuilder):
     """Builds a PostgresSource, under the names of Flink CDC; `build` reads the columns of the tables from the
-    database.
+    database. The role needs REPLICATION. Tables are named `schema.table`; names may be quoted.
 
     Example:
         >>> builder = PostgresSourceBuilder().url("postgresql://localhost/shop").username("replicator").password("secret")
@@ -199,19 +200,16 @@ class PostgresSourceBuilder:
 
     """
 
+    default_port = 5432
+
     def __init__(self) -> None:
+        super().__init__()
         self._url: str | None = None
-        self._hostname, self._port, self._database = "localhost", 5432, ""
-        self._user: str | None = None
-        self._password: str | None = None
+        self._database = ""
         self._schemas: tuple[str, ...] = ()
-        self._tables: tuple[str, ...] = ()
         self._slot, self._publication = "", ""
-        self._deserializer: ChangeDeserializer | None = None
         self._startup = StartupOptions.INITIAL
         self._stop: str | None = None
-        self._split_size = 8096
-        self._ignore_truncate = False
 
     def url(self, url: str) -> PostgresSourceBuilder:
         """Set the URL of the database, instead of host name, port and database name.
@@ -230,27 +228,7 @@ class PostgresSourceBuilder:
             options: The URL with the user name and the password.
 
         """
-        self._url, self._user, self._password = options.url, options.user_name, options.password
-        return self
-
-    def hostname(self, hostname: str) -> PostgresSourceBuilder:
-        """Set the host name of the server.
-
-        Args:
-            hostname: The host name; `localhost` by default.
-
-        """
-        self._hostname = hostname
-        return self
-
-    def port(self, port: int) -> PostgresSourceBuilder:
-        """Set the port of the server.
-
-        Args:
-            port: The port; 5432 by default.
-
-        """
-        self._port = port
+        self._url, self._user, self._password = options.url, options.user_name or "", options.password or ""
         return self
 
     def database(self, database: str) -> PostgresSourceBuilder:
@@ -263,26 +241,6 @@ class PostgresSourceBuilder:
         self._database = database
         return self
 
-    def username(self, username: str) -> PostgresSourceBuilder:
-        """Set the user name; the role needs REPLICATION.
-
-        Args:
-            username: The user name.
-
-        """
-        self._user = username
-        return self
-
-    def password(self, password: str) -> PostgresSourceBuilder:
-        """Set the password.
-
-        Args:
-            password: The password.
-
-        """
-        self._password = password
-        return self
-
     def schema_list(self, *schemas: str) -> PostgresSourceBuilder:
         """Set the schemas that tables may be in; tables of other schemas are refused.
 
@@ -291,16 +249,6 @@ class PostgresSourceBuilder:
 
         """
         self._schemas = schemas
-        return self
-
-    def table_list(self, *tables: str) -> PostgresSourceBuilder:
-        """Set the tables, as `schema.table`; names may be quoted.
-
-        Args:
-            *tables: The names of the tables.
-
-        """
-        self._tables = tables
         return self
 
     def slot_name(self, slot_name: str) -> PostgresSourceBuilder:
@@ -335,16 +283,6 @@ class PostgresSourceBuilder:
             raise InvalidJdbcOption(message, hint="use pgoutput, which is part of every server")
         return self
 
-    def deserializer(self, deserializer: ChangeDeserializer) -> PostgresSourceBuilder:
-        """Set the deserializer; the default produces rows with their row kind.
-
-        Args:
-            deserializer: Turns changes into records.
-
-        """
-        self._deserializer = deserializer
-        return self
-
     def startup_options(self, options: StartupOptions) -> PostgresSourceBuilder:
         """Set where a job without a checkpoint begins.
 
@@ -365,36 +303,13 @@ class PostgresSourceBuilder:
         self._stop = position
         return self
 
-    def split_size(self, rows: int) -> PostgresSourceBuilder:
-        """Set the minimal number of rows that one query of a snapshot reads.
-
-        Args:
-            rows: The number of rows; 8096 by default.
-
-        """
-        self._split_size = rows
-        return self
-
-    def on_truncate(self, reaction: str) -> PostgresSourceBuilder:
-        """Set what happens on TRUNCATE: `fail` (the default) or `ignore`.
-
-        Args:
-            reaction: `fail` or `ignore`.
-
-        """
-        if reaction not in ("fail", "ignore"):
-            message = f"on_truncate does not accept {reaction!r}"
-            raise InvalidJdbcOption(message, hint="use 'fail' or 'ignore'")
-        self._ignore_truncate = reaction == "ignore"
-        return self
-
     def build(self) -> PostgresSource:
         """Build the source."""
         if not self._slot or not self._tables or not (self._url or self._database):
             message = "a source of changes needs slot_name(...), table_list(...), and database(...) or url(...)"
             raise InvalidJdbcOption(message)
         url = self._url or f"postgresql://{self._hostname}:{self._port}/{self._database}"
-        options = JdbcConnectionOptions(url, None, self._user, self._password)
+        options = JdbcConnectionOptions(url, None, self._user or None, self._password or None)
         session = Session(options.conninfo())
         try:
             check_server(session)

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from millstream.connector.source import Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator
+from millstream.connectors.jdbc.cdc.builder import ChangeSourceBuilder
 from millstream.connectors.jdbc.cdc.captured import CannotCapture
 from millstream.connectors.jdbc.cdc.changes import ChangeDeserializer, RowDeserializer
 from millstream.connectors.jdbc.cdc.progress import Progress
@@ -226,8 +227,10 @@ class MySqlSource(Source):
         )
 
 
-class MySqlSourceBuilder:
+class MySqlSourceBuilder(ChangeSourceBuilder):
     """Builds a MySqlSource, under the names of Flink CDC; `build` reads the columns of the tables from the database.
+    The user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT. Tables are named `database.table`, or by regular
+    expressions of that.
 
     Example:
         >>> builder = MySqlSourceBuilder().hostname("localhost").username("replicator").password("secret")
@@ -236,60 +239,17 @@ class MySqlSourceBuilder:
 
     """
 
+    default_port = 3306
+
     def __init__(self) -> None:
-        self._hostname, self._port = "localhost", 3306
-        self._user, self._password = "", ""
+        super().__init__()
         self._databases: tuple[str, ...] = ()
-        self._tables: tuple[str, ...] = ()
         self._server_id: str | None = None
         self._options = ReadOptions()
         self._zone: str | None = None
-        self._deserializer: ChangeDeserializer | None = None
         self._startup = StartupOptions()
-        self._split_size = 8096
         self._heartbeat_ms = 30_000
-        self._ignore_truncate = False
         self._parameters: dict[str, str] = {}
-
-    def hostname(self, hostname: str) -> MySqlSourceBuilder:
-        """Set the host name of the server.
-
-        Args:
-            hostname: The host name; `localhost` by default.
-
-        """
-        self._hostname = hostname
-        return self
-
-    def port(self, port: int) -> MySqlSourceBuilder:
-        """Set the port of the server.
-
-        Args:
-            port: The port; 3306 by default.
-
-        """
-        self._port = port
-        return self
-
-    def username(self, username: str) -> MySqlSourceBuilder:
-        """Set the user name; the user needs SELECT, REPLICATION SLAVE and REPLICATION CLIENT.
-
-        Args:
-            username: The user name.
-
-        """
-        self._user = username
-        return self
-
-    def password(self, password: str) -> MySqlSourceBuilder:
-        """Set the password.
-
-        Args:
-            password: The password.
-
-        """
-        self._password = password
-        return self
 
     def database_list(self, *databases: str) -> MySqlSourceBuilder:
         """Set the databases that tables may be in: names or regular expressions.
@@ -299,16 +259,6 @@ class MySqlSourceBuilder:
 
         """
         self._databases = databases
-        return self
-
-    def table_list(self, *tables: str) -> MySqlSourceBuilder:
-        """Set the tables, as `database.table`, or as regular expressions of that.
-
-        Args:
-            *tables: Names or regular expressions, each with that of the database.
-
-        """
-        self._tables = tables
         return self
 
     def server_id(self, server_id: str) -> MySqlSourceBuilder:
@@ -336,16 +286,6 @@ class MySqlSourceBuilder:
         self._zone = zone
         return self
 
-    def deserializer(self, deserializer: ChangeDeserializer) -> MySqlSourceBuilder:
-        """Set the deserializer; the default produces rows with their row kind.
-
-        Args:
-            deserializer: Turns changes into records.
-
-        """
-        self._deserializer = deserializer
-        return self
-
     def startup_options(self, options: StartupOptions) -> MySqlSourceBuilder:
         """Set where a job without a checkpoint begins.
 
@@ -354,16 +294,6 @@ class MySqlSourceBuilder:
 
         """
         self._startup = options
-        return self
-
-    def split_size(self, rows: int) -> MySqlSourceBuilder:
-        """Set the minimal number of rows that one query of a snapshot reads.
-
-        Args:
-            rows: The number of rows; 8096 by default.
-
-        """
-        self._split_size = rows
         return self
 
     def chunk_key_column(self, column: str, table: str = "") -> MySqlSourceBuilder:
@@ -408,19 +338,6 @@ class MySqlSourceBuilder:
 
         """
         self._options = replace(self._options, numbers=frozenset(columns))
-        return self
-
-    def on_truncate(self, reaction: str) -> MySqlSourceBuilder:
-        """Set what happens on TRUNCATE: `fail` (the default) or `ignore`.
-
-        Args:
-            reaction: `fail` or `ignore`.
-
-        """
-        if reaction not in ("fail", "ignore"):
-            message = f"on_truncate does not accept {reaction!r}"
-            raise InvalidJdbcOption(message, hint="use 'fail' or 'ignore'")
-        self._ignore_truncate = reaction == "ignore"
         return self
 
     def jdbc_properties(self, properties: Mapping[str, str]) -> MySqlSourceBuilder:
