@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test test-matrix check lint docs bench chaos fuzz fuzz-sql fuzz-rest ui clean
+.PHONY: help demo test test-matrix check lint docs bench chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -51,6 +51,9 @@ fuzz-sql: $(READY)  ## 20,000 random queries: as streams, as Catalyst and as Duc
 
 fuzz-rest: $(READY)  ## 20,000 random requests to each REST application, with its token and without
 	MILLSTREAM_OPENAPI_REQUESTS=20000 $(PYTHON) -m pytest -q --timeout 0 tests/rest/test_openapi.py tests/gateway/test_openapi.py
+
+fuzz-graphs: $(READY)  ## 2,000 random graphs at three parallelisms, compared with networkx and SciPy
+	MILLSTREAM_GRAPHS=2000 $(PYTHON) -m pytest -q --timeout 0 tests/jobs/test_graph_oracles.py
 
 ui:  ## the files of the web UI from its sources, after a change of them; needs Node 20.19 or newer
 	cd ui && npm ci --no-audit --no-fund && npm run build

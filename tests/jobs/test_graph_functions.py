@@ -67,6 +67,22 @@ def test_iterations_are_limited(env):
     assert sorted(row.value for row in hops.execute_and_collect()) == [0, 1, 2, 2, 2, 2, 2]
 
 
+def test_a_sum_that_depends_on_the_order_is_found(env):
+    graph = Graph.from_collection(env, [(1, 3), (2, 3)], [(1, 5.0), (2, 7.0), (3, 0.0)])
+
+    def run(add, **options):
+        result = graph.run_gather_sum_apply_iteration(lambda value, _: value, add, lambda _, total: total, 1, **options)
+        return dict(tuple(row) for row in result.execute_and_collect())
+
+    def subtract(one, other):
+        return one - other
+
+    assert run(lambda one, other: one + other, check=True)[3] == 12.0
+    assert run(subtract)[3] == -2.0
+    with pytest.raises(UserError, match=r"f\(5.0, 7.0\) = f\(7.0, 5.0\)"):
+        run(subtract, check=True)
+
+
 def test_an_error_names_round_vertex_and_messages(env):
     def fail(vertex, messages):
         if vertex.superstep_number == 2:

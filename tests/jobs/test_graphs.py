@@ -3,6 +3,7 @@ of zero and below, several components, and without edges.
 
 `MILLSTREAM_ALL_POINTS=1` runs many more graphs."""
 
+import math
 import os
 from dataclasses import dataclass
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 
 from millstream.datastream import StreamExecutionEnvironment
-from millstream.errors import UserError
+from millstream.errors import InvalidArgument, UserError
 from millstream.gelly import Graph, VertexProgram
+from millstream.gelly.algorithms import ConnectedComponents, SingleSourceShortestPaths
+from millstream.gelly.ranking import PageRank
 
 SEED = int(os.environ.get("MILLSTREAM_SEED", "0"))
 GRAPHS = 500 if os.environ.get("MILLSTREAM_ALL_POINTS") else 6
@@ -178,10 +181,42 @@ def test_a_graph_without_anything_has_no_components(env):
     assert collect(Graph.from_collection(env, []).connected_components()) == {}
 
 
-def test_a_negative_cycle_fails_at_the_limit_of_rounds(env):
-    graph = Graph.from_collection(env, [(1, 2, 1.0), (2, 1, -2.0)])
-    with pytest.raises(UserError, match="has not converged in 9 rounds"):
-        collect(graph.single_source_shortest_paths(1, max_iterations=9))
+def test_a_negative_cycle_is_found_and_its_limit_of_rounds_is_kept(env):
+    edges = [(1, 2, 1.0), (2, 3, 1.0), (3, 2, -2.0), (3, 4, 1.0)]
+    graph = Graph.from_collection(env, edges)
+    with pytest.raises(UserError, match=r"a path from vertex 1 to vertex [234] contains a negative cycle"):
+        collect(graph.single_source_shortest_paths(1))
+    with pytest.raises(UserError, match="has not converged in 3 rounds"):
+        collect(graph.single_source_shortest_paths(1, max_iterations=3))
+    assert collect(graph.single_source_shortest_paths(4)) == {1: math.inf, 2: math.inf, 3: math.inf, 4: 0.0}
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_bounded_staleness_saves_exchanges_and_gives_the_same_result(parallelism):
+    edges = [(n, n + 1, float(n % 3)) for n in range(40)] + [(60, 61, -1.0), (61, 62, 1.0)]
+    expected = components(edges, [*range(41), 60, 61, 62])
+    rounds = []
+    for staleness in (0, 3):
+        env = environment(parallelism)
+        graph = Graph.from_collection(env, edges)
+        epochs = []
+        env.register_listener(lambda event, seen=epochs: seen.append(getattr(event, "iterations", {})))
+        assert collect(graph.run(ConnectedComponents(), staleness=staleness)) == expected
+        rounds.append(sum(bool(loops) for loops in epochs))
+        assert collect(graph.run(SingleSourceShortestPaths(0), staleness=staleness)) == collect(
+            graph.single_source_shortest_paths(0)
+        )
+    assert rounds[1] < rounds[0]
+
+
+def test_a_program_that_needs_all_messages_of_a_round_refuses_staleness(env):
+    graph = Graph.from_collection(env, [(1, 2)])
+    with pytest.raises(InvalidArgument, match="PageRank is not monotone: it needs all messages of a round"):
+        graph.run(PageRank(), 5, staleness=1)
+    with pytest.raises(InvalidArgument, match="a limit of 5 rounds and a staleness of 1 do not go together"):
+        graph.run(ConnectedComponents(), 5, staleness=1)
+    with pytest.raises(InvalidArgument, match="staleness is -1"):
+        graph.run(ConnectedComponents(), staleness=-1)
 
 
 def test_a_weight_that_is_not_a_number_is_refused(env):

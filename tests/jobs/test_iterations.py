@@ -2,7 +2,15 @@
 
 import pytest
 
-from millstream.datastream import ProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from millstream.client.job_progress import Progress
+from millstream.datastream import (
+    KeyedProcessFunction,
+    ProcessFunction,
+    RuntimeExecutionMode,
+    StreamExecutionEnvironment,
+)
+from millstream.datastream.state import ValueStateDescriptor
+from millstream.datastream.window import GlobalWindows
 from millstream.errors import InvalidArgument, UserError
 from millstream.graph.loops import UnusableIteration
 from millstream.iteration import (
@@ -13,8 +21,10 @@ from millstream.iteration import (
     IterationConfig,
     IterationListener,
     Iterations,
+    OperatorLifeCycle,
     ReplayableDataStreamList,
     Termination,
+    for_each_round,
     iterate,
     iterate_delta,
 )
@@ -199,6 +209,97 @@ def test_feedback_of_an_unbounded_iteration_circles_until_none_is_left(env):
         DataStreamList.of(env.from_collection(list(range(20)))), DataStreamList.of(), body
     )
     assert collect(streams[0]) == [-1] + [0] * 19
+
+
+# --------------------------------------------------------------------------------------------------------- lifecycles
+
+
+class Total(KeyedProcessFunction):
+    """Adds up the records of a key in state and in the function, and emits both at the end of the input."""
+
+    def __init__(self):
+        self.own = 0
+
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.own += value
+        self.total.update((self.total.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(1 << 50)
+        return ()
+
+    def on_timer(self, timestamp, ctx):
+        assert ctx.timer_service().current_watermark() > timestamp
+        yield self.total.value(), self.own
+
+
+def totals_per_round(streams):
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    return DataStreamList.of(streams[0].key_by(lambda _: 0).process(Total(), pair))
+
+
+@pytest.mark.parametrize("whole_body", [False, True])
+def test_operators_that_live_for_one_round_begin_anew_and_see_the_end_of_their_input(env, whole_body):
+    def body(variables, data):
+        totals = (totals_per_round if whole_body else lambda streams: for_each_round(streams, totals_per_round))(
+            variables
+        )
+        more = variables[0].map(lambda number: number + 1, Types.LONG())
+        return IterationBodyResult(DataStreamList.of(more), totals)
+
+    life_cycle = OperatorLifeCycle.PER_ROUND if whole_body else OperatorLifeCycle.ALL_ROUND
+    streams = Iterations.iterate_bounded_streams_until_termination(
+        DataStreamList.of(env.from_collection([1, 2, 3], Types.LONG())),
+        ReplayableDataStreamList.not_replay(),
+        IterationConfig(Termination(max_iterations=3), operator_life_cycle=life_cycle),
+        body,
+    )
+    assert collect(streams[0]) == [(6, 6), (9, 9), (12, 12)]
+
+
+def test_a_reduce_and_a_window_give_the_result_of_each_round(env):
+    def per_round(streams):
+        keyed = streams[0].key_by(lambda number: number % 2)
+        windows = keyed.window(GlobalWindows.create_with_end_of_stream_trigger())
+        return DataStreamList.of(windows.reduce(lambda one, other: one + other))
+
+    def body(variables, data):
+        sums = for_each_round(variables, per_round)
+        return IterationBodyResult(DataStreamList.of(sums[0].map(lambda n: n, Types.LONG())), sums)
+
+    numbers = env.from_collection([1, 3, 4, 6], Types.LONG())
+    assert collect(bounded([numbers], body, Termination(max_iterations=2))[0]) == [4, 10, 14]
+
+
+def test_operators_of_one_round_outside_of_a_bounded_iteration_are_refused(env):
+    numbers = env.from_collection([1], Types.LONG())
+    for_each_round(DataStreamList.of(numbers), totals_per_round)[0].print()
+    with pytest.raises(UnusableIteration, match="lives for one round, but is not in the body of a bounded iteration"):
+        env.execute()
+    with pytest.raises(InvalidArgument, match=r"'Source: .*' cannot begin anew in every round"):
+        for_each_round(DataStreamList.of(numbers), lambda _: DataStreamList.of(env.from_collection([2])))
+
+
+# ----------------------------------------------------------------------------------------------------------- progress
+
+
+def test_progress_shows_the_round_the_workset_and_the_criterion(env):
+    progress, lines = Progress("job"), []
+    env.register_listener(progress)
+    progress.on_change = lambda: lines.extend(text for name, text in progress.rows() if name == "iteration halves")
+
+    def halve(numbers):
+        halves = numbers.map(lambda number: number / 2, Types.DOUBLE())
+        return halves, Criterion(halves, "max", at_most=1.0, name="largest")
+
+    collect(iterate(env.from_collection([16.0, 3.0]), halve, Termination(max_iterations=50), name="halves"))
+    assert list(dict.fromkeys(lines))[-4:] == [
+        "round 1, 2 records in the workset, largest = 4",
+        "round 2, 2 records in the workset, largest = 2",
+        "round 3, 2 records in the workset, largest = 1",
+        "terminated after 4 rounds",
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------- refused

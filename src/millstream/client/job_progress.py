@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, StatusChanged
+from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent, RoundDone, StatusChanged
 from millstream.event_time.watermarks import MAX_WATERMARK, MIN_WATERMARK
 from millstream.job.job_status import JobStatus
 
@@ -100,6 +100,7 @@ class Progress:
                 ("watermark", format_watermark(epoch.watermark)),
                 ("lag", "unknown" if epoch.lag is None else f"{epoch.lag:,} rows"),
             ]
+            rows += [(f"iteration {name}", format_round(done)) for name, done in epoch.iterations.items()]
         if checkpoint is not None:
             size = f"{format_bytes(checkpoint.bytes)} new of {format_bytes(checkpoint.full_bytes)}"
             rows.append(("checkpoint", f"{checkpoint.id}, {size}, took {checkpoint.duration_ms:.0f} ms"))
@@ -112,6 +113,14 @@ class Progress:
 
 def _nothing(*_: str) -> None:
     """Do nothing: the default callback."""
+
+
+def format_round(done: RoundDone) -> str:
+    """Return the round of an iteration, the size of its workset and its aggregates; in words before and after it."""
+    if done.phase in ("close", "ended"):
+        return f"terminated after {done.round} rounds"
+    aggregates = "".join(f", {name} = {value:g}" for name, value in done.aggregates.items())
+    return f"round {done.round}, {done.feedback:,} records in the workset{aggregates}"
 
 
 def format_watermark(watermark: int) -> str:

@@ -43,13 +43,24 @@ class SubtaskEpoch:
 
 
 @dataclass(frozen=True)
+class RoundDone:
+    """What an iteration did in an epoch: its phase and the number of its last round, the feedback records that the next
+    round gets, which are the workset of a delta iteration, and the aggregates of the round, criteria among them."""
+
+    phase: str
+    round: int
+    feedback: int
+    aggregates: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class EpochDone:
     """An accepted epoch. `watermark` is the least over the subtasks; `lag` is the number of records that sources have
     not read yet; `accumulators` hold what this epoch added; `vertex_busy_ms` is how long the subtasks of each
     vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex; `source_lags` are
     the lags of the sources that know theirs, by operator id; `stacks` are samples for flame graphs, as (subtask,
     stacks) by the id of the vertex; `samples` are some of the records that were dropped, as (reason, key, value) by
-    operator id."""
+    operator id; `iterations` are those of the program, by name."""
 
     epoch: int
     records: int
@@ -64,6 +75,7 @@ class EpochDone:
     source_lags: Mapping[str, int] = field(default_factory=dict)
     stacks: Mapping[str, tuple[tuple[int, Mapping[str, Any]], ...]] = field(default_factory=dict)
     samples: Mapping[str, Sequence[tuple[str, str | None, str]]] = field(default_factory=dict)
+    iterations: Mapping[str, RoundDone] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,9 @@ class JobExecution:
 
     def measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> EpochDone:
         """Sum up an accepted epoch for listeners."""
-        return summarize_epoch(self.plan, plan, result, seconds, self.sources.lags(), self.progress.lineages)
+        done = summarize_epoch(self.plan, plan, result, seconds, self.sources.lags(), self.progress.lineages)
+        iterations = self.sources.measure_loops(plan, result.reports)
+        return replace(done, iterations=iterations) if iterations else done
 
     def snapshot(self, *, ended: bool = False) -> CheckpointMetadata:
         """This epoch boundary as the next checkpoint names it; `ended`: the job stops with it."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from millstream.cluster.job_events import RoundDone
 from millstream.errors import UserError
 from millstream.graph.execution_plan import ExecutionPlan
 from millstream.graph.loops import Loop, loops_of
 from millstream.runtime.loops import LoopConfig, LoopProgress, LoopReport, LoopWork, Phase, merge_aggregates
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.loop import HeadWork
+from millstream.runtime.report import TaskReport
 from millstream.state.handles import Lineage
 
 Memory = Mapping[str, Sequence[SubtaskMemory]]
@@ -76,6 +78,25 @@ class Loops:
             for head, tail in loop.pairs:
                 yield head, tuple(HeadWork(_to_work(loop, step, lineage), tail) for lineage in lineages[tail])
 
+    def measure(self, steps: Mapping[str, Mapping[str, Any]], reports: Sequence[TaskReport]) -> dict[str, RoundDone]:
+        """Return what each iteration did in an accepted epoch."""
+        rounds: dict[str, RoundDone] = {}
+        for loop in self._loops:
+            step = steps.get(loop.config.name)
+            if step is None:
+                continue
+            members = frozenset(loop.members)
+            parts = [
+                memory.part(LoopReport)
+                for report in reports
+                for operator, memory in report.memory.items()
+                if operator in members
+            ]
+            last = step["round"] + step.get("rounds", 1) - 1
+            feedback = sum(part.feedback for part in parts)
+            rounds[loop.config.name] = RoundDone(step["phase"], last, feedback, merge_aggregates(parts))
+        return rounds
+
 
 def plan_loop(
     config: LoopConfig, progress: LoopProgress, reports: Sequence[LoopReport], *, inputs_ended: bool, now: int
@@ -101,6 +122,8 @@ def plan_loop(
         closes = is_done or is_limited
         phase = Phase.CLOSE if closes else Phase.ROUND
         step = _step(phase, progress.round, work=True, inputs_ended=True, ends_round=not closes, end=closes)
+    if config.staleness and step["ends_round"]:
+        step["rounds"] = config.rounds_from(step["round"])
     started, deadline = progress.started, config.deadline
     if step["phase"] == "round" and started is not None and deadline is not None and now - started > deadline:
         problem = f"has not terminated {deadline} ms after the end of its input, and is in round {progress.round}"
@@ -147,4 +170,5 @@ def _to_work(loop: Loop, step: Mapping[str, Any], feedback: Lineage | None = Non
         step["inputs_ended"],
         step.get("aggregates", {}),
         feedback,
+        step.get("rounds", 1),
     )

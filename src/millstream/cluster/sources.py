@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from millstream.cluster.connector_deadlines import EnumeratorWithDeadline
+from millstream.cluster.job_events import RoundDone
 from millstream.cluster.loops import Loops
 from millstream.cluster.settings import JobSettings
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
@@ -21,6 +22,7 @@ from millstream.graph.execution_plan import ExecutionPlan
 from millstream.options import EPOCH_DEADLINE
 from millstream.runtime.memory import SubtaskMemory
 from millstream.runtime.operators.source import SourceMemory, SourceSpec, SourceWork
+from millstream.runtime.report import TaskReport
 from millstream.state.handles import Lineage
 
 _MOST_ENDED = 1_000  # ended splits whose last position is remembered
@@ -146,6 +148,10 @@ class Sources:
             source_budget = replace(budget, held=held.get(operator, frozenset()))
             parts[operator] = self._part(operator, enumerator.plan(source_budget))
         return EpochPlan(epoch, budget.now, parts, loops=self._loops.plan(parts, memory, budget.now))
+
+    def measure_loops(self, plan: EpochPlan, reports: Sequence[TaskReport]) -> dict[str, RoundDone]:
+        """Return what the iterations did in an accepted epoch, by name."""
+        return self._loops.measure(plan.loops, reports)
 
     def _part(self, operator: str, ranges: Sequence[SplitRange]) -> dict[str, Any]:
         """Return the part of a plan for a source that has just planned these ranges."""

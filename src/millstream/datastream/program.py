@@ -51,6 +51,11 @@ class Program:
         )
         return transformation_id
 
+    @property
+    def last_id(self) -> int:
+        """The id of the last transformation."""
+        return self._next - 1
+
     def note_sink(self) -> None:
         """Note that the program has a sink, so that it must be executed."""
         unexecuted.note_sink(self._number)

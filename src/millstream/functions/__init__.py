@@ -42,6 +42,7 @@ from millstream.functions.elements import (
 )
 from millstream.functions.iteration import IterationContext, IterationListener
 from millstream.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction, TaggedUnion
+from millstream.functions.parameters import ParameterFunction, WorkerContext
 from millstream.functions.process import (
     CoProcessFunction,
     KeyedCoProcessFunction,
@@ -97,6 +98,7 @@ __all__ = [
     "NotThatFunction",
     "NullByteKeySelector",
     "OperatorStateStore",
+    "ParameterFunction",
     "Partitioner",
     "PassThroughAllWindowFunction",
     "PassThroughWindowFunction",
@@ -111,5 +113,6 @@ __all__ = [
     "SourceFunction",
     "TaggedUnion",
     "WindowFunction",
+    "WorkerContext",
     "as_function",
 ]

@@ -24,6 +24,8 @@ class VertexProgram(ABC):
         fields: The names of the numbers in the result.
         undirected: Whether messages are sent along both directions of each edge.
         simple: Whether self loops are dropped, and all parallel edges but the one with the least weight.
+        is_monotone: Whether the results do not depend on the order in which messages arrive: values only improve, until
+            none can. Only such a program can run with bounded staleness.
 
     Example:
         >>> from millstream.gelly.algorithms import ConnectedComponents
@@ -38,6 +40,7 @@ class VertexProgram(ABC):
     fields: ClassVar[tuple[str, ...]] = ("value",)
     undirected: ClassVar[bool] = False
     simple: ClassVar[bool] = False
+    is_monotone: ClassVar[bool] = False
 
     @abstractmethod
     def start(self, block: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from millstream.errors import UserError
 from millstream.gelly.models import GatherSumApply, UntilStable
+
+
+class NegativeCycle(UserError):
+    """Distances have no limit, because a cycle of edges has a negative weight in total."""
+
+    hint = "remove an edge of the cycle, or give it a larger weight"
+
+    def __init__(self, vertex: int, source: int) -> None:
+        self.vertex = vertex
+        super().__init__(f"a path from vertex {source} to vertex {vertex} contains a negative cycle")
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,7 @@ class ConnectedComponents(GatherSumApply):
     combiner: ClassVar[str] = "min"
     dtype: ClassVar[str] = "int64"
     undirected: ClassVar[bool] = True
+    is_monotone: ClassVar[bool] = True
 
     def initialize(self, block: Any) -> np.ndarray:
         """Begin with the own id of each vertex."""
@@ -45,8 +57,8 @@ class ConnectedComponents(GatherSumApply):
 class SingleSourceShortestPaths(GatherSumApply):
     """The distance of each vertex from a source along directed edges, by their weights; infinite if there is no path.
 
-    Weights may be negative. With a negative cycle the distances have no limit, so the iteration never ends by itself:
-    `Graph.run` fails at its limit of rounds.
+    Weights may be negative. With a negative cycle the distances have no limit: the iteration fails after as many rounds
+    as there are vertices, because a path without a cycle has fewer edges.
 
     Attributes:
         source: The id of the source vertex.
@@ -59,6 +71,7 @@ class SingleSourceShortestPaths(GatherSumApply):
 
     source: int
     combiner: ClassVar[str] = "min"
+    is_monotone: ClassVar[bool] = True
 
     def initialize(self, block: Any) -> np.ndarray:
         """Begin with a distance of zero at the source."""
@@ -75,6 +88,21 @@ class SingleSourceShortestPaths(GatherSumApply):
     def apply(self, values: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Take a shorter distance."""
         return np.minimum(values, sums)  # type: ignore[no-any-return]
+
+    def update(
+        self, block: Any, vertices: np.ndarray, messages: np.ndarray, aggregates: Mapping[str, float]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Apply; raise if a distance improves in a round in which only a negative cycle can improve it."""
+        rounds = int(aggregates.get("rounds", 0)) + 1
+        block.notes["rounds"] = rounds
+        changed, values, senders = super().update(block, vertices, messages, aggregates)
+        if len(changed) and rounds >= aggregates.get("vertices", np.inf):
+            raise NegativeCycle(int(block.ids[changed[0]]), self.source)
+        return changed, values, senders
+
+    def aggregate(self, block: Any) -> Mapping[str, tuple[str, float]]:
+        """Report the number of rounds, and that of the vertices."""
+        return {"rounds": ("max", block.notes.get("rounds", 0)), "vertices": ("sum", len(block))}
 
 
 @dataclass(frozen=True)

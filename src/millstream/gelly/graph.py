@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from millstream.datastream.data_stream import DataStream
@@ -154,17 +155,28 @@ class Graph(GraphAlgorithms):
         return cls.from_collection(env, edges, graph.nodes)
 
     def run(
-        self, program: VertexProgram, termination: Termination | int | None = None, *, name: str | None = None
+        self,
+        program: VertexProgram,
+        termination: Termination | int | None = None,
+        *,
+        staleness: int = 0,
+        name: str | None = None,
     ) -> ResultStream:
         """Run a vertex program, and return the stream of rows (vertex, value).
 
         Args:
             program: The vertex program.
             termination: A limit of rounds, or a `Termination`; by default the iteration ends when no vertex sends.
+            staleness: A subtask may run so many rounds with the messages of its own vertices before it exchanges
+                messages with others. The program must be monotone: then the result is the same, after fewer exchanges.
             name: The name of the iteration, unique in the program.
 
         """
         _check(program)
+        if termination is None:
+            termination = Termination(max_iterations=MOST_ROUNDS, must_converge=True)
+        termination = Termination.of(termination)
+        _check_staleness(program, staleness, termination)
         env = self._edges.get_execution_environment()
         number = Types.LONG() if program.dtype == "int64" else Types.DOUBLE()
         message_fields = [f"value{index}" for index in range(program.width)]
@@ -182,9 +194,8 @@ class Graph(GraphAlgorithms):
         step = env._program.add(label, SuperstepSpec(program, result_type), message_type, inputs, key_type=Types.LONG())
         construction.feed_back((env._stream(step),))
         env._program.declare_side(step, RESULT, result_type)
-        if termination is None:
-            termination = Termination(max_iterations=MOST_ROUNDS, must_converge=True)
-        construction.configure(Termination.of(termination).configure(construction.loop, has_criterion=True))
+        loop = replace(construction.loop, staleness=staleness)
+        construction.configure(termination.configure(loop, has_criterion=True))
         return ResultStream(env, (Input(step, tag=RESULT),))
 
     def plot(self, labels: DataStream[Any] | None = None) -> GraphPicture:
@@ -224,6 +235,21 @@ def _check(program: Any) -> None:
     if program.dtype not in ("float64", "int64"):
         msg = f"the dtype of {name} is {program.dtype!r}"
         raise InvalidArgument(msg, hint="use 'float64' or 'int64'")
+
+
+def _check_staleness(program: VertexProgram, staleness: Any, termination: Termination) -> None:
+    """Raise if a program cannot run with this staleness: its result would depend on the parallelism."""
+    if not isinstance(staleness, int) or isinstance(staleness, bool) or staleness < 0:
+        msg = f"staleness is {staleness!r}"
+        raise InvalidArgument(msg, hint="use an int of at least 0")
+    if staleness and not program.is_monotone:
+        msg = f"{type(program).__name__} is not monotone: it needs all messages of a round, so staleness is {staleness}"
+        raise InvalidArgument(msg, hint="leave staleness at 0; set is_monotone only if values can only improve")
+    if staleness and termination.max_iterations is not None and not termination.must_converge:
+        msg = f"a limit of {termination.max_iterations} rounds and a staleness of {staleness} do not go together"
+        raise InvalidArgument(
+            msg, hint="set must_converge=True: values before the last round depend on the parallelism"
+        )
 
 
 def _columns(environment: StreamTableEnvironment, table: Table, schema: str, default: str) -> DataStream[Any]:

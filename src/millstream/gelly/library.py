@@ -110,6 +110,8 @@ class GraphAlgorithms(GraphTransformations):
         sum: Callable[[float, float], float],
         apply: Callable[[float, float], float],
         max_iterations: int | None = None,
+        *,
+        check: bool = False,
     ) -> ResultStream:
         """Gather a number along every edge from a vertex that changed, sum up and apply them; return (vertex, value).
 
@@ -118,9 +120,10 @@ class GraphAlgorithms(GraphTransformations):
             sum: Gets two gathered numbers; commutative and associative.
             apply: Gets the value of a vertex and the sum, and returns the new value.
             max_iterations: The largest number of rounds; by default the iteration ends when no value changes.
+            check: Whether the job fails if `sum` is not commutative and associative for some of the numbers.
 
         """
-        return self.run(GatherSumApplyFunctions(gather, sum, apply), _with_first(max_iterations))
+        return self.run(GatherSumApplyFunctions(gather, sum, apply, check), _with_first(max_iterations))
 
     # ---------------------------------------------------------------------------------------- components, distances
 

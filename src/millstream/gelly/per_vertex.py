@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from millstream.functions.vertex import VertexProgram
+from millstream.gelly.relations import check_laws
 
 _Update = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -185,10 +186,13 @@ class GatherSumApplyFunctions(_PerVertex):
     gather: Callable[[float, float], float]
     sum: Callable[[float, float], float]
     apply: Callable[[float, float], float]
+    check: bool = False
 
     def call(self, vertex: Vertex, messages: Sequence[float]) -> None:
         """Sum up, and apply."""
         if messages:
+            if self.check:
+                check_laws(self.sum, np.array(messages))
             total = messages[0]
             for message in messages[1:]:
                 total = self.sum(total, message)

@@ -181,7 +181,7 @@ class ReduceGroups(PartitionFunction):
             return
         vertices, values = sort_messages(records["vertex"], records["value"])
         if self.check:
-            _check_laws(self.function, values)
+            check_laws(self.function, values)
         firsts = _firsts(vertices)
         ufunc = np.frompyfunc(self.function, 2, 1)
         groups = np.split(values.astype(object), firsts[1:])
@@ -211,7 +211,7 @@ def _firsts(sorted_keys: Array) -> Array:
     return np.flatnonzero(np.concatenate(([True], sorted_keys[1:] != sorted_keys[:-1])))
 
 
-def _check_laws(function: Callable[[float, float], float], values: Array) -> None:
+def check_laws(function: Callable[[float, float], float], values: Array) -> None:
     """Raise if a function of two numbers depends on their order, for some of the values."""
     sample = np.unique(values)[:8].tolist()
     for a, b in product(sample, repeat=2):

@@ -13,6 +13,7 @@ from millstream.graph.execution_plan import ExecutionPlan
 from millstream.graph.stream_graph import StreamEdge, StreamNode
 from millstream.runtime.loops import LoopConfig
 from millstream.runtime.operators.loop import CriterionSpec, HeadSpec, ReplaySpec, TailSpec
+from millstream.runtime.operators.per_round import PerRoundSpec
 
 
 class UnusableIteration(UserError):
@@ -53,7 +54,9 @@ def find_loops(nodes: Iterable[StreamNode], edges: Iterable[StreamEdge]) -> tupl
     for node in by_id.values():
         if isinstance(node.spec, HeadSpec | TailSpec | CriterionSpec | ReplaySpec):
             parts.setdefault(node.spec.loop, []).append(node)
+    per_round = {node.operator: node.name for node in by_id.values() if isinstance(node.spec, PerRoundSpec)}
     if not parts:
+        _check_lifecycle(per_round, ())
         return ()
     downstream: dict[int, list[int]] = {}
     upstream: dict[int, list[int]] = {}
@@ -62,6 +65,7 @@ def find_loops(nodes: Iterable[StreamNode], edges: Iterable[StreamEdge]) -> tupl
         upstream.setdefault(edge.downstream, []).append(edge.upstream)
     loops = [_find_loop(config, members, by_id, downstream, upstream) for config, members in parts.items()]
     _check_names(loops)
+    _check_lifecycle(per_round, loops)
     return _sort(loops)
 
 
@@ -126,6 +130,14 @@ def _check_names(loops: list[Loop]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise _same_name(name)
+
+
+def _check_lifecycle(per_round: Mapping[str, str], loops: Iterable[Loop]) -> None:
+    members = {operator for loop in loops if loop.config.bounded for operator in loop.members}
+    outside = [name for operator, name in per_round.items() if operator not in members]
+    if outside:
+        msg = f"'{outside[0]}' lives for one round, but is not in the body of a bounded iteration"
+        raise UnusableIteration(msg, hint="call for_each_round inside of the body, with streams of the body")
 
 
 def _same_name(name: str) -> UnusableIteration:

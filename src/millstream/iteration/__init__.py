@@ -3,7 +3,7 @@
 Promises: an epoch between two rounds is a consistent cut, so an iteration is exactly once like every other program.
 Does not know: graphs, learning; they are written on top."""
 
-from millstream.functions import DeltaFunction, IterationContext, IterationListener
+from millstream.functions import DeltaFunction, IterationContext, IterationListener, ParameterFunction, WorkerContext
 from millstream.iteration.bulk import iterate
 from millstream.iteration.delta import iterate_delta
 from millstream.iteration.flink_ml import (
@@ -12,6 +12,8 @@ from millstream.iteration.flink_ml import (
     IterationConfig,
     Iterations,
 )
+from millstream.iteration.lifecycle import OperatorLifeCycle, for_each_round
+from millstream.iteration.parameters import iterate_parameters
 from millstream.iteration.stream_lists import DataStreamList, ReplayableDataStreamList
 from millstream.iteration.termination import Criterion, Termination
 
@@ -25,8 +27,13 @@ __all__ = [
     "IterationContext",
     "IterationListener",
     "Iterations",
+    "OperatorLifeCycle",
+    "ParameterFunction",
     "ReplayableDataStreamList",
     "Termination",
+    "WorkerContext",
+    "for_each_round",
     "iterate",
     "iterate_delta",
+    "iterate_parameters",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 from millstream.datastream.data_stream import DataStream
 from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.iteration.construction import Construction
+from millstream.iteration.lifecycle import OperatorLifeCycle, let_live_for_one_round
 from millstream.iteration.stream_lists import DataStreamList, ReplayableDataStreamList
 from millstream.iteration.termination import Criterion, Termination
 
@@ -83,6 +84,8 @@ class IterationConfig:
     Attributes:
         termination: A limit of rounds, and a deadline.
         name: The name of the iteration, unique in the program.
+        operator_life_cycle: Whether the operators of the body live through all rounds, or begin anew in every round;
+            see `for_each_round`, which does it for some of them.
 
     Example:
         >>> IterationConfig(Termination(max_iterations=10)).termination.max_iterations
@@ -92,6 +95,7 @@ class IterationConfig:
 
     termination: Termination = field(default_factory=lambda: Termination(when_empty=True))
     name: str | None = None
+    operator_life_cycle: OperatorLifeCycle = OperatorLifeCycle.ALL_ROUND
 
 
 class Iterations:
@@ -161,7 +165,11 @@ class Iterations:
         construction = _begin(init_variable_streams, config.name, bounded=True)
         replayed = map(construction.replay, data_streams.replayed_streams)
         constants = DataStreamList(*replayed, *data_streams.non_replayed_streams)
+        program = construction.env._program
+        before = program.last_id
         result = _call(body, construction, init_variable_streams, constants)
+        if config.operator_life_cycle is OperatorLifeCycle.PER_ROUND:
+            let_live_for_one_round(program, before)
         construction.feed_back(tuple(result.feedback_variable_streams))
         criteria = result.termination_criteria
         loop = config.termination.configure(construction.loop, has_criterion=criteria is not None)

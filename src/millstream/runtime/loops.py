@@ -68,6 +68,7 @@ class LoopConfig:
         has_criteria: Whether a loop terminates after a round without records of its criteria stream.
         deadline: Milliseconds of processing time after the end of the input, after which the job fails.
         emits_result: Whether the head emits the last feedback to its side output when the loop terminates.
+        staleness: An epoch is so many rounds more than one, without an exchange between them.
 
     """
 
@@ -79,11 +80,18 @@ class LoopConfig:
     has_criteria: bool = False
     deadline: int | None = None
     emits_result: bool = False
+    staleness: int = 0
+
+    def rounds_from(self, first: int) -> int:
+        """Return the number of rounds in the epoch that begins with a round."""
+        rounds = self.staleness + 1
+        return rounds if self.max_rounds is None else max(1, min(rounds, self.max_rounds - first))
 
 
 @dataclass(frozen=True)
 class LoopWork:
-    """What one subtask of an operator of a loop does in an epoch. `feedback` is the state of the tail, for a head."""
+    """What one subtask of an operator of a loop does in an epoch: `rounds` rounds, of which the first is `round`.
+    `feedback` is the state of the tail, for a head."""
 
     loop: str
     phase: Phase
@@ -92,11 +100,18 @@ class LoopWork:
     inputs_ended: bool = False
     aggregates: Mapping[str, float] = field(default_factory=dict)
     feedback: Lineage | None = None
+    rounds: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """The numbers of the rounds."""
+        return range(self.round, self.round + self.rounds)
 
     @property
     def location(self) -> str:
         """Where this is, for messages."""
-        return f"round {self.round} of iteration '{self.loop}'"
+        rounds = f"round {self.round}" if self.rounds == 1 else f"rounds {self.round} to {self.numbers[-1]}"
+        return f"{rounds} of iteration '{self.loop}'"
 
 
 @dataclass
@@ -125,9 +140,9 @@ class LoopProgress(MemoryPart):
         self.inputs_ended = work.inputs_ended or self.inputs_ended
         match work.phase:
             case Phase.READ if work.ends_round:
-                self.state, self.round = "running", 1
+                self.state, self.round = "running", work.rounds
             case Phase.ROUND:
-                self.round = work.round + 1
+                self.round = work.round + work.rounds
             case Phase.CLOSE:
                 self.state = "closed"
             case Phase.ENDED:

@@ -91,6 +91,13 @@ class VertexBlock:
         """Return the index of each vertex id; all must be there."""
         return np.searchsorted(self.ids, ids)
 
+    def has(self, ids: Array) -> Array:
+        """Return for each id whether it is that of a vertex of this block."""
+        indexes = np.searchsorted(self.ids, ids)
+        if not len(self.ids):
+            return np.zeros(len(ids), dtype=bool)
+        return np.asarray(self.ids[np.minimum(indexes, len(self.ids) - 1)] == ids)
+
     def edges_of(self, vertices: Array) -> Array:
         """Return the indexes of the edges of some vertices, given by index."""
         if len(vertices) == len(self.ids):

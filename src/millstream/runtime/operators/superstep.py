@@ -122,18 +122,31 @@ class SuperstepOperator(Operator):
             block.values = np.array(values, dtype=self._program.dtype)
             changed = np.arange(len(block))
         else:
-            ids, messages = self._combine_messages()
-            update = self._program.update
-            changed, values, senders = rowwise.call_user_code(
-                self.context, update, block, block.indexes(ids), messages, work.aggregates
-            )
-            block.values[changed] = values
+            changed, senders = self._update(block, *self._combine_messages(), work)
+        delayed: list[tuple[np.ndarray, np.ndarray]] = []
+        for _ in work.numbers[1:]:
+            targets, messages = self._messages_of(block, senders)
+            local = block.has(targets)
+            delayed.append((targets[~local], messages[~local]))
+            changed_now, senders = self._update(block, targets[local], messages[local], work)
+            changed = np.union1d(changed, changed_now)
         self._save(block, changed)
-        self._send(block, senders)
+        self._send(block, senders, delayed)
         report = self.context.memory.part(LoopReport)
         report.aggregates = {}
         for name, (kind, value) in rowwise.call_user_code(self.context, self._program.aggregate, block).items():
             report.put(name, kind, float(value))
+
+    def _update(
+        self, block: VertexBlock, ids: np.ndarray, messages: np.ndarray, work: LoopWork
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Update the vertices with messages; return those that changed and those that send, by index."""
+        update = self._program.update
+        changed, values, senders = rowwise.call_user_code(
+            self.context, update, block, block.indexes(ids), messages, work.aggregates
+        )
+        block.values[changed] = values
+        return changed, senders
 
     def _combine_messages(self) -> tuple[np.ndarray, np.ndarray]:
         arrays = [array.filter(array.field(1).is_valid()) for array in self._messages]
@@ -158,14 +171,23 @@ class SuperstepOperator(Operator):
     def _columns(self, values: np.ndarray) -> dict[str, np.ndarray]:
         return dict(zip(self._names, np.atleast_2d(values.T), strict=True))
 
-    def _send(self, block: VertexBlock, senders: np.ndarray) -> None:
+    def _messages_of(self, block: VertexBlock, senders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the combined messages of vertices: ids of receivers, and messages."""
         edges = block.edges_of(senders)
         edges = rowwise.call_user_code(self.context, self._program.select, block, edges)
-        if len(edges):
-            messages = np.asarray(rowwise.call_user_code(self.context, self._program.message, block, edges))
-            targets, messages = combine_messages(
-                self._program.combiner, block.targets[edges], messages.astype(self._program.dtype)
-            )
+        if not len(edges):
+            return np.zeros(0, dtype=np.int64), np.zeros(self._shape(0), dtype=self._program.dtype)
+        messages = np.asarray(rowwise.call_user_code(self.context, self._program.message, block, edges))
+        return combine_messages(self._program.combiner, block.targets[edges], messages.astype(self._program.dtype))
+
+    def _send(
+        self, block: VertexBlock, senders: np.ndarray, delayed: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    ) -> None:
+        targets, messages = self._messages_of(block, senders)
+        if delayed:
+            targets, messages = (np.concatenate(parts) for parts in zip((targets, messages), *delayed, strict=True))
+            targets, messages = combine_messages(self._program.combiner, targets, messages)
+        if len(targets):
             self.out.emit(_rows(self.context.output_type, targets, list(self._columns(messages).values())))
         elif len(block) and rowwise.call_user_code(self.context, self._program.continues, block):
             nothing: Any = pa.nulls(1, pa.from_numpy_dtype(np.dtype(self._program.dtype)))

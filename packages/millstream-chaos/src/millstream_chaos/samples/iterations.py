@@ -5,7 +5,7 @@ Does not know: engines, faults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from millstream.datastream.data_stream import DataStream
@@ -26,10 +26,14 @@ from millstream.iteration import (
     IterationBodyResult,
     IterationConfig,
     Iterations,
+    ParameterFunction,
     ReplayableDataStreamList,
     Termination,
+    WorkerContext,
+    for_each_round,
     iterate,
     iterate_delta,
+    iterate_parameters,
 )
 from millstream.state_descriptors.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from millstream.types.factory import Types
@@ -165,6 +169,55 @@ def replayed(env: Any) -> DataStream[Any]:
     return Iterations.iterate_bounded_streams_until_termination(initial, data, config, body).get(0)
 
 
+class _Mix(ParameterFunction[int, int, int, int]):
+    """Mixes integers, so that each update depends on what the worker has seen, and all results are exact."""
+
+    def compute(self, records: Sequence[int], parameters: Mapping[int, int], context: WorkerContext) -> dict[int, int]:
+        seen = sum(parameters.values()) + context.round
+        return {number % 3: (sum(records) * 31 + seen * (number + 7)) % 1009 for number in sorted(records)}
+
+    def apply(self, key: int, value: int | None, updates: Sequence[int]) -> int:
+        return ((value or 0) * 17 + sum(updates)) % 9973
+
+
+def stale(env: Any) -> DataStream[Any]:
+    """Return parameters whose workers exchange their updates after every third round."""
+    numbers = _numbers(env)
+    initial = numbers.filter(lambda number: number < 3).map(lambda number: (number, number), PAIR)
+    return iterate_parameters(numbers, initial, _Mix(), 8, staleness=2, workers=5)
+
+
+class _SumOfRound(KeyedProcessFunction[Any, Any, Any]):
+    """Emits the sum of a key at the end of the input, which is the end of a round."""
+
+    def open(self, runtime_context: Any) -> None:
+        self._sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: Any) -> Iterable[Any]:
+        self._sum.update((self._sum.value() or 0) + value)
+        ctx.timer_service().register_event_time_timer(1 << 50)
+        return ()
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterable[Any]:
+        yield (self._sum.value() * 7 + 3) % 1009
+
+
+def per_round(env: Any) -> DataStream[Any]:
+    """Return the sums of each round, of operators that begin anew in every round."""
+
+    def add_up(streams: DataStreamList) -> DataStreamList:
+        return DataStreamList.of(streams.get(0).key_by(lambda number: number % 5).process(_SumOfRound(), Types.LONG()))
+
+    def body(variables: DataStreamList, _: DataStreamList) -> IterationBodyResult:
+        sums = for_each_round(variables, add_up)
+        return IterationBodyResult(sums, sums)
+
+    config = IterationConfig(Termination(max_iterations=5))
+    return Iterations.iterate_bounded_streams_until_termination(
+        DataStreamList.of(_numbers(env)), ReplayableDataStreamList.not_replay(), config, body
+    ).get(0)
+
+
 def vertices(env: Any) -> DataStream[Any]:
     """Return the shortest distances in a graph."""
     triple = Types.TUPLE([Types.LONG(), Types.LONG(), Types.DOUBLE()])
@@ -180,6 +233,7 @@ def clustering(env: Any) -> DataStream[Any]:
     return rows.map(lambda row: (row[0], row[1]), Types.TUPLE([Types.LONG(), Types.DOUBLE()]))
 
 
-PROGRAMS = {f"iteration_{program.__name__}": program for program in (bulk, delta, unbounded, replayed, vertices)} | {
-    "graph_clustering": clustering
-}
+PROGRAMS = {
+    f"iteration_{program.__name__}": program
+    for program in (bulk, delta, unbounded, replayed, stale, per_round, vertices)
+} | {"graph_clustering": clustering}
