@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test test-matrix check lint docs bench chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
+.PHONY: help demo test test-matrix test-resident check lint docs bench chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -19,6 +19,13 @@ test: lint  ## everything that must hold: format, lint, types, imports, all test
 
 test-matrix: $(READY)  ## a part of the tests, and figures, on every supported version of Spark (450 MB for each, in build/)
 	$(PYTHON) tests/matrix/run.py
+
+ON_SPARK := tests/programs tests/spark tests/savepoints tests/kafka tests/cluster_real tests/chaos
+test-resident: $(READY)  ## the tests that run jobs on Spark, on resident slots
+	for folder in $(ON_SPARK); do \
+	  echo "$$folder on resident slots"; \
+	  MILLSTREAM_TEST_ENGINE=resident $(PYTHON) -m pytest -q --timeout 600 -m spark "$$folder" || failed=1; \
+	done; test -z "$$failed"
 
 check: lint  ## the same without the tests that need Spark
 	$(PYTHON) -m pytest --timeout 300 -m "not spark"

@@ -56,6 +56,13 @@ class Environments:
             "MILLSTREAM_CLASS_ARCHIVE": "false",  # nothing runs in the background of what is measured
         }
 
+    def choose_engine(self, engine: str) -> dict[str, str]:
+        """The variable that names a configuration file, in which the engine of millstream's jobs is set."""
+        place = self.cache / f"conf-{engine}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "config.yaml").write_text(f"millstream.engine: {engine}\n", encoding="utf-8")
+        return {"MILLSTREAM_CONF_DIR": str(place)}
+
     def _made(self, name: str) -> Path:
         place = self.cache / name
         if not (place / "whole").exists():

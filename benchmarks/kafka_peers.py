@@ -38,8 +38,15 @@ class Served:
 
     def check(self) -> dict[str, Any]:
         """The digest of what is in the topic `check`."""
+        return self._ask("check")
+
+    def latency(self, rate: int, seconds: int) -> dict[str, Any]:
+        """The latencies of records that are sent to `in` now, until they are received from `out`."""
+        return self._ask(f"latency {rate} {seconds}")
+
+    def _ask(self, question: str) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write(b"check\n")
+        self._process.stdin.write(f"{question}\n".encode())
         self._process.stdin.flush()
         return self._told()
 

@@ -1,7 +1,7 @@
 """A broker for one contestant: topics filled with records of 100 bytes, until its standard input ends.
 
 Promises: one line of JSON on standard output when the topics are full, and one for every line of input: the digest of
-what is in the topic `check`. Nothing is left behind.
+what is in the topic `check`, or how long records take from `in` to `out`. Nothing is left behind.
 Does not know: who reads."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from benchmarks import common
+from benchmarks import common, kafka_feed
 
 from millstream.testing import maven
 from millstream.testing.kafka import KafkaBroker
@@ -58,8 +58,13 @@ def main() -> None:
             broker.create_topic(topic, args.partitions)
         fill(broker, "in", args.records, args.partitions)
         print(json.dumps({"servers": broker.bootstrap_servers, "jar": jar}), flush=True)
-        for _ in sys.stdin:  # a line asks what is in the topic `check`
-            print(json.dumps(common.digest((value,) for value in broker.values("check"))), flush=True)
+        for line in sys.stdin:  # what is asked: `check`, or `latency RATE SECONDS`
+            question, *numbers = line.split()
+            if question == "check":
+                answer = common.digest((value,) for value in broker.values("check"))
+            else:
+                answer = kafka_feed.measure_latency(broker.bootstrap_servers, *map(int, numbers))
+            print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ def run_one(
     log = args.cache / "logs" / f"{benchmark.name}-{contestant.name.replace(' ', '-').replace(',', '')}-{number}.log"
     try:
         command = [str(environments.python(contestant.environment)), str(script), *contestant.arguments(args.scale)]
-        variables = environments.variables(contestant.environment)
+        variables = environments.variables(contestant.environment) | environments.choose_engine(contestant.engine)
     except EnvironmentFailed as problem:
         return processes.Outcome(None, f"no environment: {problem}", processes.Memory())
     outcome = processes.run(command, variables, args.deadline, log)

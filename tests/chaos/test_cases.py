@@ -8,12 +8,15 @@ from pathlib import Path
 import pytest
 
 from millstream.cli.main import main
+from millstream_chaos import command
 from millstream_chaos import registry as chaos
 from millstream_chaos.cases import storage
 from millstream_chaos.cases.upgrade import NoHistory
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.machine.limits import NoLimits
 from millstream_chaos.machine.network import NoNamespaces
 from millstream_chaos.outputs.real_sinks import SINKS
+from millstream_chaos.trace import Report
 
 IN_PROCESS = ("leaders", "rescale", "damage", "clocks", "hostile", "poison", "objects")
 WITH_BROKER = ("brokers", "replicas")
@@ -87,6 +90,29 @@ def test_a_trace_is_a_function_of_its_seed(case: str) -> None:
     assert chaos.plan(case, 7, "ci") == chaos.plan(case, 7, "ci")
     if case != "pressure":
         assert chaos.plan(case, 7, "ci").steps != chaos.plan(case, 8, "ci").steps
+
+
+def test_an_engine_is_for_cases_on_spark_and_part_of_the_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["chaos", "poison", "--engine", "resident"]) == 1
+    assert "the case 'poison' takes no --engine" in capsys.readouterr().err
+    played: list[chaos.Trace] = []
+
+    def play(trace: chaos.Trace, directory: Path) -> Report:
+        played.append(trace)
+        return Report(trace)
+
+    monkeypatch.setattr(command, "play", play)
+    path = tmp_path / "trace.json"
+    assert main(["chaos", "kills", "--engine", "resident", "--size", "ci", "--trace", str(path)]) == 0
+    assert main(["chaos", "--replay", str(path)]) == 0
+    assert main(["chaos", "all", "--engine", "auto", "--size", "ci"]) == 0
+    engines = [(trace.case, engine_options(trace)) for trace in played]
+    resident, auto = ({"millstream.engine": engine} for engine in ("resident", "auto"))
+    assert engines == [("kills", resident), ("kills", resident), *((case, auto) for case in chaos.ON_ENGINES)]
+    assert "engine resident" in capsys.readouterr().out
+    assert engine_options(chaos.plan("kills", 1, "ci")) == {}
 
 
 def test_a_trace_is_played_again_from_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,16 +9,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from millstream.common import Configuration, Encoder, Types, WatermarkStrategy
+from millstream.connector.slot_task import SlotTask
 from millstream.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from millstream.datastream.connectors.file_system import FileSink
 from millstream.datastream.connectors.number_seq import NumberSequenceSource
 from millstream.datastream.state import ValueStateDescriptor
+from millstream.engine.contract import Deployment
 from millstream.engine.spark import session
 from millstream.engine.spark.resident import engine as resident
 from millstream.engine.spark.resident.peers import Peers
@@ -172,6 +175,33 @@ def test_cancel_ends_a_function_that_loops(tmp_path: Path) -> None:
     assert not lines_of(tmp_path / "out") - expected()
 
 
+def test_tasks_between_epochs_run_on_the_slots_while_an_epoch_runs(tmp_path: Path, monkeypatch: Any) -> None:
+    engines: list[resident.ResidentEngine] = []
+    deploy = resident.ResidentEngine.deploy
+
+    def note_engine(engine: resident.ResidentEngine, deployment: Deployment) -> None:
+        deploy(engine, deployment)
+        engines.append(engine)
+
+    monkeypatch.setattr(resident.ResidentEngine, "deploy", note_engine)
+    released = tmp_path / "released"
+
+    def await_release() -> None:
+        while not released.exists():
+            time.sleep(0.01)
+
+    env = environment(tmp_path / "checkpoints")
+    build(env, tmp_path, await_release)
+    client = env.execute_async("tasks")
+    while not (tmp_path / "happened").exists():
+        time.sleep(0.01)
+    processes = [process for _, process in sorted(engines[0]._stage.processes.items())]
+    assert engines[0].run_tasks([SlotTask(slot, os.getpid) for slot in (1, 0)]) == processes[::-1]
+    engines[0].run_tasks([SlotTask(0, partial(Path.touch, released))])
+    client.get_job_execution_result().result(120)
+    assert lines_of(tmp_path / "out") == expected()
+
+
 def test_blocks_beyond_the_memory_of_a_slot_go_through_its_disk(tmp_path: Path) -> None:
     env = environment(tmp_path / "checkpoints", millstream__resident__receive_memory="1 kb")
     build(env, tmp_path)
@@ -182,7 +212,7 @@ def test_blocks_beyond_the_memory_of_a_slot_go_through_its_disk(tmp_path: Path) 
 def test_too_few_task_slots_are_an_error_that_says_what_is_missing(tmp_path: Path) -> None:
     env = environment(tmp_path / "checkpoints", restart_strategy__type="none").set_parallelism(100)
     build(env, tmp_path)
-    with pytest.raises(ExternalError, match=r"needs 101 free task slots, 100 for its subtasks .* but Spark has 38"):
+    with pytest.raises(ExternalError, match="it needs 100 free task slots, but Spark has 38, of which 0 are taken"):
         env.execute("too wide")
 
 

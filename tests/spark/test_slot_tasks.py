@@ -13,8 +13,8 @@ from millstream.common import Types
 from millstream.connector.slot_task import SlotTask
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.engine.contract import Deployment
-from millstream.engine.spark.engine import SparkEngine
 from millstream.engine.spark.failures import SparkFailed
+from millstream.engine.spark.resident.engine import create_engine
 from millstream.errors import ExternalError, InternalError, UserError
 from millstream.graph.execution_plan import execution_plan
 from millstream.graph.job_graph import job_graph
@@ -30,11 +30,14 @@ def deployment() -> Deployment:
     )
 
 
-@pytest.fixture(params=["inline", "spark"])
+ON_SPARK = ("jobs", "resident")
+
+
+@pytest.fixture(params=["inline", *ON_SPARK])
 def engine(request):
-    if request.param == "spark":
+    if request.param != "inline":
         request.getfixturevalue("spark_context")
-    made = InlineEngine() if request.param == "inline" else SparkEngine({})
+    made = InlineEngine() if request.param == "inline" else create_engine({"millstream.engine": request.param})
     made.deploy(deployment())
     yield made
     made.close()
@@ -78,7 +81,7 @@ def rendezvous(directory: str, own: int, other: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("engine", ["spark"], indirect=True)
+@pytest.mark.parametrize("engine", ON_SPARK, indirect=True)
 def test_slots_keep_their_workers_and_run_in_parallel(engine, tmp_path):
     first, again = dict(places(engine, [0, 1])), dict(places(engine, [0, 1]))
     assert first == again
@@ -94,7 +97,7 @@ def die_once(path: str) -> int:
     return os.getpid()
 
 
-@pytest.mark.parametrize("engine", ["spark"], indirect=True)
+@pytest.mark.parametrize("engine", ON_SPARK, indirect=True)
 def test_a_task_whose_worker_dies_runs_again(engine, tmp_path):
     assert engine.run_tasks([SlotTask(0, functools.partial(die_once, str(tmp_path / "died")))])[0] > 0
     with pytest.raises(SparkFailed, match="worker"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from millstream.cli.run import add_program, run_guarded, split_program
 from millstream.client.program import run_program
 from millstream.config.configuration import Configuration
+from millstream.engine.choice import describe_engine
 from millstream.errors import ExternalError, UserError
 from millstream.graph import explain
 from millstream.graph.execution_plan import execution_plan
@@ -74,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
     assert path is not None, "this command has no -pym"
     if args.json + args.mermaid + (args.svg is not None) > 1:
         raise SeveralFormats
-    planned: list[tuple[StreamGraph, str]] = []
+    planned: list[tuple[StreamGraph, Configuration, str]] = []
 
-    def keep(graph: StreamGraph, _: Configuration, name: str) -> None:
-        planned.append((graph, name))
+    def keep(graph: StreamGraph, configuration: Configuration, name: str) -> None:
+        planned.append((graph, configuration, name))
 
     with contextlib.redirect_stdout(sys.stderr):
         code = run_guarded(path, lambda: run_program(path, arguments, on_execute=keep))
@@ -85,12 +86,12 @@ def run(args: argparse.Namespace) -> int:
         return code
     if not planned:
         raise NothingPlanned(path)
-    for graph, name in planned:
-        _show(args, graph, name)
+    for graph, configuration, name in planned:
+        _show(args, graph, configuration, name)
     return 0
 
 
-def _show(args: argparse.Namespace, graph: StreamGraph, name: str) -> None:
+def _show(args: argparse.Namespace, graph: StreamGraph, configuration: Configuration, name: str) -> None:
     plan = execution_plan(job_graph(graph, name))
     if args.json:
         print(explain.flink_json(graph))
@@ -103,3 +104,4 @@ def _show(args: argparse.Namespace, graph: StreamGraph, name: str) -> None:
             raise CannotWrite(args.svg, error) from error
     else:
         print(explain.text(plan), end="")
+        print(f"\nengine: {describe_engine(plan, configuration)}")

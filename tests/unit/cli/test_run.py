@@ -143,6 +143,7 @@ def test_info_prints_the_plan_alone_and_runs_nothing(program, capsys):
     assert main(["info", program(PLANNED), "x"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("job 'planned': 1 level, 1 vertex, 0 exchanges, 2 slots\n")
+    assert printed.out.endswith("\nengine: Spark jobs, because millstream.engine is jobs\n")
     assert printed.err == "a word of the program x\n"
 
 

@@ -10,11 +10,13 @@ import argparse
 import logging
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import UserError
-from millstream_chaos.registry import CASES, plan, play
+from millstream.options import ENGINE
+from millstream_chaos.registry import CASES, ON_ENGINES, plan, play
 from millstream_chaos.trace import SIZES, Trace
 
 if TYPE_CHECKING:
@@ -27,6 +29,16 @@ class NoCase(UserError):
     def __init__(self) -> None:
         known = "; ".join(f"{name} ({text})" for name, text in CASES.items())
         super().__init__("no chaos case is named", hint=f"name one of: {known}")
+
+
+class NoEngine(UserError):
+    """--engine is used with a case whose jobs do not run on Spark."""
+
+    def __init__(self, case: str) -> None:
+        super().__init__(
+            f"the case '{case}' takes no --engine: its jobs run without Spark, or on two releases",
+            hint=f"use one of {', '.join(ON_ENGINES)}",
+        )
 
 
 class MinutesForSoakOnly(UserError):
@@ -44,6 +56,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
     add("--seed", type=int, default=1, metavar="S", help="seed of the random faults (default: 1)")
     add("--size", choices=SIZES, default="normal", help="amount of work (default: normal)")
     add("--minutes", type=float, metavar="N", help="duration of the case soak, instead of --size")
+    add("--engine", choices=ENGINE.choices, help="what runs the jobs, for cases on Spark; `all` is these cases then")
     add("--steps", type=_parse_range, metavar="A:B", help="run only these steps of the trace, counted from 0")
     add("--replay", type=Path, metavar="TRACE", help="repeat the run of a trace file")
     add("--trace", type=Path, metavar="FILE", help="write the trace to this file, also if all checks pass")
@@ -58,14 +71,23 @@ def run(args: argparse.Namespace) -> int:
     elif args.case is None:
         raise NoCase
     else:
-        names = list(CASES) if args.case == "all" else [args.case]
+        every = CASES if args.engine is None else ON_ENGINES
+        names = list(every) if args.case == "all" else [args.case]
         if args.minutes is not None and names != ["soak"]:
             raise MinutesForSoakOnly
         parameters = {} if args.minutes is None else {"minutes": args.minutes}
         traces = [plan(name, args.seed, args.size, **parameters) for name in names]
+    if args.engine is not None:
+        traces = [_set_engine(trace, args.engine) for trace in traces]
     if args.steps is not None:
         traces = [trace.slice_steps(*args.steps) for trace in traces]
     return max(_run_trace(trace, args) for trace in traces)
+
+
+def _set_engine(trace: Trace, engine: str) -> Trace:
+    if trace.case not in ON_ENGINES:
+        raise NoEngine(trace.case)
+    return replace(trace, engine=engine)
 
 
 def _parse_range(word: str) -> tuple[int, int | None]:

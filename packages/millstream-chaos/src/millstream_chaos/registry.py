@@ -36,6 +36,9 @@ CASES: Mapping[str, str] = {
     "hostile": "pickles in checkpoint files: nothing is executed",
 }
 
+#: The cases whose jobs run on Spark, on the engine of their trace.
+ON_ENGINES = ("kills", "kafka", "executors", "mixed", "network", "pressure", "resources", "soak")
+
 
 class NoSuchCase(UserError):
     """There is no case of that name."""

@@ -32,13 +32,14 @@ class UnreadableTrace(UserError):
 
 @dataclass(frozen=True)
 class Trace:
-    """Everything a case does: its parameters, and its steps in order, all plain JSON values."""
+    """Everything a case does: its parameters, its steps in order, and the engine; all plain JSON values."""
 
     case: str
     seed: int
     size: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     steps: Sequence[Mapping[str, Any]] = ()
+    engine: str = ""  # what runs the epochs of jobs on Spark, see `millstream.engine`; empty: the default
 
     def slice_steps(self, first: int, last: int | None) -> Trace:
         """Return a trace with some of the steps, so that a long trace can be played in parts."""
@@ -92,7 +93,8 @@ class Report:
     def format_lines(self) -> list[str]:
         """Return the report as text."""
         trace = self.trace
-        lines = [f"{trace.case}: seed {trace.seed}, size {trace.size}, {len(trace.steps)} steps"]
+        engine = f", engine {trace.engine}" if trace.engine else ""
+        lines = [f"{trace.case}: seed {trace.seed}, size {trace.size}, {len(trace.steps)} steps{engine}"]
         lines += [f"  {name}: {value}" for name, value in self.figures.items()]
         lines += [f"  WRONG: {problem}" for problem in self.problems]
         return [*lines, f"  {'all held' if self.ok else 'NOT right'}"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from millstream.connectors.kafka import marks
+from millstream.connectors.kafka.arrivals import Arrivals
 from millstream.connectors.kafka.client import (
     DEADLINE,
     admin_library,
@@ -80,9 +81,8 @@ class KafkaCluster:
         self._isolation = (
             kafka.IsolationLevel.READ_COMMITTED if committed_only else kafka.IsolationLevel.READ_UNCOMMITTED
         )
-        self._consumer = create_client(
-            "Consumer", {**settings, "group.id": group or "millstream", **_CONSUMER_SETTINGS}
-        )
+        self._settings = {**settings, "group.id": group or "millstream"}
+        self._consumer = create_client("Consumer", {**self._settings, **_CONSUMER_SETTINGS})
 
     # ---------------------------------------------------------------------------------------------- partitions
 
@@ -218,6 +218,10 @@ class KafkaCluster:
         return [
             len(message.value() or b"") + len(message.key() or b"") for message in messages if message.error() is None
         ]
+
+    def create_arrivals(self, notify: Callable[[], None]) -> Arrivals:
+        """Return what calls a function when partitions have new records."""
+        return Arrivals(self._settings, notify)
 
     def close(self) -> None:
         """Close the connections."""

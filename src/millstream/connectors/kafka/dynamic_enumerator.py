@@ -72,6 +72,7 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         self._open: dict[str, tuple[ClusterMetadata, KafkaEnumerator]] = {}
         self._discovered_at: int | None = None
         self._failed = 0
+        self._notify_arrivals: Callable[[], None] | None = None
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan an equal share of the budget for every cluster."""
@@ -85,6 +86,12 @@ class DynamicKafkaEnumerator(SplitEnumerator):
             )
             ranges += [replace(part, split=f"{name}/{part.split}") for part in enumerator.plan(share_of_budget)]
         return ranges
+
+    def notify_arrivals(self, notify: Callable[[], None]) -> None:
+        """Watch the partitions of all clusters, also of those that are joined later."""
+        self._notify_arrivals = notify
+        for _, enumerator in self._open.values():
+            enumerator.notify_arrivals(notify)
 
     def _discover(self, now: int) -> None:
         interval = self._streams.discovery
@@ -123,7 +130,10 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         positions_of_topics = (
             None if positions is None else _select_positions(positions, lambda split: _topic(split) in part.topics)
         )
-        self._open[name] = (part, self._open_cluster(part, subscription, positions_of_topics))
+        enumerator = self._open_cluster(part, subscription, positions_of_topics)
+        if self._notify_arrivals is not None:
+            enumerator.notify_arrivals(self._notify_arrivals)
+        self._open[name] = (part, enumerator)
         if positions is not None:
             self._inactive[name] = _select_positions(positions, lambda split: _topic(split) not in part.topics)
         _log.info("reading topics %s of cluster %s", ", ".join(sorted(part.topics)), name)

@@ -9,11 +9,12 @@ A range is `SplitRange("topic-3", [start, stop or None], end)`: offsets, of whic
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.connector.source import Budget, SplitEnumerator, SplitRange
+from millstream.connectors.kafka.arrivals import Arrivals
 from millstream.connectors.kafka.cluster import KafkaCluster
 from millstream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from millstream.errors import ExternalError
@@ -84,6 +85,7 @@ class KafkaEnumerator(SplitEnumerator):
         self._ends: dict[str, int] = {}
         self._silent_since: int | None = None
         self._widths: dict[str, tuple[int, float]] = {}
+        self._arrivals: Arrivals | None = None
 
     # ------------------------------------------------------------------------------------------------- planning
 
@@ -105,7 +107,13 @@ class KafkaEnumerator(SplitEnumerator):
                 part = SplitRange(split, [position.at, position.stop], end, end - position.at)
                 ranges.append(part)
                 self.skip(part)
+        if not ranges and self._arrivals is not None:
+            self._arrivals.watch({KafkaTopicPartition.of_split(split): self._open[split].at for split in ready})
         return ranges
+
+    def notify_arrivals(self, notify: Callable[[], None]) -> None:
+        """Watch the partitions while there is nothing to plan."""
+        self._arrivals = self._cluster.create_arrivals(notify)
 
     def plan_again(self, planned: Sequence[SplitRange], budget: Budget) -> list[SplitRange]:
         """Plan less of each partition; partitions that `planned` discovered begin at its offsets."""
@@ -233,6 +241,8 @@ class KafkaEnumerator(SplitEnumerator):
 
     def close(self) -> None:
         """Close the connections."""
+        if self._arrivals is not None:
+            self._arrivals.close()
         self._cluster.close()
 
 

@@ -16,8 +16,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
+from millstream.engine.choice import is_one_process
 from millstream.engine.scratch import remove_parts
-from millstream.engine.spark.placement import count_running_slots, is_one_process
+from millstream.engine.spark.placement import count_running_slots
 
 _log = logging.getLogger("millstream.spark")
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from millstream.engine.choice import is_one_process
 from millstream.engine.spark.settings import CORES
 from millstream.engine.spark.stage_builder import BlockRdd
 from millstream.engine.spark.stages import Stages
@@ -127,8 +128,3 @@ def _on_demand(context: SparkContext) -> bool:
 def _list_executors(context: SparkContext) -> int:
     """Return how many executors live; Spark lists the driver, too."""
     return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
-
-
-def is_one_process(master: str) -> bool:
-    """Whether driver and executor are the same process."""
-    return master == "local" or master.startswith("local[")

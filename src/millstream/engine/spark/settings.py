@@ -111,6 +111,8 @@ _LOCAL = {
 _CLUSTER = {
     # A slot waits this long for the host of its state before it goes elsewhere.
     "spark.locality.wait": "1s",
+    # A barrier stage that finds too few task slots, while an executor is replaced, looks again after this time.
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     # Output of a dead executor is computed again at once; retries would take longer.
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "1s",

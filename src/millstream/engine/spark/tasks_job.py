@@ -1,4 +1,4 @@
-"""Slot tasks as one Spark job with one stage.
+"""Slot tasks as one Spark job with one stage; how they are packed is the same on resident slots.
 
 Promises: the tasks of a slot run in the slot's own worker where slots are pinned, one after the other; those of
 different slots run in parallel. The files and packages of the job are in place before a task is unpickled.
@@ -34,23 +34,32 @@ class SlotTasksCommand:
         """Run the slot's tasks."""
         list(frames)  # all input is read: Spark ends a worker that leaves some
         packed = self._by_slot.get(index if self._pinned_slot is None else self._pinned_slot)
-        if packed is None:
-            return
-        activate_dependencies(self._program)
-        with in_working_directory(self._program.dependencies):
-            tasks: list[tuple[int, SlotTask]] = pickle.loads(packed)
-            for number, task in tasks:
-                yield run_task(number, task)
+        if packed is not None:
+            yield from run_packed_tasks(self._program, packed)
+
+
+def pack_tasks(tasks: Sequence[SlotTask], slots: int) -> dict[int, bytes]:
+    """Return the tasks of each slot that has some, with their indexes, as bytes."""
+    numbered: dict[int, list[tuple[int, SlotTask]]] = {}
+    for number, task in enumerate(tasks):
+        numbered.setdefault(task.slot % slots, []).append((number, task))
+    return {slot: cloudpickle.dumps(slot_tasks, 5) for slot, slot_tasks in numbered.items()}
+
+
+def run_packed_tasks(program: DeployedProgram, packed: bytes) -> Iterator[bytes]:
+    """Run the tasks of a slot in its worker; yield their outcomes."""
+    activate_dependencies(program)
+    with in_working_directory(program.dependencies):
+        tasks: list[tuple[int, SlotTask]] = pickle.loads(packed)
+        for number, task in tasks:
+            yield run_task(number, task)
 
 
 def run_tasks_job(
     stages: Stages, placement: SlotPlacement, program: DeployedProgram, tasks: Sequence[SlotTask]
 ) -> list[bytes]:
     """Run the job and return the outcomes of the tasks."""
-    numbered: dict[int, list[tuple[int, SlotTask]]] = {}
-    for number, task in enumerate(tasks):
-        numbered.setdefault(task.slot % stages.slots, []).append((number, task))
-    by_slot = {slot: cloudpickle.dumps(slot_tasks, 5) for slot, slot_tasks in numbered.items()}
+    by_slot = pack_tasks(tasks, stages.slots)
     if placement.pinned:
         assert isinstance(stages, StageBuilder)
         blocks = stages.add_pinned_stage(

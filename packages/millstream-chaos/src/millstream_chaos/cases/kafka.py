@@ -11,6 +11,7 @@ from pathlib import Path
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import SparkCluster
 from millstream_chaos.jobs.drivers import create_options
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.keyed_job import Specification
 from millstream_chaos.jobs.kills import check_output, kill_as_planned, plan_kills
 from millstream_chaos.jobs.topics import fill_topics, read_committed
@@ -35,7 +36,8 @@ def play(trace: Trace, directory: Path) -> Report:
     report = Report(trace)
     parameters = trace.parameters
     with KafkaBroker() as broker, SparkCluster(workers=2, python_path=source_folders()) as cluster:
-        settings = create_options(directory, epoch_records=parameters["epoch_records"]) | cluster.settings()
+        settings = create_options(directory, epoch_records=parameters["epoch_records"])
+        settings |= engine_options(trace) | cluster.settings()
         specification = Specification(
             str(directory), skew_seconds=86_400, options=settings, kafka=broker.bootstrap_servers
         )

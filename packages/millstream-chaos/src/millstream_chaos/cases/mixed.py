@@ -22,6 +22,7 @@ from millstream.errors import MillstreamError
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import SparkCluster, find_descendants, kill
 from millstream_chaos.jobs.drivers import Drivers, create_options
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.keyed_job import BUCKET, WINDOW, Specification
 from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.jobs.topics import fill_topics, read_committed
@@ -92,7 +93,7 @@ def play(trace: Trace, directory: Path) -> Report:
         job_trace = replace(trace, steps=[step for step in trace.steps if step["job"] == job])
         with KafkaBroker() as broker, SparkCluster(workers=2, python_path=source_folders()) as cluster:
             settings = offer_ports() | create_options(where, epoch_records=trace.parameters["epoch_records"])
-            settings |= cluster.settings() | _SETTINGS
+            settings |= engine_options(trace) | cluster.settings() | _SETTINGS
             specification = Specification(
                 str(where), options=settings, kafka=broker.bootstrap_servers, sql=job == "sql"
             )

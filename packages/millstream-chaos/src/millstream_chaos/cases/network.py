@@ -25,6 +25,7 @@ from millstream.testing.host import Host
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import SparkCluster
 from millstream_chaos.jobs.drivers import Drivers, create_options
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.keyed_job import Specification
 from millstream_chaos.jobs.kills import check_output
 from millstream_chaos.jobs.topics import fill_topics, read_committed
@@ -108,9 +109,8 @@ def main(directory: Path) -> None:
         KafkaBroker(host=network["broker"]) as broker,
         SparkCluster(workers=2, hosts=machines, python_path=source_folders()) as cluster,
     ):
-        settings = (
-            create_options(directory, epoch_records=trace.parameters["epoch_records"]) | cluster.settings() | _TIMEOUTS
-        )
+        settings = create_options(directory, epoch_records=trace.parameters["epoch_records"])
+        settings |= engine_options(trace) | cluster.settings() | _TIMEOUTS
         specification = Specification(str(directory), options=settings, kafka=broker.bootstrap_servers)
         fill_topics(broker, specification, trace)
         drivers = Drivers(specification, standby=1, hosts=[network["driver0"], network["driver1"]])

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from millstream.functions import KeyedProcessFunction
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.testing.spark_cluster import find_descendants, kill
 from millstream.types.factory import Types
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.machine.process_usage import resident_memory
 from millstream_chaos.machine.python_path import child_environment
 from millstream_chaos.trace import Report, Trace
@@ -87,7 +88,7 @@ class Count(KeyedProcessFunction):
         yield value
 
 
-def build(workload: str, directory: str) -> StreamExecutionEnvironment:
+def build(workload: str, directory: str, options: Mapping[str, str]) -> StreamExecutionEnvironment:
     """Build a job with far more input than it can process."""
     configuration = Configuration()
     for key, value in {
@@ -96,6 +97,7 @@ def build(workload: str, directory: str) -> StreamExecutionEnvironment:
         "millstream.spark.master": "local[2]",
         "spark.driver.memory": "512m",
         "millstream.epoch.max-bytes": "16 mb",
+        **options,
     }.items():
         configuration.set_string(key, value)
     environment = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(2)
@@ -133,16 +135,18 @@ def play(trace: Trace, directory: Path) -> Report:
         where.mkdir(parents=True)
         if step["kind"] == "large records":
             write_large(where / "input", 12 * step["seconds"])
-        samples, progress = _measure(step["kind"], where, step["seconds"])
+        samples, progress = _measure(step["kind"], where, step["seconds"], engine_options(trace))
         _judge(step["kind"], samples, progress, report)
     return report
 
 
-def _measure(workload: str, where: Path, seconds: float) -> tuple[list[int], list[dict[str, Any]]]:
+def _measure(
+    workload: str, where: Path, seconds: float, options: Mapping[str, str]
+) -> tuple[list[int], list[dict[str, Any]]]:
     """Return samples of the resident memory of all processes while the job runs, and the progress of the job."""
     with (where / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "millstream_chaos.cases.pressure", workload, str(where)],
+            [sys.executable, "-m", "millstream_chaos.cases.pressure", workload, str(where), json.dumps(dict(options))],
             stdout=log,
             stderr=subprocess.STDOUT,
             env=child_environment(),
@@ -197,7 +201,7 @@ def _judge(workload: str, samples: list[int], progress: list[dict[str, Any]], re
     report.check(float(np.median(shares)) > 0.5, f"{workload}: the metrics do not show the slow operator")
 
 
-def main(workload: str, directory: str) -> None:
+def main(workload: str, directory: str, options: str) -> None:
     """Run the job until this process is killed."""
     where = Path(directory)
     (where / "checkpoints").mkdir()
@@ -208,7 +212,7 @@ def main(workload: str, directory: str) -> None:
             file.write(json.dumps({"records": event.records, "busy": dict(event.vertex_busy_ms)}) + "\n")
             file.flush()
 
-    environment = build(workload, str(where / "checkpoints"))
+    environment = build(workload, str(where / "checkpoints"), json.loads(options))
     environment.register_listener(listen)
     environment.execute("pressure")
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from millstream_chaos.jobs.drivers import Drivers, create_options, run_without_faults
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.keyed_job import HUNGRY, Specification, write_input
 from millstream_chaos.machine.limits import MemoryLimit, SmallDisk
 from millstream_chaos.outputs.compare import find_differences, hash_lines, read_lines
@@ -53,7 +54,10 @@ def play(trace: Trace, directory: Path) -> Report:
     for resource in dict.fromkeys(step["kind"] for step in trace.iterate_steps()):
         where = directory / resource.replace(" ", "-")
         settings = create_options(where, epoch_records=trace.parameters["epoch_records"])
-        settings |= {"state.backend.type": "rocksdb", "millstream.high-availability.lease-duration": "30 s"}
+        settings |= engine_options(trace) | {
+            "state.backend.type": "rocksdb",
+            "millstream.high-availability.lease-duration": "30 s",
+        }
         steps = [step for step in trace.steps if step["kind"] == resource]
         if resource == "memory":
             specification = _prepare(where, settings, trace)

@@ -28,6 +28,7 @@ from millstream.connectors.kafka.client import library
 from millstream.errors import ExternalError, MillstreamError
 from millstream.testing.kafka import KafkaBroker
 from millstream.testing.spark_cluster import find_descendants, kill, python_workers
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.rescaling import offer_ports, rescale_running_job
 from millstream_chaos.jobs.soak_job import INPUT, OUTPUT, Checker, SoakSpecification, compute_value
 from millstream_chaos.machine.process_usage import directory_usage, process_usage, total_usage
@@ -74,7 +75,7 @@ def play(trace: Trace, directory: Path) -> Report:
     with KafkaBroker() as broker:
         for name in (INPUT, OUTPUT):
             broker.create_topic(name, _PARTITIONS)
-        options = _options(directory)
+        options = _options(directory, trace)
         specification = SoakSpecification(str(directory), broker.bootstrap_servers, options=options)
         feeder = Feeder(broker.bootstrap_servers, trace.parameters["rate"], trace.parameters["keys"])
         reader = Reader(broker.bootstrap_servers)
@@ -94,11 +95,12 @@ def play(trace: Trace, directory: Path) -> Report:
     return report
 
 
-def _options(directory: Path) -> dict[str, str]:
+def _options(directory: Path, trace: Trace) -> dict[str, str]:
     for name in ("checkpoints", "tmp"):
         (directory / name).mkdir(parents=True)
     return {
         **offer_ports(),
+        **engine_options(trace),
         "execution.checkpointing.dir": str(directory / "checkpoints"),
         "execution.checkpointing.interval": "1 s",
         "io.tmp.dirs": str(directory / "tmp"),

@@ -15,6 +15,7 @@ import numpy as np
 
 from millstream.testing.spark_cluster import SparkCluster, kill, python_workers
 from millstream_chaos.jobs.drivers import Drivers, create_options, measure_recovery, run_without_faults
+from millstream_chaos.jobs.engines import engine_options
 from millstream_chaos.jobs.keyed_job import Specification, write_input
 from millstream_chaos.outputs.compare import find_differences, hash_lines
 from millstream_chaos.trace import Report, draw_epoch, is_machine_busy, percentile
@@ -49,7 +50,7 @@ def kill_on_files(
     """Run the job with the kills of the trace, from files to files; the clocks of workers are wrong by a day."""
     parameters = report.trace.parameters
     settings = create_options(directory, epoch_records=parameters["epoch_records"])
-    settings |= {} if cluster is None else cluster.settings()
+    settings |= engine_options(report.trace) | ({} if cluster is None else cluster.settings())
     specification = Specification(str(directory), skew_seconds=86_400, options=settings)
     seed, records, keys = report.trace.seed, parameters["records"], parameters["keys"]
     write_input(specification.input, seed, records=records, keys=keys, files=4)

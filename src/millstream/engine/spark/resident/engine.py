@@ -1,8 +1,9 @@
 """The engine contract on resident slots, with Spark jobs for programs that do not fit.
 
-Promises: a streaming job runs on resident slots if they fit and its options allow it; batch jobs, and tasks between
-epochs, are Spark jobs. A slot that is lost ends its stage, and the epoch runs again in a new stage, as often as Spark
-repeats a task; then the epoch raises `SlotLost`. A Spark that is gone raises `SparkLost`, as with the jobs engine.
+Promises: a streaming job runs on resident slots if they fit and its options allow it, and so do its tasks between
+epochs; batch jobs are Spark jobs. A slot that is lost ends its stage, and the epoch or the tasks run again in a new
+stage, as often as Spark repeats a task; then `SlotLost` is raised. A Spark that is gone raises `SparkLost`, as with the
+jobs engine.
 Does not know: how slots exchange blocks."""
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from millstream.config.configuration import Configuration
+from millstream.connector.slot_task import SlotTask
 from millstream.engine.contract import Deployment, EpochRequest, EpochResult
 from millstream.engine.epoch_level import level_requests
+from millstream.engine.slot_tasks import collect_results
 from millstream.engine.spark.engine import SparkEngine, create_epoch_result
 from millstream.engine.spark.failures import translate_errors
 from millstream.engine.spark.health import SparkLost
-from millstream.engine.spark.resident.fit import find_obstacle, find_setting
+from millstream.engine.spark.resident.fit import find_context_setting, find_obstacle
 from millstream.engine.spark.resident.stage import ResidentStage, SlotLost
 from millstream.engine.spark.settings import TASK_FAILURES
+from millstream.engine.spark.tasks_job import pack_tasks
 from millstream.errors import ExternalError, UserError
 from millstream.options import ENGINE, RESIDENT_MEMORY
 
@@ -62,6 +67,7 @@ class ResidentEngine(SparkEngine):
         self._stage: ResidentStage | None = None
         self._is_resident = False
         self._numbers = itertools.count()
+        self._replacing = threading.RLock()
 
     def deploy(self, deployment: Deployment) -> None:
         """Broadcast the program, and start its slots if they fit."""
@@ -75,7 +81,7 @@ class ResidentEngine(SparkEngine):
             _log.info("job '%s' runs on %s resident slots", name, deployment.plan.slots)
         elif not deployment.plan.batch:
             if self._is_required:
-                raise (ResidentRefused if find_setting(self._context) else TooFewSlots)(obstacle)
+                raise (ResidentRefused if find_context_setting(self._context) else TooFewSlots)(obstacle)
             _log.info("job '%s' runs as Spark jobs, not on resident slots: %s", name, obstacle)
 
     def _find_obstacle(self, deployment: Deployment) -> str | None:
@@ -113,28 +119,53 @@ class ResidentEngine(SparkEngine):
         watch, deployment = self._watch, self._deployment
         assert watch is not None, "deploy first"
         assert deployment is not None
-        for attempt in itertools.count(1):
-            try:
-                stage = self._stage or self._start_stage()
-                received = stage.run(level_requests(deployment, request), watch.find_problem, self._check_interval)
-            except Exception as problem:
-                self._end_stage()
-                lost = problem if isinstance(problem, SparkLost) else watch.find_problem()
-                if lost is not None:
-                    self._lose(lost)
-                    raise lost from None
-                if not isinstance(problem, SlotLost) or attempt == _ATTEMPTS:
-                    raise
-                _log.warning("epoch %s runs again in a new stage: %s", request.epoch, problem)
-            else:
-                break
+        requests = level_requests(deployment, request)
+        try:
+            received = self._run_on_stage(
+                f"epoch {request.epoch} runs",
+                lambda stage: stage.run(requests, watch.find_problem, self._check_interval),
+            )
+        except SparkLost as problem:
+            self._lose(problem)
+            raise
         watch.note_success()
         return create_epoch_result(received)
 
-    def slots(self) -> int | None:
-        """Return how many slots a job can have."""
-        running = super().slots()
-        return max(1, running - 1) if running is not None and self._is_required else running
+    def run_tasks(self, tasks: Sequence[SlotTask]) -> list[Any]:
+        """Run tasks on the slots, also while an epoch runs."""
+        if not self._is_resident:
+            return super().run_tasks(tasks)
+        watch, deployment = self._watch, self._deployment
+        assert watch is not None, "deploy first"
+        assert deployment is not None
+        packed = pack_tasks(tasks, deployment.plan.slots)
+        outcomes = self._run_on_stage(
+            f"{len(tasks)} tasks between epochs run",
+            lambda stage: stage.run_tasks(packed, watch.find_problem, self._check_interval),
+        )
+        return collect_results(outcomes, len(tasks))
+
+    def _run_on_stage(self, doing: str, work: Callable[[ResidentStage], list[bytes]]) -> list[bytes]:
+        """Do something on the stage; in a new one if a slot is lost."""
+        watch = self._watch
+        assert watch is not None
+        for attempt in itertools.count(1):
+            stage: ResidentStage | None = None
+            try:
+                with self._replacing:
+                    stage = self._stage or self._start_stage()
+                return work(stage)
+            except Exception as problem:
+                with self._replacing:  # another thread may have replaced it
+                    if self._stage is stage:
+                        self._end_stage()
+                lost = problem if isinstance(problem, SparkLost) else watch.find_problem()
+                if lost is not None:
+                    raise lost from None
+                if not isinstance(problem, SlotLost) or attempt == _ATTEMPTS:
+                    raise
+                _log.warning("%s again in a new stage: %s", doing, problem)
+        raise AssertionError(doing)
 
     def cancel(self) -> None:
         """End the stage, whose processes are killed, and cancel tasks between epochs."""

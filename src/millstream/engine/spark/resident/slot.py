@@ -1,8 +1,9 @@
 """One slot of a resident stage: a task of Spark that runs epochs until the driver ends the stage.
 
 Promises: a slot runs its subtasks of all levels, with the tasks of `epoch_level`; a level begins when every channel
-that it reads is complete. Reports and failures go straight to the driver. The slot ends when the driver closes its
-connection, or when the connection to another slot breaks, which it reports.
+that it reads is complete. Reports and failures go straight to the driver. Tasks between epochs have a connection and a
+thread of their own, so that a long one stops no epoch. The slot ends when the driver closes its connection, or when the
+connection to another slot breaks, which it reports.
 Does not know: why epochs run, what a stage that has ended means for a job."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +23,7 @@ from pyspark import BarrierTaskContext
 
 from millstream.engine.contract import Deployment
 from millstream.engine.cycles import collect_cycles
+from millstream.engine.dependencies import in_working_directory
 from millstream.engine.epoch_level import LevelRequest, run_level
 from millstream.engine.spark.level_command import DeployedProgram, load_deployment
 from millstream.engine.spark.resident.gathering import INDEX, Gathering, greet
@@ -28,11 +31,12 @@ from millstream.engine.spark.resident.inbox import Inbox, PeerLost
 from millstream.engine.spark.resident.peers import Peers
 from millstream.engine.spark.resident.routes import Routes, read_routes
 from millstream.engine.spark.resident.wire import Channel, ConnectionRefused, Frame, Listener, connect
+from millstream.engine.spark.tasks_job import run_packed_tasks
 from millstream.errors import MillstreamError
 from millstream.runtime import block as blocks
 from millstream.runtime.block import BlockKind
 
-READY, RUN, DONE, LOST = 3, 4, 5, 6  # kinds of the frames between driver and slots
+READY, RUN, DONE, LOST, TASKS = 3, 4, 5, 6, 7  # kinds of the frames between driver and slots
 
 _SWITCH_INTERVAL = 0.0005  # seconds; a thread that reads blocks must not wait 5 ms for one that computes
 _PEER_SECONDS = 60.0
@@ -59,15 +63,18 @@ class SlotCommand:
         """Run a slot until the stage ends."""
         list(partition)
         context = BarrierTaskContext.get()
+        slots = len(context.getTaskInfos())
         try:
-            driver = greet(connect(self._settings.driver, self._settings.secret), slot)
+            driver, tasks = (
+                greet(connect(self._settings.driver, self._settings.secret), index) for index in (slot, slots + slot)
+            )
         except (OSError, ConnectionRefused) as problem:
             # Spark repeats a stage that has lost a task; the driver no longer listens, and starts a new one by itself
             return iter((f"slot {slot} cannot connect to the driver: {problem}",))
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
-            self._serve(slot, context, driver)
+            self._serve(slot, context, driver, tasks)
         except Exception as problem:  # the driver reads it sooner here than from Spark
             index = problem.slot if isinstance(problem, PeerLost) else slot
             text = problem.message if isinstance(problem, MillstreamError) else traceback.format_exc()
@@ -75,10 +82,11 @@ class SlotCommand:
                 driver.send(Frame(LOST, blocks=(INDEX.pack(index), text.encode())))
         finally:
             sys.setswitchinterval(interval)
+            tasks.close()
             driver.close()
         return iter(())
 
-    def _serve(self, slot: int, context: BarrierTaskContext, driver: Channel) -> None:
+    def _serve(self, slot: int, context: BarrierTaskContext, driver: Channel, tasks: Channel) -> None:
         deployment = load_deployment(self._program)
         scratch = self._settings.scratch
         inbox = Inbox(self._settings.memory, scratch if scratch is not None and os.path.isdir(scratch) else None)
@@ -86,9 +94,12 @@ class SlotCommand:
         hosts = [info.address.rpartition(":")[0] for info in context.getTaskInfos()]
         channels = connect_peers(slot, routes.peers(slot), hosts, self._settings.secret, context.allGather)
         name = f"r{context.stageId()}.{context.taskAttemptId()}"
+        serving = threading.Thread(target=serve_tasks, args=(tasks, self._program), name="resident-tasks", daemon=True)
         try:
-            driver.send(Frame(READY, blocks=(str(os.getpid()).encode(),)))
-            Slot(slot, deployment, routes, Peers(slot, channels, inbox), inbox, name).serve(driver)
+            with in_working_directory(deployment.dependencies):  # of the process, and so of both threads
+                serving.start()
+                driver.send(Frame(READY, blocks=(str(os.getpid()).encode(),)))
+                Slot(slot, deployment, routes, Peers(slot, channels, inbox), inbox, name).serve(driver)
         finally:
             for channel in channels.values():
                 channel.close()
@@ -133,6 +144,14 @@ class Slot:
             if level in self._routes.targets:
                 self._peers.complete(run, level, self._routes.targets[level])
         driver.send(Frame(DONE, run, blocks=results))
+
+
+def serve_tasks(driver: Channel, program: DeployedProgram) -> None:
+    """Run tasks between epochs until the connection ends."""
+    with suppress(OSError, EOFError):
+        while True:
+            request = driver.receive()
+            driver.send(Frame(DONE, request.run, blocks=list(run_packed_tasks(program, request.blocks[0]))))
 
 
 def connect_peers(

@@ -1,6 +1,7 @@
 """A resident stage, as the driver sees it: a barrier job of Spark whose tasks are the slots.
 
-Promises: `run` hands out an epoch and returns what all slots report, or raises: `SlotLost` when a slot has ended or has
+Promises: `run` hands out an epoch and returns what all slots report, `run_tasks` does so with tasks between epochs; or
+they raise: `SlotLost` when a slot has ended or has
 lost a connection, the error of a health check, or the reason that another thread gave. A stage that has failed cannot
 run again. `close` frees the task slots; slots that do not end by themselves are killed.
 Does not know: plans and reports, what a job does after a loss.
@@ -17,17 +18,17 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from millstream.engine.choice import is_one_process
 from millstream.engine.epoch_level import LevelRequest
 from millstream.engine.spark.calls import try_within
 from millstream.engine.spark.failures import SparkFailed, translate_errors
 from millstream.engine.spark.level_command import DeployedProgram
-from millstream.engine.spark.placement import is_one_process
-from millstream.engine.spark.resident.gathering import INDEX, Gathering
-from millstream.engine.spark.resident.slot import DONE, LOST, READY, RUN, SlotCommand, StageSettings
+from millstream.engine.spark.resident.gathering import INDEX, Gathering, SlotsMissing
+from millstream.engine.spark.resident.slot import DONE, LOST, READY, RUN, TASKS, SlotCommand, StageSettings
 from millstream.engine.spark.resident.wire import Channel, Frame, Listener
 from millstream.engine.spark.shared import use_own_pool
 
@@ -59,7 +60,9 @@ class ResidentStage:
         self.context, self.slots = context, slots
         self._program, self._group, self._name = program, group, name
         self._channels: dict[int, Channel] = {}
-        self._run = 0
+        self._task_channels: dict[int, Channel] = {}
+        self._run = self._call = 0
+        self._calling = threading.Lock()
         self._problem: Exception | None = None
         self._gathering: Gathering | None = None
         self._job: threading.Thread | None = None
@@ -72,14 +75,18 @@ class ResidentStage:
         """Start the job and wait until all slots are connected with one another."""
         listener = self._listen()
         settings = StageSettings(listener.address, secrets.token_bytes(_SECRET), memory, scratch)
-        gathering = self._gathering = Gathering([listener], settings.secret, range(self.slots))
+        gathering = self._gathering = Gathering([listener], settings.secret, range(2 * self.slots))
         self._job = threading.Thread(target=self._run_job, args=(settings,), name="resident-stage", daemon=True)
         self._job.start()
         deadline = time.monotonic() + seconds
         try:
-            self._channels = gathering.wait(seconds)
+            channels = gathering.wait(seconds)
+        except SlotsMissing as problem:
+            raise SlotsMissing({index % self.slots for index in problem.missing}, seconds) from None
         finally:
             gathering.close()
+        self._channels = {slot: channels[slot] for slot in range(self.slots)}
+        self._task_channels = {slot: channels[self.slots + slot] for slot in range(self.slots)}
         for slot, channel in self._channels.items():
             self._selector.register(channel, selectors.EVENT_READ, slot)
         while len(self.processes) < self.slots:
@@ -123,16 +130,48 @@ class ResidentStage:
         self._raise_problem()
         for slot, channel in self._channels.items():
             packed = pickle.dumps([{slot: level[slot]} if slot in level else {} for level in requests], 5)
-            try:
+            with self._explain_loss(slot):
                 channel.send(Frame(RUN, self._run, blocks=(packed,)))
-            except OSError as problem:
-                self._raise_problem()
-                raise SlotLost(slot, _exit_reason(str(problem))) from None
         results: dict[int, Sequence[bytes]] = {}
         while len(results) < self.slots:
             if not self._receive(interval, results) and (lost := find_problem()) is not None:
                 raise lost
         return [data for slot in range(self.slots) for data in results[slot]]
+
+    def run_tasks(
+        self, by_slot: Mapping[int, bytes], find_problem: Callable[[], Exception | None], interval: float
+    ) -> list[bytes]:
+        """Run packed tasks of slots, also while an epoch runs; return their outcomes."""
+        outcomes: list[bytes] = []
+        with self._calling, selectors.DefaultSelector() as selector:
+            self._call += 1
+            selector.register(self._woken, selectors.EVENT_READ)
+            waiting = set(by_slot)
+            for slot in by_slot:
+                selector.register(self._task_channels[slot], selectors.EVENT_READ, slot)
+                with self._explain_loss(slot):
+                    self._task_channels[slot].send(Frame(TASKS, self._call, blocks=(by_slot[slot],)))
+            while waiting:
+                ready = selector.select(interval)
+                self._raise_problem()
+                for slot in (key.data for key, _ in ready if key.data is not None):
+                    with self._explain_loss(slot):
+                        frame = self._task_channels[slot].receive()
+                    if frame.run == self._call:
+                        outcomes += frame.blocks
+                        waiting.discard(slot)
+                if not ready and (lost := find_problem()) is not None:
+                    raise lost
+        return outcomes
+
+    @contextmanager
+    def _explain_loss(self, slot: int) -> Iterator[None]:
+        """Raise what has ended the stage, or `SlotLost`, for a connection that breaks."""
+        try:
+            yield
+        except (OSError, EOFError) as problem:
+            self._raise_problem()
+            raise SlotLost(slot, _exit_reason(str(problem))) from None
 
     def _receive(self, seconds: float, results: dict[int, Sequence[bytes]] | None) -> bool:
         """Wait for frames; False if none has come in time."""
@@ -152,11 +191,8 @@ class ResidentStage:
         return bool(ready)
 
     def _read(self, slot: int) -> Frame:
-        try:
+        with self._explain_loss(slot):
             return self._channels[slot].receive()
-        except (OSError, EOFError) as problem:
-            self._raise_problem()
-            raise SlotLost(slot, _exit_reason(str(problem))) from None
 
     def _find_lost_slot(self, reporter: int, frame: Frame) -> SlotLost:
         """Return which slot is lost, and why: the one that another slot misses may have ended."""
@@ -197,7 +233,7 @@ class ResidentStage:
         """End the stage. Idle slots end by themselves, others are killed."""
         was_running = self._problem is None
         self.fail(StageEnded("the resident stage was closed"))
-        for channel in self._channels.values():
+        for channel in (*self._channels.values(), *self._task_channels.values()):
             channel.close()
         if self._job is not None:
             self._job.join(_END_SECONDS if was_running else 0)
