@@ -122,6 +122,28 @@ def test_the_size_of_a_mini_batch_does_not_change_the_final_table(size: str, inl
     assert materialised(rows) == {("a", "3", "1,2,6"): 1, ("b", "4", "3,4,5,7"): 1}
 
 
+LAST = "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n = 1"
+IN_MINI_BATCHES = {
+    "on columns": ("SELECT k, COUNT(*) AS c FROM t GROUP BY k", "hashmap"),
+    "on columns, distinct": ("SELECT k, COUNT(DISTINCT v) AS c FROM t GROUP BY k", "hashmap"),
+    "row by row": ("SELECT k, LISTAGG(CAST(v AS STRING)) AS c FROM t GROUP BY k", "hashmap"),
+    "ranks on columns": (LAST, "hashmap"),
+    "ranks on disk": (LAST, "rocksdb"),
+}
+
+
+@pytest.mark.parametrize(("sql", "backend"), IN_MINI_BATCHES.values(), ids=IN_MINI_BATCHES)
+def test_a_mini_batch_ends_after_its_number_of_rows(sql: str, backend: str, inline_engine: None) -> None:
+    def emitted(options: dict[str, str]) -> int:
+        _, _, rows = changelog(environment({"tables": TABLE}, {"state.backend.type": backend, **options}), sql)
+        return len(rows)
+
+    each_row = emitted({})
+    assert emitted(MINI_BATCH) == 2  # one mini-batch, and a change for each key
+    assert emitted({**MINI_BATCH, "table.exec.mini-batch.size": "1"}) == each_row == 12
+    assert 2 < emitted({**MINI_BATCH, "table.exec.mini-batch.size": "3"}) < each_row
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

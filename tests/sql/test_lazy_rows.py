@@ -25,6 +25,7 @@ from millstream.sql.operators.lazy_rows import (
     SelectedColumns,
     SelectedRows,
 )
+from millstream.sql.operators.mini_batch import MiniBatch
 from millstream.sql.operators.number_tuples import number_tuple_hashes
 from millstream.sql.operators.rank.local_rank import LocalRankOperator, LocalRankSpec
 from millstream.sql.operators.rank.ordering import sort_stably
@@ -128,6 +129,7 @@ def test_rows_that_are_left_out_early_would_not_be_shown(
     spec = LocalRankSpec(SCHEMA, (0,), order, limit, later_first)
     operator, kept = LocalRankOperator.__new__(LocalRankOperator), Kept()
     operator._spec, operator._unchecked_batches, operator.out = spec, 0, kept  # type: ignore[assignment]
+    operator._mini_batch = MiniBatch(cuts[0] if cuts else None)
     left = rows
     for cut in [*cuts, len(rows)]:
         if left:

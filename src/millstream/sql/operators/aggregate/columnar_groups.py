@@ -4,7 +4,7 @@ Promises: the changelog of GroupAggregateOperator with mini-batches, for aggrega
 insert-only input.
 Does not know: retractions, state TTL.
 
-The rows of an epoch are grouped once; then their keys are looked up and replaced together."""
+The rows of a mini-batch are grouped once; then their keys are looked up and replaced together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ColumnarGroupAggregateOperator(EpochOperator):
     """State: the partial aggregates of each key."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
-        super().__init__(context, spec.output)
+        super().__init__(context, spec.output, limit=spec.mini_batch_size)
         self._spec = spec
         self._partials = self.partials(context, spec)
         self._functions = [create_aggregation(call, retracts=False) for call in spec.calls]

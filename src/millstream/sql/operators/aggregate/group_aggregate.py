@@ -1,7 +1,8 @@
 """GROUP BY without windows: one row for each group, updated when the result changes.
 
 Promises: Flink's changelog: +I for a new group, -U and +U when its result changes, -D when its last row is retracted;
-after each row, or with mini-batches once for each group and epoch.
+after each row, or with mini-batches once for each group and mini-batch, which ends
+with the epoch, with a watermark, or when it has `mini_batch_size` rows.
 Does not know: windows, watermarks."""
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggr
 from millstream.sql.operators.aggregate.partials import can_aggregate
 from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
+from millstream.sql.operators.mini_batch import MiniBatch
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, trait_text
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -94,20 +96,27 @@ class GroupAggregateOperator(TableOperator):
         ]
         self._table = context.state.table("groups", Types.PICKLED_BYTE_ARRAY())
         self._expiry = find_expiry(context, "groups", spec.ttl)
-        self._rows_in_batch = 0
+        self._mini_batch = MiniBatch(spec.mini_batch_size)
         self._before: dict[Any, tuple[Any, ...] | None] = {}
         self._keys: dict[Any, tuple[Any, ...]] = {}
 
     def begin_epoch(self) -> None:
         """Discard changes of a failed attempt, and delete expired groups."""
         super().begin_epoch()
-        self._before, self._keys, self._rows_in_batch = {}, {}, 0
+        self._before, self._keys = {}, {}
+        self._mini_batch.restart()
         if self._expiry is not None:
             for key in self._expiry.take_expired():
                 self._table.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Add rows to their groups; emit the changes unless there are mini-batches."""
+        """Add rows to their groups; emit the changes, with mini-batches those of full ones."""
+        for part, is_full in self._mini_batch.split(batch):
+            self._add(part)
+            if is_full:
+                self._emit_changes()
+
+    def _add(self, batch: Batch) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
         columns, plans, emit_each = spec.keys, self._plans, not spec.mini_batch
@@ -148,9 +157,6 @@ class GroupAggregateOperator(TableOperator):
                 self._before.clear()
                 self._keys.clear()
         self.flush()
-        self._rows_in_batch += len(rows)
-        if spec.mini_batch_size is not None and self._rows_in_batch >= spec.mini_batch_size:
-            self._emit_changes()
 
     def _is_pending(self, key: Any) -> bool:
         return self._spec.mini_batch and key in self._before
@@ -180,7 +186,7 @@ class GroupAggregateOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _emit_changes(self) -> None:
-        self._rows_in_batch = 0
+        self._mini_batch.restart()
         if self._before:
             live, _ = self._table.by_key()
             for key in self._before:

@@ -12,7 +12,6 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from millstream.runtime.batch import Batch
 from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type, struct_of
@@ -50,10 +49,12 @@ class LocalAggregateSpec(PartialAggregateSpec):
     output: t.RowType
     keys: tuple[int, ...]
     calls: tuple[AggregateCall, ...]
+    mini_batch_size: int | None = None
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
-        return LocalAggregateOperator(context, self.output, _create_partials(self.calls, self.keys, self.input))
+        partials = _create_partials(self.calls, self.keys, self.input)
+        return LocalAggregateOperator(context, self.output, partials, self.mini_batch_size)
 
 
 class Reducing(Protocol):
@@ -79,26 +80,15 @@ class LocalAggregateMemory(MemoryPart):
 class LocalAggregateOperator(EpochOperator):
     """Stateless: the buffer is empty at the end of an epoch. Memory: how many batches still pass unaggregated."""
 
-    def __init__(self, context: OperatorContext, output: t.RowType, partials: Reducing) -> None:
-        super().__init__(context, output)
+    def __init__(
+        self, context: OperatorContext, output: t.RowType, partials: Reducing, mini_batch_size: int | None = None
+    ) -> None:
+        limit = _MAX_BUFFERED if mini_batch_size is None else min(mini_batch_size, _MAX_BUFFERED)
+        super().__init__(context, output, limit=limit)
         self._partials = partials
         self._columns = [arrow_type(data_type) for data_type in output.types]
-        self._count = 0
-
-    def begin_epoch(self) -> None:
-        """Discard rows of a failed attempt."""
-        super().begin_epoch()
-        self._count = 0
-
-    def on_batch(self, batch: Batch, side: int) -> None:
-        """Buffer the rows, and aggregate a full buffer."""
-        super().on_batch(batch, side)
-        self._count += len(batch)
-        if self._count >= _MAX_BUFFERED:
-            self._process_buffer()
 
     def _process(self, array: pa.Array) -> None:
-        self._count = 0
         partial_columns = self._partials.pass_rows(array) if self._should_skip_batch() else self._aggregate(array)
         columns = [
             column if column.type == data_type else column.cast(data_type, safe=False)

@@ -28,6 +28,7 @@ from millstream.sql.operators.lazy_rows import (
     SelectedRows,
     get_batch_columns,
 )
+from millstream.sql.operators.mini_batch import MiniBatch
 from millstream.sql.operators.rank.ordering import Order, sort_stably
 from millstream.sql.operators.rank.rank_state import RankState
 from millstream.sql.operators.row_runs import (
@@ -121,19 +122,22 @@ def _order_numbers(column: pa.Array, ascending: bool) -> np.ndarray:
 
 
 class ColumnarRankOperator(TableOperator):
-    """State: the first rows of each partition. Rows are buffered until the epoch ends or a watermark arrives."""
+    """State: the first rows of each partition. Rows are buffered until the epoch ends, a watermark arrives, or the
+    mini-batch has `limit` rows."""
 
-    def __init__(self, context: OperatorContext, ranking: Ranking, state: RankState) -> None:
+    def __init__(self, context: OperatorContext, ranking: Ranking, state: RankState, limit: int | None) -> None:
         super().__init__(context, ranking.output)
         self._ranking = ranking
         self._state = state
         self._keys = KeyColumns([ranking.input.types[i] for i in ranking.partition])
         self._buffer: list[LazyRows] = []
+        self._mini_batch = MiniBatch(limit)
 
     def begin_epoch(self) -> None:
         """Discard rows of a failed attempt, and convert state that is stored by key."""
         super().begin_epoch()
         self._buffer = []
+        self._mini_batch.restart()
         rows = self._state.take_from_keys()
         if rows is not None:
             columns = [rows.field(i) for i in range(len(self._ranking.input))]
@@ -141,8 +145,11 @@ class ColumnarRankOperator(TableOperator):
             self._state.runs.add(columns, SortedHashes.of(self._keys.hashes(partitions, len(rows))))
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Add the rows to the buffer."""
-        self._buffer.append(get_batch_columns(batch, len(self._ranking.input)))
+        """Add the rows to the buffer, and process a full buffer."""
+        for part, is_full in self._mini_batch.split(batch):
+            self._buffer.append(get_batch_columns(part, len(self._ranking.input)))
+            if is_full:
+                self._process()
 
     def on_watermark(self, watermark: int) -> None:
         """Process the buffer, so that changes are emitted before the watermark."""
@@ -154,6 +161,7 @@ class ColumnarRankOperator(TableOperator):
         self._process()
 
     def _process(self) -> None:
+        self._mini_batch.restart()
         buffer, self._buffer = self._buffer, []
         if not buffer:
             return

@@ -60,7 +60,7 @@ class EpochRankOperator(EpochOperator):
     """State: by partition, its first rows in order."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
-        super().__init__(context, spec.output)
+        super().__init__(context, spec.output, limit=spec.mini_batch_size)
         self._spec = spec
         self._sort_key = sort_key(spec.order)
         self._state = RankState(context, spec.input, spec.partition, spec.order)
@@ -118,7 +118,7 @@ class EpochDeduplicateOperator(EpochOperator):
     """State: by key, the emitted row."""
 
     def __init__(self, context: OperatorContext, spec: Any) -> None:
-        super().__init__(context, spec.schema)
+        super().__init__(context, spec.schema, limit=spec.mini_batch_size)
         self._spec = spec
         self._state = RankState(context, spec.schema, spec.keys, single=True)
         self._table = self._state.by_key

@@ -1,8 +1,9 @@
 """The local phase of Top-N and deduplication: drops rows that cannot be in the result before rows are partitioned by
 key.
 
-Promises: a row is dropped only if its own batch has `limit` rows of its partition before it in the order, so that the
-result does not change. Rows keep their order. If nearly all rows pass, batches pass unchecked for a while. No state.
+Promises: a row is dropped only if its own batch, and of it the same mini-batch, has `limit` rows of its partition
+before it in the order, so that the result does not change. Rows keep their order. If nearly all rows pass, batches pass
+unchecked for a while. No state.
 Does not know: the partitions of other subtasks; `columnar_ranks` and `epoch_ranks` keep them."""
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.lazy_rows import LazyRows, get_batch_columns
+from millstream.sql.operators.mini_batch import MiniBatch
 from millstream.sql.operators.rank.columnar_ranks import find_first_row_of_codes, rank_rows
 from millstream.sql.operators.rank.ordering import Order
 from millstream.sql.operators.row_runs import compute_dense_key_codes
@@ -37,6 +39,7 @@ class LocalRankSpec(RowPassingSpec):
     order: Order
     limit: int
     later_first: bool = False
+    mini_batch_size: int | None = None
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Declare that no state is kept."""
@@ -54,14 +57,20 @@ class LocalRankOperator(TableOperator):
         super().__init__(context, spec.schema)
         self._spec = spec
         self._unchecked_batches = 0
+        self._mini_batch = MiniBatch(spec.mini_batch_size)
 
     def begin_epoch(self) -> None:
         """Check rows again."""
         super().begin_epoch()
         self._unchecked_batches = 0
+        self._mini_batch.restart()
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Drop rows that cannot be in the result."""
+        for part, _ in self._mini_batch.split(batch):
+            self._emit_firsts(part)
+
+    def _emit_firsts(self, batch: Batch) -> None:
         if self._unchecked_batches:
             self._unchecked_batches -= 1
         elif len(batch) > 1:

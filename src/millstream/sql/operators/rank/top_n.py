@@ -44,6 +44,7 @@ class RankSpec(RowPassingSpec):
     before: bool = True
     ttl: int | None = None
     mini_batch: bool = False
+    mini_batch_size: int | None = None
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
@@ -72,7 +73,8 @@ class RankSpec(RowPassingSpec):
         ranking = Ranking(
             self.input, self.output, self.partition, self.order, self.first, self.last, self.with_rank, self.before
         )
-        return ColumnarRankOperator(context, ranking, RankState(context, self.input, self.partition))
+        state = RankState(context, self.input, self.partition)
+        return ColumnarRankOperator(context, ranking, state, self.mini_batch_size)
 
 
 class RankOperator(TableOperator):
@@ -207,6 +209,7 @@ class DeduplicateSpec(RowPassingSpec):
     before: bool = True
     ttl: int | None = None
     mini_batch: bool = False
+    mini_batch_size: int | None = None
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
@@ -233,7 +236,8 @@ class DeduplicateSpec(RowPassingSpec):
             return EpochDeduplicateOperator(context, self)
         by: Order = () if self.processing else ((self.time, not self.last, True),)
         ranking = Ranking(self.schema, self.schema, self.keys, by, 1, 1, False, self.before, later_first=self.last)
-        return ColumnarRankOperator(context, ranking, RankState(context, self.schema, self.keys, single=True))
+        state = RankState(context, self.schema, self.keys, single=True)
+        return ColumnarRankOperator(context, ranking, state, self.mini_batch_size)
 
 
 class DeduplicateOperator(TableOperator):
@@ -290,10 +294,12 @@ def local_phase(spec: object) -> LocalRankSpec | None:
     None if every change of the result is emitted, or if the input has retractions."""
     match spec:
         case RankSpec(function="ROW_NUMBER", last=int(last), retracts=False, ttl=None, mini_batch=True):
-            local_rank = LocalRankSpec(spec.input, spec.partition, spec.order, last)
+            local_rank = LocalRankSpec(
+                spec.input, spec.partition, spec.order, last, mini_batch_size=spec.mini_batch_size
+            )
         case DeduplicateSpec(ttl=None, mini_batch=True) if spec.last or spec.processing:
             order: Order = () if spec.processing else ((spec.time, not spec.last, True),)
-            local_rank = LocalRankSpec(spec.schema, spec.keys, order, 1, spec.last)
+            local_rank = LocalRankSpec(spec.schema, spec.keys, order, 1, spec.last, spec.mini_batch_size)
         case _:
             return None
     return (

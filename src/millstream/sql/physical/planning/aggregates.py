@@ -68,7 +68,7 @@ def _needs_two_phases(
 ) -> Operation:
     """Plan a local aggregate before the exchange, and a global aggregate after it."""
     schema = local_aggregate.create_partial_schema(spec.input, spec.keys, spec.calls)
-    local_spec = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls)
+    local_spec = local_aggregate.LocalAggregateSpec(spec.input, schema, spec.keys, spec.calls, spec.mini_batch_size)
     local = Operation("LocalGroupAggregate", detail, schema, (child,), (FORWARD,), local_spec)
     keys = tuple(range(len(spec.keys)))
     return Operation(

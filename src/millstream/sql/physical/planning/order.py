@@ -74,7 +74,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
             processing = attribute == t.PROCTIME
             spec: object = rank.DeduplicateSpec(
                 child.schema, node.partition, time_index, last, processing, before, planner.settings.ttl,
-                planner.settings.mini_batch and not planner.versions,
+                planner.settings.mini_batch and not planner.versions, planner.settings.mini_batch_size,
             )  # fmt: skip
             mode = ChangelogMode.RETRACT if last else ChangelogMode.INSERT_ONLY
             detail = f"keep=[{'LastRow' if last else 'FirstRow'}], key=[{partition}], order=[{attribute}]"
@@ -103,6 +103,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         before,
         planner.settings.ttl,
         planner.settings.mini_batch and not planner.versions,
+        planner.settings.mini_batch_size,
     )
     detail = f"rankFunction=[{node.function}], rankRange=[{node.first}..{node.last}], "
     detail += f"partitionBy=[{partition}], orderBy=[{order}]"
