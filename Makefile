@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test test-matrix test-resident check lint docs bench chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
+.PHONY: help demo test test-matrix test-resident check lint docs bench bench-quick bench-guard chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made
@@ -39,8 +39,14 @@ lint: $(READY)  ## format, lint, types and imports only
 docs: $(READY)  ## the documentation site in build/site; a dead link or a page without a place in docs/index.md is an error
 	$(PYTHON) -m sphinx --builder html --fail-on-warning --keep-going --quiet --doctree-dir build/doctrees docs build/site
 
-bench: $(READY)  ## throughput and latency of this machine
-	$(PYTHON) benchmarks/run.py
+bench: $(READY)  ## all benchmarks against Flink, Spark and bytewax: many hours, resumable; writes benchmarks/RESULTS.md
+	$(PYTHON) benchmarks/run.py --write
+
+bench-quick: $(READY)  ## the most important benchmarks, small, one round: about ten minutes once the peers are installed
+	$(PYTHON) benchmarks/run.py --quick --accept-noise $(if $(WRITE),--write)
+
+bench-guard: $(READY)  ## CPU time of a dozen small programs against the committed figures; RECORD=1 writes them
+	$(PYTHON) benchmarks/guard.py $(if $(RECORD),--record)
 
 CRASH_POINTS := tests/simulation/test_crashes.py tests/savepoints/test_crashes.py tests/postgres/test_crash_points.py
 chaos: $(READY)  ## long fault tests: workers, executors and drivers killed, output compared

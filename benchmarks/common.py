@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from benchmarks.family import Family
+
 KEYS = 100_000
 AMOUNTS = 100
 WINDOW_MS = 600_000
 PARALLELISM = 2
-CHECK_RECORDS = 5_000
+CHECK_RECORDS = 20_000
 CHECK_WINDOW_MS = 1_000
-CHECK_KEYS = 100
+CHECK_KEYS = 1_000
 CEP_KEYS = 50_000
 CEP_WITHIN_MS = 300_000
 CEP_CHECK_RECORDS = 100_000
@@ -33,6 +36,11 @@ PERIOD = 1_000_037
 _RESIDUE = f"MOD(i, CAST({PERIOD} AS BIGINT))"
 KEY_SQL = f"MOD(MOD({_RESIDUE} * {_RESIDUE} * {_RESIDUE}, CAST({PERIOD} AS BIGINT)), CAST({KEYS} AS BIGINT))"
 AMOUNT_SQL = f"MOD(i, CAST({AMOUNTS} AS BIGINT))"
+
+
+def random_key_sql(keys: int) -> str:
+    """A random key of Flink SQL: a number, which costs less to make than `KEY_SQL`."""
+    return f"CAST(RAND_INTEGER({keys}) AS BIGINT)"
 
 
 def key_of(index: int) -> int:
@@ -73,44 +81,6 @@ def keyed_digest(rows: Iterable[tuple[str, int, int]]) -> dict[str, int]:
     return {"rows": emitted, "digest": digest((key, *value) for key, value in last.items())["digest"]}
 
 
-def expected_keyed(records: int = CHECK_RECORDS) -> dict[str, int]:
-    """What `keyed_digest` must give for the first `records` records."""
-    totals: dict[str, tuple[int, int]] = {}
-    rows = []
-    for index in range(records):
-        key = string_key(key_of(index) % CHECK_KEYS)
-        count, total = totals.get(key, (0, 0))
-        totals[key] = (count + 1, total + amount_of(index))
-        rows.append((key, *totals[key]))
-    return keyed_digest(rows)
-
-
-def expected_window(records: int = CHECK_RECORDS) -> dict[str, int]:
-    """The digest of (key, window start in ms, count, sum), one row for each key and window; record `i` is of ms `i`."""
-    totals: dict[tuple[int, int], tuple[int, int]] = {}
-    for index in range(records):
-        slot = (key_of(index) % CHECK_KEYS, index - index % CHECK_WINDOW_MS)
-        count, total = totals.get(slot, (0, 0))
-        totals[slot] = (count + 1, total + amount_of(index))
-    return digest((*slot, *value) for slot, value in totals.items())
-
-
-def expected_cep(records: int = CEP_CHECK_RECORDS) -> dict[str, int]:
-    """The digest of (key, first record, last record) of each tiny, middle and large payment in a row of one key."""
-    last_two: dict[int, list[int]] = {}
-    found = []
-    for index in range(records):
-        key = key_of(index) % CEP_CHECK_KEYS
-        before = last_two.setdefault(key, [])
-        if len(before) == 2 and amount_of(index) >= LARGE_FROM and index - before[0] < CEP_WITHIN_MS:
-            tiny, middle = map(amount_of, before)
-            if tiny < TINY_BELOW <= middle < LARGE_FROM:
-                found.append((key, before[0], index))
-        before.append(index)
-        del before[:-2]
-    return digest(found)
-
-
 def seconds(action: Callable[[], object]) -> float:
     """Wall-clock time of one call."""
     start = time.perf_counter()
@@ -118,14 +88,42 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def rate_of(run: Callable[[int], object], base: int, records: int) -> dict[str, Any]:
-    """The rate between `base` and `records`: a run to warm up, then two, and the difference of their times.
+def rate_of(run: Callable[[int], object], args: argparse.Namespace) -> dict[str, Any]:
+    """The rate between `base` and `records` records of a run; see `rate_of_times`."""
+    return rate_of_times(lambda records: seconds(lambda: run(records)), args)
 
-    What a run costs whatever its size (a cluster, workers, a plan, the end of input) is in both, and cancels."""
-    run(base)
-    first = seconds(lambda: run(base))
-    second = seconds(lambda: run(records))
-    return rate_between(base, first, records, second)
+
+def rate_of_times(clock: Callable[[int], float], args: argparse.Namespace) -> dict[str, Any]:
+    """Run `base` records for `warm_up` seconds, then `base` and `records` by the clock; the difference is the rate.
+
+    What a run costs whatever its size (a cluster, workers, a plan, the end of input) is in both, and cancels. If the
+    difference is below `timed` seconds, more records are run. CPU time is that of this process and all it started."""
+    warm_up = 0.0
+    while warm_up < args.warm_up or not warm_up:
+        warm_up += clock(args.base)
+    first, first_cpu = _with_cpu(clock, args.base)
+    records = args.records
+    for _ in range(_ATTEMPTS):
+        second, second_cpu = _with_cpu(clock, records)
+        taken = max(second - first, 0.05)
+        if taken >= args.timed:
+            break
+        records = args.base + round((records - args.base) * min(1.15 * args.timed / taken, _LARGEST_STEP))
+    return {
+        **rate_between(args.base, first, records, second),
+        "warm_up": round(warm_up, 1),
+        "cpu_us": 1e6 * max(second_cpu - first_cpu, 0.0) / (records - args.base),
+    }
+
+
+_ATTEMPTS = 5
+_LARGEST_STEP = 20  # a difference that is nearly nothing says little about how many records are needed
+
+
+def _with_cpu(clock: Callable[[int], float], records: int) -> tuple[float, float]:
+    family = Family(os.getpid())
+    before = family.cpu_seconds()
+    return clock(records), family.cpu_seconds() - before
 
 
 def time_of_a_round(run: Callable[[int], object], few: int, rounds: int) -> dict[str, Any]:
@@ -136,7 +134,7 @@ def time_of_a_round(run: Callable[[int], object], few: int, rounds: int) -> dict
 
 
 def rate_between(base: int, base_seconds: float, records: int, records_seconds: float) -> dict[str, Any]:
-    """The same from times taken elsewhere."""
+    """The rate from times taken elsewhere."""
     taken = records_seconds - base_seconds
     if taken <= 0:
         times = f"{records} records took {records_seconds:.2f} s and {base} took {base_seconds:.2f} s"
@@ -147,6 +145,7 @@ def rate_between(base: int, base_seconds: float, records: int, records_seconds: 
         "base": base,
         "seconds": round(records_seconds, 3),
         "base_seconds": round(base_seconds, 3),
+        "timed": round(taken, 2),
         "rate": (records - base) / taken,
     }
 
@@ -160,21 +159,36 @@ def percentile(values: Iterable[float], fraction: float) -> float:
     return ordered[max(0, -(-len(ordered) * round(fraction * 1_000_000) // 1_000_000) - 1)]
 
 
+_PLOTTED = 1_000
+
+
 def latencies(samples_ms: list[float]) -> dict[str, Any]:
-    """p50 and p99 of epochs or micro-batches."""
+    """p50 and p99 of epochs, micro-batches or records, and for the plot all samples, or so many of them, in order."""
+    ordered = sorted(samples_ms)
     return {
         "samples": len(samples_ms),
         "p50_ms": percentile(samples_ms, 0.50),
         "p99_ms": percentile(samples_ms, 0.99),
+        "samples_ms": [round(sample, 2) for sample in ordered[:: -(-len(ordered) // _PLOTTED) or 1]],
     }
 
 
 def arguments(description: str | None, **defaults: int | str) -> argparse.Namespace:
-    """The contestant's options, from their names and defaults."""
+    """The contestant's options, from their names and defaults, and those that every contestant has."""
     parser = argparse.ArgumentParser(description=(description or "").split("\n", maxsplit=1)[0])
     for name, default in defaults.items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(default), default=default)
+    parser.add_argument("--part", choices=("check", "time"), default="time", help="what to do (default time)")
+    parser.add_argument("--warm-up", type=float, default=0.0, help="least seconds to run before the clock starts")
+    parser.add_argument("--timed", type=float, default=0.0, help="least seconds by the clock")
     return parser.parse_args()
+
+
+def contest(
+    args: argparse.Namespace, check: Callable[[], dict[str, Any]], measure: Callable[[], dict[str, Any]]
+) -> None:
+    """Do the part that was asked for: answer with the digest of a small run, or with a measurement."""
+    answer({"check": check()} if args.part == "check" else measure())
 
 
 def answer(result: dict[str, Any]) -> None:

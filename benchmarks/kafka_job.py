@@ -45,14 +45,14 @@ def copy(servers: str, topic: str, records: int, directory: str, *, once: bool, 
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, base=500_000, records=5_000_000, once=0, partitions=2)
     with kafka_peers.served(args.records, args.partitions) as server, tempfile.TemporaryDirectory() as directory:
 
         def run(topic: str, records: int) -> None:
             copy(server.servers, topic, records, directory, once=bool(args.once), partitions=args.partitions)
 
-        common.answer(kafka_peers.measure(server, run, args.base, args.records))
+        kafka_peers.measure(server, run, args)
 
 
 if __name__ == "__main__":

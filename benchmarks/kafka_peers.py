@@ -5,6 +5,7 @@ Does not know: any engine."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -74,12 +75,28 @@ def ends(records: int, partitions: int) -> list[int]:
     return [len(range(partition, records, partitions)) for partition in range(partitions)]
 
 
-def expected() -> dict[str, int]:
-    """The digest of the records that are copied for the check."""
-    return common.digest((f"{number:0100d}",) for number in range(CHECKED))
+# What millstream's producer and reader set, for every contestant; Flink's client has names of its own for them.
+PRODUCER: dict[str, Any] = {
+    "linger.ms": 20,
+    "batch.size": 1 << 20,
+    "batch.num.messages": 50_000,
+    "queue.buffering.max.messages": 1_000_000,
+    "queue.buffering.max.kbytes": 256 * 1024,
+    "acks": "all",
+}
+CONSUMER: dict[str, Any] = {"fetch.queue.backoff.ms": 5, "fetch.message.max.bytes": 4 << 20}
+JAVA_PRODUCER = {"linger.ms": "20", "batch.size": str(1 << 20), "buffer.memory": str(256 << 20), "acks": "all"}
+JAVA_CONSUMER = {"max.partition.fetch.bytes": str(4 << 20), "max.poll.records": "10000"}
 
 
-def measure(server: Served, run: Callable[[str, int], None], base: int, records: int) -> dict[str, Any]:
-    """Copy a few records and look at them, then measure; `run(topic, count)` copies the first records to a topic."""
-    run("check", CHECKED)
-    return {"check": server.check(), **common.rate_of(lambda count: run("out", count), base, records)}
+def measure(server: Served, run: Callable[[str, int], None], args: argparse.Namespace) -> None:
+    """Copy a few records and look at them, or measure; `run(topic, count)` copies the first records to a topic.
+
+    The broker holds `records` records, so no more than these are copied, however short that is."""
+
+    def check() -> dict[str, Any]:
+        run("check", CHECKED)
+        return server.check()
+
+    fixed = argparse.Namespace(**{**vars(args), "timed": 0.0})
+    common.contest(args, check, lambda: common.rate_of(lambda count: run("out", count), fixed))

@@ -1,6 +1,7 @@
 """One contestant as a process: started, watched, and ended with everything it started.
 
-Promises: returns by the deadline; nothing of the contestant's session is left; a failure says why in a line or two.
+Promises: returns by the deadline; nothing of the contestant's family is left; a failure says why in a line or two. CPU
+time and memory are those of all its processes, a broker that it started included.
 Does not know: what the contestant measures."""
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -17,37 +19,53 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULT_MARK
+from benchmarks.family import Family
 
 SAMPLE_EVERY = 0.5
+MEMORY_EVERY = 4  # samples of CPU time; to add up memory costs more
 GRACE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """Peaks, in MiB, of one Python process that the contestant started: memory of its `own`, and `mapped` files."""
-
-    own: float = 0.0
-    mapped: float = 0.0
-
-    def joined(self, other: Memory) -> Memory:
-        """The higher of each."""
-        return Memory(max(self.own, other.own), max(self.mapped, other.mapped))
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a contestant: a result or a failure, and the memory of its workers."""
+    """What came of a contestant: a result or a failure, and what all its processes used."""
 
     result: dict[str, Any] | None
     failure: str | None
-    memory: Memory
-    others: float = 0.0  # cores that processes outside the session kept busy, on average
+    cpu_seconds: float = 0.0
+    peak_mib: float = 0.0
+    seconds: float = 0.0
+    others: float = 0.0  # cores that other processes kept busy, on average
+
+
+class Watch:
+    """What a family used so far, from samples."""
+
+    def __init__(self, leader: int) -> None:
+        self.family = Family(leader)
+        self.cpu_seconds = self.peak_mib = 0.0
+        self._samples = 0
+        self._began, self._busy, self._waited = time.monotonic(), busy_seconds(), _seconds_of_children()
+
+    def sample(self) -> None:
+        """Read the CPU time, and now and then the memory."""
+        self.cpu_seconds = max(self.cpu_seconds, self.family.cpu_seconds())
+        if self._samples % MEMORY_EVERY == 0:
+            self.peak_mib = max(self.peak_mib, self.family.memory_mib())
+        self._samples += 1
+
+    def outcome(self, result: dict[str, Any] | None, failure: str | None) -> Outcome:
+        """Return the outcome of the family, which has ended."""
+        seconds = time.monotonic() - self._began
+        # The last moments are in no sample, but in the times of children that were waited for.
+        used = max(self.cpu_seconds, _seconds_of_children() - self._waited)
+        others = max(0.0, busy_seconds() - self._busy - used) / seconds
+        return Outcome(result, failure, used, self.peak_mib, seconds, others)
 
 
 def run(command: list[str], variables: dict[str, str], deadline: float, log: Path) -> Outcome:
     """Run a command to its end or to the deadline; its output goes to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    memory, ticks, busy, began = Memory(), dict[int, int](), _busy_ticks(), time.monotonic()
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -57,23 +75,35 @@ def run(command: list[str], variables: dict[str, str], deadline: float, log: Pat
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        watch = Watch(process.pid)
         try:
             limit = time.monotonic() + deadline
             while process.poll() is None and time.monotonic() < limit:
-                memory = memory.joined(_memory(process.pid))
-                ticks.update(_ticks(process.pid))
+                watch.sample()
                 time.sleep(SAMPLE_EVERY)
             late = process.poll() is None
-            foreign = _busy_ticks() - busy - sum(ticks.values())
-            others = max(0.0, foreign / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began))
         finally:
-            _end(process)
+            _end(process, watch.family)
     if late:
-        return Outcome(None, f"not done after {deadline:.0f} s; last lines: {_tail(log)}", memory, others)
+        return watch.outcome(None, f"not done after {deadline:.0f} s; last lines: {_tail(log)}")
     result = _result(log)
     if process.returncode or result is None:
-        return Outcome(None, f"ended with status {process.returncode}; last lines: {_tail(log)}", memory, others)
-    return Outcome(result, None, memory, others)
+        return watch.outcome(None, f"ended with status {process.returncode}; last lines: {_tail(log)}")
+    return watch.outcome(result, None)
+
+
+def busy_seconds() -> float:
+    """CPU time of the whole machine so far, without idling; 0 where the system has no /proc."""
+    try:
+        user, nice, system, _, _, interrupts, soft = map(int, Path("/proc/stat").read_text().split()[1:8])
+    except OSError:
+        return 0.0
+    return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
+
+
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _result(log: Path) -> dict[str, Any] | None:
@@ -89,63 +119,14 @@ def _tail(log: Path) -> str:
     return " / ".join(line[:300] for line in kept) or "none"
 
 
-def _session(leader: int) -> list[int]:
-    """The processes of a session, from /proc; none where the system has no /proc."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == leader and fields[0] != "Z":
-            found.append(int(entry.parent.name))
-    return found
-
-
-def _ticks(leader: int) -> dict[int, int]:
-    """CPU time of each process of a session so far; a process that has ended since keeps what it had."""
-    found = {}
-    for pid in _session(leader):
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            found[pid] = int(fields[11]) + int(fields[12])
-    return found
-
-
-def _busy_ticks() -> int:
-    """CPU time of the whole machine so far, without idling; 0 where the system has no /proc."""
-    try:
-        user, nice, system, _, _, interrupts, soft = map(int, Path("/proc/stat").read_text().split()[1:8])
-    except OSError:
-        return 0
-    return user + nice + system + interrupts + soft
-
-
-def _memory(leader: int) -> Memory:
-    own, mapped = 0, 0
-    for pid in _session(leader):
-        try:
-            status = Path(f"/proc/{pid}/status").read_text()
-            program = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
-        except OSError:
-            continue
-        if pid == leader or b"python" not in program:
-            continue
-        sizes = {line.split(":")[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith("Rss")}
-        own = max(own, sizes.get("RssAnon", 0))
-        mapped = max(mapped, sizes.get("RssFile", 0) + sizes.get("RssShmem", 0))
-    return Memory(own / 1024, mapped / 1024)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let what is left of the session end by itself for a moment, then kill it."""
+def _end(process: subprocess.Popen[bytes], family: Family) -> None:
+    """Let what is left of the family end by itself for a moment, then kill it."""
     grace = time.monotonic() + GRACE
-    while process.poll() is not None and time.monotonic() < grace and _session(process.pid):
+    while process.poll() is not None and time.monotonic() < grace and family.members():
         time.sleep(0.1)
-    # A worker may have left the process group but not the session; the session is ours alone.
-    for pid in _session(process.pid):
+    for member in family.members():
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(member.pid, signal.SIGKILL)
     if process.poll() is None:
         process.kill()
     process.wait()

@@ -1,174 +1,159 @@
-"""Rounds as tables for people, and a run as a section of RESULTS.md.
+"""A run as RESULTS.md: one table, what was missed, what was noisy, and the plots.
 
-Promises: medians with their spread, ratios within rounds only; what failed or answered wrongly is in no ratio.
+Promises: a ratio is quoted by the end of its interval that is worse for millstream; a run of less than all benchmarks
+or of less than full size says so in its first lines; the results before it move to history/.
 Does not know: how contestants are run."""
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
-import subprocess
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from typing import Any
 
-from benchmarks.plan import Benchmark, Contestant, Goal
-from benchmarks.processes import Outcome
+from benchmarks.compare import Rounds, Verdict
+from benchmarks.contest import Contestant, Of
+from benchmarks.intervals import Interval
 
-# Cores that others may keep busy before a figure is marked as taken on a noisy machine.
-NOISE = 0.2
-
-
-@dataclass(slots=True)
-class Rounds:
-    """The outcomes of one benchmark: one for each contestant and round."""
-
-    benchmark: Benchmark
-    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
-
-    def add(self, contestant: Contestant, outcome: Outcome) -> None:
-        """Keep the next round's outcome of a contestant."""
-        self.outcomes.setdefault(contestant.name, []).append(outcome)
-
-    def figures(self, contestant: Contestant) -> list[float | None]:
-        """The figure of each round; None where there is none."""
-        return [
-            None if outcome.result is None else float(outcome.result[self.benchmark.figure])
-            for outcome in self.outcomes.get(contestant.name, [])
-        ]
-
-    def ratios(self, contestant: Contestant) -> list[float]:
-        """How the contestant compares with ours in each round that has both."""
-        pairs = zip(self.figures(self.benchmark.ours), self.figures(contestant), strict=False)
-        return [self.benchmark.ratio(ours, other) for ours, other in pairs if ours is not None and other is not None]
-
-    def failures(self) -> list[str]:
-        """What went wrong, a line each, without repetition."""
-        lines = [
-            f"{self.benchmark.name}: {name}: {outcome.failure}"
-            for name, outcomes in self.outcomes.items()
-            for outcome in outcomes
-            if outcome.failure is not None
-        ]
-        return list(dict.fromkeys(lines))
-
-    def table(self) -> str:
-        """A Markdown table, one line for each contestant."""
-        head = ["", self.benchmark.unit + ", median (min..max)", "ratio, median (min..max)", "to reach", "ran"]
-        played = [each for each in (self.benchmark.ours, *self.benchmark.peers) if each.name in self.outcomes]
-        lines = [head, ["---"] * len(head), *(self._row(contestant) for contestant in played)]
-        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts = [f"### {self.benchmark.name}: {self.benchmark.title}", table, self._queries()]
-        return "\n\n".join(filter(None, parts))
-
-    def _queries(self) -> str:
-        """For a benchmark of several queries: a line for each, with the medians of all contestants and their ratio."""
-        played = [each for each in (self.benchmark.ours, *self.benchmark.peers) if each.name in self.outcomes]
-        rates = [self._query_rates(each) for each in played]
-        names = list(dict.fromkeys(name for each in rates for name in each))
-        if not names:
-            return ""
-        head = ["query", *(each.name for each in played), *(f"ratio to {each.name}" for each in played[1:])]
-        lines = [head, ["---"] * len(head)]
-        for name in names:
-            figures = [_number(each[name]) if name in each else "" for each in rates]
-            pairs = [self.benchmark.ratio(rates[0][name], each[name]) for each in rates[1:] if _both(rates, each, name)]
-            lines.append([name, *figures, *map(_number, pairs)])
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-    def _query_rates(self, contestant: Contestant) -> dict[str, float]:
-        """The median figure of each query of a contestant."""
-        found: dict[str, list[float]] = {}
-        for outcome in self.outcomes[contestant.name]:
-            for name, figure in (outcome.result or {}).get("queries", {}).items():
-                found.setdefault(name, []).append(float(figure))
-        return {name: median(figures) for name, figures in found.items()}
-
-    def _row(self, contestant: Contestant) -> list[str]:
-        figures = [figure for figure in self.figures(contestant) if figure is not None]
-        if not figures:
-            return [contestant.name, "failed", "", "", ""]
-        ours = contestant == self.benchmark.ours
-        ratios = [] if ours else self.ratios(contestant)
-        verdict = _verdict(self.benchmark.goal, figures) if ours else _verdict(contestant.goal, ratios)
-        return [contestant.name, _spread(figures), _spread(ratios), verdict, self._ran(contestant)]
-
-    def _ran(self, contestant: Contestant) -> str:
-        outcomes = [outcome for outcome in self.outcomes[contestant.name] if outcome.result is not None]
-        result = outcomes[-1].result or {}
-        parts = []
-        if "base" in result:
-            parts.append(f"{result['records']:,} less {result['base']:,} records")
-        if "batch" in result:
-            parts.append(f"{result['batch']:,} a batch")
-        if "samples" in result:
-            parts.append(f"{result['samples']} samples")
-        if "p99_ms" in result:
-            parts.append(f"p99 {_number(median(float((each.result or {})['p99_ms']) for each in outcomes))} ms")
-        if "full_bytes" in result:
-            parts.append(f"{result['bytes']:,.0f} of {result['full_bytes']:,.0f} bytes")
-            parts.append(f"mean {_number(result['mean_fraction'])}")
-        if self.benchmark.growth:
-            own, mapped = (max(each) for each in zip(*((one.memory.own, one.memory.mapped) for one in outcomes)))
-            parts.append(f"largest worker {own:,.0f} MiB, and {mapped:,.0f} MiB of mapped files")
-        others = max(each.others for each in outcomes)
-        if others >= NOISE:
-            parts.append(f"NOISY: other processes kept {others:.1f} cores busy")
-        rounds = len(self.outcomes[contestant.name])
-        if len(outcomes) < rounds:
-            parts.append(f"failed in {rounds - len(outcomes)} of {rounds} rounds")
-        return "; ".join(parts)
+HEAD = (
+    "benchmark", "millstream", "CPU", "peak memory", "against", "its figure", "CPU", "peak memory",
+    "ratio, 95 % interval", "to reach", "quoted",
+)  # fmt: skip
 
 
-def _both(rates: list[dict[str, float]], other: dict[str, float], name: str) -> bool:
-    return name in rates[0] and name in other
-
-
-def _verdict(goal: Goal | None, values: list[float]) -> str:
-    if goal is None or not values:
-        return "" if goal is None else str(goal)
-    return f"{goal}: {'met' if goal.met(median(values)) else 'missed'}"
-
-
-def _spread(values: list[float]) -> str:
-    return f"{_number(median(values))} ({_number(min(values))}..{_number(max(values))})" if values else ""
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def machine() -> str:
-    """Cores, memory, Python, Java and the load before the run, in a line."""
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return (
-        f"{os.cpu_count()} cores, {pages:.0f} GiB, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, {_java()}, load {os.getloadavg()[0]:.1f} at the start"
-    )
-
-
-def _java() -> str:
-    java = shutil.which("java")
-    if java is None:
-        return "no Java on PATH"
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
-    return said.splitlines()[0] if said else "Java of unknown version"
-
-
-def section(command: str, where: str, all_rounds: list[Rounds]) -> str:
-    """A run as a section of RESULTS.md."""
-    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    failures = [f"- {line}" for rounds in all_rounds for line in rounds.failures()]
-    parts = [f"## {date}", f"Machine: {where}\n\nCommand: `{command}`", *(rounds.table() for rounds in all_rounds)]
-    if failures:
-        parts.append("What failed:\n\n" + "\n".join(failures))
+def results(header: dict[str, Any], all_rounds: Sequence[Rounds], plots: Sequence[str], whole: bool) -> str:
+    """Return the text of RESULTS.md."""
+    parts = ["# Results", _kind(header, whole), _setting(header), _how_to_read(), table(all_rounds)]
+    for title, lines in (
+        ("What failed", [line for rounds in all_rounds for line in rounds.failures()]),
+        ("Goals that were missed", [line for rounds in all_rounds for line in rounds.missed()]),
+        (
+            "Notes",
+            [f"{rounds.benchmark.name}: {rounds.benchmark.note}" for rounds in all_rounds if rounds.benchmark.note],
+        ),
+        ("Noise", [line for rounds in all_rounds for line in rounds.noise()]),
+    ):
+        parts.append(f"## {title}\n\n" + ("\n".join(f"- {line}" for line in lines) if lines else "Nothing."))
+    if plots:
+        parts.append("## Plots\n\n" + "\n\n".join(f"![{Path(plot).stem}]({plot})" for plot in plots))
     return "\n\n".join(parts) + "\n"
 
 
-def append(path: Path, text: str) -> None:
-    """Add a section at the end of RESULTS.md, which is made if it is absent."""
-    title = "# Results\n\nWritten by `run.py --write`; the newest run is the last.\n"
-    before = path.read_text() if path.exists() else title
-    path.write_text(before.rstrip("\n") + "\n\n" + text)
+def _kind(header: dict[str, Any], whole: bool) -> str:
+    if whole:
+        return "The newest complete run. Written by `make bench`; older runs are in [history](history/)."
+    return (
+        f"**Not a complete run.** This is {header['kind']}, {header['rounds']} round(s) at {header['scale']:g} of full "
+        "size: it shows that the suite works, and its figures are not to be quoted. Older runs are in "
+        "[history](history/)."
+    )
+
+
+def _setting(header: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
+    return (
+        f"- Begun: {header['started']}; load at the start: {header['load']}\n- Commit: {header['commit']}\n"
+        f"- Machine: {header['machine']}\n- Versions: {versions}\n"
+        f"- Rounds: {header['rounds']}; scale: {header['scale']:g}"
+    )
+
+
+def _how_to_read() -> str:
+    return (
+        "Contestants take turns in every round; a ratio compares two runs of one round, and is followed by its 95 % "
+        "bootstrap interval. A goal is judged by the end of the interval that is worse for millstream, which is what "
+        "may be quoted. CPU is CPU time of all processes of a contestant for a million records by the clock, and for "
+        "its whole run; memory is the peak of all its processes. [The suite](README.md) says how each is measured."
+    )
+
+
+def table(all_rounds: Sequence[Rounds]) -> str:
+    """Return the table: a line for each pair of contestants, then one for each of their queries."""
+    lines = [list(HEAD), ["---"] * len(HEAD)]
+    for rounds in all_rounds:
+        lines.extend(_lines(rounds))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _lines(rounds: Rounds) -> list[list[str]]:
+    benchmark = rounds.benchmark
+    peers = [each for each in rounds.played() if each != benchmark.ours]
+    lines = []
+    for index, peer in enumerate([None, *peers] if not peers or benchmark.ours.goals else peers):
+        title = f"**{benchmark.name}**: {benchmark.title}" if index == 0 else benchmark.name
+        own = _side(rounds, benchmark.ours)
+        if peer is None:
+            goals = _goals(rounds.verdicts(benchmark.ours))
+            lines.append([title, *own, "", "", "", "", "", *goals])
+            continue
+        ratio = rounds.ratio(peer)
+        goals = _goals(rounds.verdicts(peer))
+        lines.append([title, *own, peer.name, *_side(rounds, peer), _interval(ratio), *goals])
+        for query, interval in rounds.query_ratios(peer).items():
+            figures = [_number(rounds.query_figure(each, query)) for each in (benchmark.ours, peer)]
+            skipped = "in no mean" if query in benchmark.not_compared else ""
+            sides = [figures[0], "", "", peer.name, figures[1], "", ""]
+            lines.append([f"{benchmark.name} {query}", *sides, _interval(interval), "", skipped])
+    return lines
+
+
+def _side(rounds: Rounds, contestant: Contestant) -> list[str]:
+    """Return the figure, the CPU time and the memory of a contestant."""
+    figure = rounds.figure(contestant)
+    if figure is None:
+        return ["failed", "", ""]
+    micros = rounds.middle(contestant, lambda outcome: (outcome.result or {}).get("cpu_us"))
+    whole = rounds.middle(contestant, lambda outcome: outcome.cpu_seconds)
+    cpu = ([] if micros is None else [f"{_number(micros)} s/M"]) + ([] if whole is None else [f"{_number(whole)} s"])
+    memory = rounds.middle(contestant, lambda outcome: outcome.peak_mib)
+    details = _details(rounds, contestant)
+    text = f"{_number(figure.median)} {rounds.benchmark.unit}" + (f" ({details})" if details else "")
+    return [text, ", ".join(cpu), "" if memory is None else f"{_number(memory)} MiB"]
+
+
+def _details(rounds: Rounds, contestant: Contestant) -> str:
+    result = rounds.results(contestant)[-1]
+    parts = []
+    if "timed" in result:
+        parts.append(f"{_number(float(result['timed']))} s timed")
+    if "p99_ms" in result:
+        parts.append(f"p99 {_number(float(result['p99_ms']))} ms of {result['samples']}")
+    if "full_bytes" in result:
+        parts.append(f"{result['bytes']:,.0f} of {result['full_bytes']:,.0f} bytes")
+    failed = rounds.rounds_run() - len(rounds.outcomes(contestant))
+    if failed > 0:
+        parts.append(f"failed in {failed} of {rounds.rounds_run()} rounds")
+    return ", ".join(parts)
+
+
+def _goals(verdicts: Sequence[Verdict]) -> list[str]:
+    words = {True: "met", False: "**missed**", None: "not judged: too few rounds"}
+    goals = "<br>".join(f"{verdict.goal}: {words[verdict.is_met]}" for verdict in verdicts)
+    quoted = "<br>".join(
+        _number(verdict.quoted) + (f" {verdict.goal.of.value}" if verdict.goal.of not in (Of.RATIO, Of.FIGURE) else "")
+        for verdict in verdicts
+    )
+    return [goals, quoted]
+
+
+def _interval(interval: Interval | None) -> str:
+    if interval is None:
+        return ""
+    if not interval.is_quotable:
+        return f"{_number(interval.median)} ({interval.samples} round{'s' if interval.samples > 1 else ''})"
+    return f"{_number(interval.median)} ({_number(interval.low)} to {_number(interval.high)})"
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def write(path: Path, text: str, started: str) -> None:
+    """Write RESULTS.md; what it held moves to history/, under the time at which this run began."""
+    history = path.with_name("history")
+    history.mkdir(exist_ok=True)
+    if path.exists() and path.read_text().startswith("# Results\n"):
+        shutil.move(path, history / f"before-{started.replace(':', '')}.md")
+    path.write_text(text)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import common, sql_input
+from benchmarks.mini_batch_settings import mini_batches
 
 KEYS = 1_000
 _SINKS = {
@@ -59,9 +60,8 @@ def functions(table: Any, udf_module: Any) -> dict[str, Any]:
 
 
 def check(env: Any, kind: str, function: Any) -> dict[str, int]:
-    """The digest of a small run."""
+    """The digest of a small run in a session that has the payments."""
     env.create_temporary_function("f", function)
-    env.execute_sql(sql_input.payments(common.CHECK_RECORDS, sql_input.CHECK_KEYS))
     last: dict[int, int] = {}
     with env.execute_sql(_QUERIES[kind]).collect() as rows:
         for row in rows:
@@ -70,34 +70,22 @@ def check(env: Any, kind: str, function: Any) -> dict[str, int]:
     return common.digest(last.items())
 
 
-def expected(kind: str) -> Callable[[], dict[str, int]]:
-    """What `check` must give."""
-
-    def digest() -> dict[str, int]:
-        last: dict[int, int] = {}
-        for index in range(common.CHECK_RECORDS):
-            key, amount = sql_input.key_of(index, sql_input.CHECK_KEYS), common.amount_of(index)
-            if kind == "aggregate":
-                last[key] = last.get(key, 0) + amount
-            else:
-                last[index] = mixed(amount, key)
-        return common.digest(last.items())
-
-    return digest
-
-
-def run(env: Any, kind: str, function: Any, records: int) -> None:
-    """One measured run."""
+def run(env: Any, kind: str, function: Any) -> None:
+    """One measured run in a session that has the payments."""
     env.create_temporary_function("f", function)
-    env.execute_sql(sql_input.payments(records, KEYS))
     env.execute_sql(f"CREATE TABLE nowhere ({_SINKS[kind]}) WITH ('connector' = 'blackhole')")
     env.execute_sql(f"INSERT INTO nowhere {_QUERIES[kind]}").wait()
 
 
-def measure(description: str | None, table: Any, udf_module: Any, session: Callable[[], Any], **sizes: int) -> None:
-    """The whole program of a contestant: check, then measure."""
-    args = common.arguments(description, **sizes, kind="scalar")
+def measure(
+    table: Any, udf_module: Any, offer: Callable[[int, str, dict[str, str]], Any], args: Any, settings: dict[str, str]
+) -> None:
+    """The whole program of a contestant; `offer(records, key, settings)` makes a session that has the payments."""
     function = functions(table, udf_module)[args.kind]
-    checked = check(session(), args.kind, function)
-    rates = common.rate_of(lambda count: run(session(), args.kind, function, count), args.base, args.records)
-    common.answer({**rates, "check": checked})
+    wanted = {**mini_batches(args.mini_batch), **settings}
+    small = (common.CHECK_RECORDS, sql_input.key_sql(sql_input.CHECK_KEYS), wanted)
+    common.contest(
+        args,
+        lambda: check(offer(*small), args.kind, function),
+        lambda: common.rate_of(lambda count: run(offer(count, str(KEYS), wanted), args.kind, function), args),
+    )

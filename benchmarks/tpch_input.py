@@ -6,6 +6,8 @@ Does not know: any engine."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import common
+from benchmarks.family import Family
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CACHE = REPOSITORY / ".bench"
@@ -52,16 +55,30 @@ def _generator() -> str:
     return str(program)
 
 
-def measured(run: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, Any]:
-    """All queries once to warm up, then once by the clock; `run` plans and runs a query and fetches its rows."""
-    answers = {name: run(text) for name, text in QUERIES.items()}
+def check(run: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, int]:
+    """The digest of the answers; `run` plans and runs a query and fetches its rows."""
+    return common.digest((name, *map(_plain, row)) for name, text in QUERIES.items() for row in run(text))
+
+
+def measure(run: Callable[[str], Sequence[Sequence[Any]]], args: argparse.Namespace) -> dict[str, Any]:
+    """All queries for as long as it takes to warm up, then once by the clock."""
+    chosen = QUERIES if args.queries == "all" else {name: QUERIES[name] for name in args.queries.split(",")}
+    began = time.perf_counter()
+    while True:
+        for text in chosen.values():
+            run(text)
+        if time.perf_counter() - began >= args.warm_up:
+            break
     taken: dict[str, float] = {}
-    for name, text in QUERIES.items():
+    family = Family(os.getpid())
+    used = family.cpu_seconds()
+    for name, text in chosen.items():
         started = time.perf_counter()
         run(text)
         taken[name] = round(time.perf_counter() - started, 3)
-    check = common.digest((name, *map(_plain, row)) for name, rows in answers.items() for row in rows)
-    return {"seconds": sum(taken.values()), "check": check, "queries": taken}
+    used = family.cpu_seconds() - used
+    total = sum(taken.values())
+    return {"seconds": total, "timed": round(total, 1), "cpu_seconds": round(used, 1), "queries": taken}
 
 
 def _plain(value: Any) -> str:
@@ -69,8 +86,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, float | Decimal):
         return str(Decimal(value).quantize(_CENT))
     return str(value)
-
-
-def expected() -> dict[str, int]:
-    """The digest of DuckDB's answers at scale 1."""
-    return {"rows": 20_086, "digest": 43_201_723_862_552}

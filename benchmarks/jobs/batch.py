@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from benchmarks import batch_input, common
-from benchmarks.memory import Peak
 
 from millstream.common import Configuration, Time, Types, WatermarkStrategy
 from millstream.datastream import DataStream, ProcessWindowFunction, RuntimeExecutionMode, StreamExecutionEnvironment
@@ -105,14 +104,15 @@ def run(task: str, mode: str, records: int, keys: int) -> None:
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(
         __doc__, task="words", mode="batch", base=1_000_000, records=50_000_000, keys=batch_input.KEYS
     )
-    checked = check(args.task, args.mode)
-    with Peak() as peak:
-        rate = common.rate_of(lambda records: run(args.task, args.mode, records, args.keys), args.base, args.records)
-    common.answer({**rate, "check": checked, "peak_mib": round(peak.mib)})
+    common.contest(
+        args,
+        lambda: check(args.task, args.mode),
+        lambda: common.rate_of(lambda records: run(args.task, args.mode, records, args.keys), args),
+    )
 
 
 if __name__ == "__main__":

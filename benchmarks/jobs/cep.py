@@ -61,10 +61,9 @@ def run(records: int) -> None:
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, base=1_000_000, records=5_000_000)
-    checked = check()
-    common.answer({**common.rate_of(run, args.base, args.records), "check": checked})
+    common.contest(args, check, lambda: common.rate_of(run, args))
 
 
 if __name__ == "__main__":

@@ -61,6 +61,15 @@ def reports(env: StreamExecutionEnvironment, output: DataStream, name: str, accu
     return list(result.get_accumulator_result(accumulator))
 
 
+def all_reports(
+    env: StreamExecutionEnvironment, output: DataStream, name: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Run the job with its output discarded; what it reports of its epochs, and of its checkpoints."""
+    output.sink_to(BlackHoleSink())
+    results = env.execute(name).get_all_accumulator_results()
+    return list(results.get(EPOCHS, [])), list(results.get(CHECKPOINTS, []))
+
+
 def durations(epochs: list[dict[str, Any]], records: int, wanted: int) -> list[float]:
     """The durations in ms of the last `wanted` epochs that had exactly so many records."""
     full = [float(epoch["duration_ms"]) for epoch in epochs if epoch["records"] == records]

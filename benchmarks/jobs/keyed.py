@@ -1,30 +1,23 @@
 """KeyedProcessFunction with ValueState in millstream: count and sum per key.
 
-Promises: the same function and the same kind of input as the peers; the output is discarded.
+Promises: PyFlink's program, name for name: rows, a key selector in Python, the same function; the output is discarded.
 Does not know: peers, or how the rate is compared."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from benchmarks import common
 
-from millstream.common import Types, WatermarkStrategy
+from millstream.common import Row, Types, WatermarkStrategy
 from millstream.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from millstream.datastream.connectors.blackhole import BlackHoleSink
 from millstream.datastream.connectors.datagen import DataGenSource, RandomInt, RandomString
 from millstream.datastream.state import ValueState, ValueStateDescriptor
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
-OUTPUT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
-
-
-class Payment(NamedTuple):
-    """A record, as a Python program would have it; bytewax gets tuples too, PyFlink its own Rows."""
-
-    key: str
-    amount: int
+INPUT = Types.ROW_NAMED(["k", "amount"], [Types.STRING(), Types.LONG()])
+OUTPUT = Types.ROW([Types.STRING(), Types.LONG(), Types.LONG()])
 
 
 class CountAndSum(KeyedProcessFunction):
@@ -35,11 +28,11 @@ class CountAndSum(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.state = runtime_context.get_state(ValueStateDescriptor("totals", PAIR))
 
-    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[tuple[str, int, int]]:
+    def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[Row]:
         count, total = self.state.value() or (0, 0)
         count, total = count + 1, total + value[1]
         self.state.update((count, total))
-        yield value[0], count, total
+        yield Row(value[0], count, total)
 
 
 def environment() -> StreamExecutionEnvironment:
@@ -51,16 +44,16 @@ def environment() -> StreamExecutionEnvironment:
 
 def totals(payments: DataStream) -> DataStream:
     """(key, running count, running sum) of each record."""
-    return payments.key_by("key").process(CountAndSum(), output_type=OUTPUT)
+    return payments.key_by(lambda row: row[0], key_type=Types.STRING()).process(CountAndSum(), output_type=OUTPUT)
 
 
 def check() -> dict[str, int]:
     """The digest of a small run's rows, on the peers' first records."""
     payments = [
-        Payment(common.string_key(common.key_of(index) % common.CHECK_KEYS), common.amount_of(index))
+        Row(common.string_key(common.key_of(index) % common.CHECK_KEYS), common.amount_of(index))
         for index in range(common.CHECK_RECORDS)
     ]
-    stream = totals(environment().from_collection(payments))
+    stream = totals(environment().from_collection(payments, type_info=INPUT))
     with stream.execute_and_collect("keyed-check") as rows:
         return common.keyed_digest((row[0], row[1], row[2]) for row in rows)
 
@@ -70,12 +63,11 @@ def run(records: int) -> None:
     env = environment()
     source = DataGenSource(
         fields={
-            "key": RandomString(prefix="user-", cardinality=common.KEYS),
+            "k": RandomString(prefix="user-", cardinality=common.KEYS),
             "amount": RandomInt(0, common.AMOUNTS - 1),
         },
         count=records,
         seed=7,
-        record_type=Payment,
     )
     payments = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments")
     totals(payments).sink_to(BlackHoleSink())
@@ -83,10 +75,9 @@ def run(records: int) -> None:
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, base=1_000_000, records=8_000_000)
-    checked = check()
-    common.answer({**common.rate_of(run, args.base, args.records), "check": checked})
+    common.contest(args, check, lambda: common.rate_of(run, args))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import common
-from benchmarks.jobs.keyed import Payment, totals
+from benchmarks.jobs.keyed import totals
 
 from millstream.cluster import entrypoint
 from millstream.common import Configuration, WatermarkStrategy
@@ -66,10 +66,9 @@ def run(records: int, *, polled: bool) -> tuple[float, int]:
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     env.set_parallelism(common.PARALLELISM)
     source = DataGenSource(
-        fields={"key": RandomString(prefix="user-", cardinality=common.KEYS), "amount": RandomInt(0, 99)},
+        fields={"k": RandomString(prefix="user-", cardinality=common.KEYS), "amount": RandomInt(0, 99)},
         count=records,
         seed=7,
-        record_type=Payment,
     )
     payments = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments")
     totals(payments).sink_to(BlackHoleSink())

@@ -1,19 +1,17 @@
 """A regular join of two tables in millstream's SQL with the disk backend: the cost of a row against the rows in state.
 
 Promises: every row of one table meets one of the other, in another order; all rows stay in state; the output is
-discarded, after a small run whose rows are counted. Few rows are joined several times, in turn with the fewer they are
-compared with, and the middle times count: a hundred thousand rows take less than what differs from run to run.
+discarded. What is timed are the rows between `base` and `records`, so with a large `base` the rows that meet large
+state. The check counts the rows of a small join.
 Does not know: the size it is compared with."""
 
 from __future__ import annotations
 
-import statistics
+from typing import Any
 
 from benchmarks import common, sql_input
 from benchmarks.jobs.sql_nexmark import session
-
-_OTHER_FACTOR = 3_266_489_917  # a prime too: the sides meet in another order
-_ENOUGH = 1_500_000  # rows a side that are timed, in as many runs as it takes
+from benchmarks.nexmark.measure import MINI_BATCH
 
 
 def table(name: str, records: int, factor: int) -> str:
@@ -27,10 +25,10 @@ def table(name: str, records: int, factor: int) -> str:
 
 def joined(records: int, statement: str) -> int:
     """Join so many rows a side; gives the rows that the statement told, if any."""
-    env = session()
+    env = session(MINI_BATCH)
     env.get_config().set("state.backend.type", "rocksdb")
     env.execute_sql(table("orders", records, sql_input.FACTOR))
-    env.execute_sql(table("payments", records, _OTHER_FACTOR))
+    env.execute_sql(table("payments", records, sql_input.OTHER_FACTOR))
     env.execute_sql("CREATE TABLE nowhere (k BIGINT, o BIGINT, p BIGINT) WITH ('connector' = 'blackhole')")
     rows = "SELECT o.k, o.i AS o, p.i AS p FROM orders AS o JOIN payments AS p ON o.k = p.k"
     done = env.execute_sql(statement.format(rows=rows))
@@ -41,23 +39,23 @@ def joined(records: int, statement: str) -> int:
         return len({tuple(row) for row in found})
 
 
-def taken(records: int) -> float:
-    """The seconds of a run."""
-    return common.seconds(lambda: joined(records, "INSERT INTO nowhere {rows}"))
+def check() -> dict[str, int]:
+    """How many rows a small join gives, as a digest."""
+    return {"rows": joined(common.CHECK_RECORDS, "{rows}"), "digest": 0}
 
 
 def main() -> None:
-    """Check, then measure."""
-    args = common.arguments(__doc__, base=10_000, records=100_000)
-    matched = joined(args.base, "{rows}")
-    if matched != args.base:
-        message = f"{args.base} rows a side gave {matched} rows"
-        raise SystemExit(message)
-    taken(args.base)  # to warm up
-    pairs = [(taken(args.base), taken(args.records)) for _ in range(max(1, _ENOUGH // args.records))]
-    first, second = map(statistics.median, zip(*pairs, strict=True))
-    rates = common.rate_between(args.base, first, args.records, second)
-    common.answer({**rates, "us_per_row": 1e6 / rates["rate"] / 2})
+    """Check or measure."""
+    args = common.arguments(__doc__, base=500_000, records=2_500_000)
+
+    def run(records: int) -> None:
+        joined(records, "INSERT INTO nowhere {rows}")
+
+    def measure() -> dict[str, Any]:
+        rates = common.rate_of(run, args)
+        return {**rates, "us_per_row": 1e6 / rates["rate"] / 2}
+
+    common.contest(args, check, measure)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Does not know: peers, or how the rates are compared."""
 from __future__ import annotations
 
 from benchmarks import common
+from benchmarks.mini_batch_settings import mini_batches
 from benchmarks.nexmark import measure, program
 
 from millstream.sql.connectors.simple import register_values
@@ -13,10 +14,14 @@ from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.udf import udf
 
 
-def session() -> TableEnvironment:
-    """Defaults, with mini-batches and the benchmark's parallelism."""
+def session(mini_batch: int) -> TableEnvironment:
+    """Defaults, with mini-batches of so many rows and the benchmark's parallelism."""
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    settings = {"parallelism.default": str(common.PARALLELISM), "table.local-time-zone": "UTC", **measure.MINI_BATCH}
+    settings = {
+        "parallelism.default": str(common.PARALLELISM),
+        "table.local-time-zone": "UTC",
+        **mini_batches(mini_batch),
+    }
     for key, value in settings.items():
         env.get_config().set(key, value)
     env.create_temporary_function("count_char", udf(program.count_char, result_type=DataTypes.BIGINT()))
@@ -24,12 +29,11 @@ def session() -> TableEnvironment:
 
 
 def main() -> None:
-    """Check, then measure."""
-    args = common.arguments(__doc__, base=100_000, records=1_000_000, queries="all")
+    """Check or measure."""
+    args = measure.arguments(__doc__)
     register_values("nexmark_side_input", program.SIDE_ROWS)
-    engine = measure.Engine(session, lambda: program.OFFERED)
-    checked = measure.check(engine)
-    common.answer({**measure.measure(engine, args.base, args.records, args.queries), "check": checked})
+    engine = measure.Engine(lambda: session(args.mini_batch), lambda: program.OFFERED)
+    common.contest(args, lambda: measure.check(engine), lambda: measure.measure(engine, args))
 
 
 if __name__ == "__main__":

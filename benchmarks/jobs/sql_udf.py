@@ -5,11 +5,12 @@ Does not know: peers, or how the rate is compared."""
 
 from __future__ import annotations
 
-from benchmarks import sql_functions
-from benchmarks.jobs.sql_nexmark import session
+from benchmarks import common, sql_functions
+from benchmarks.jobs.sql_group import offer
 
 from millstream import table
 from millstream.table import udf
 
 if __name__ == "__main__":
-    sql_functions.measure(__doc__, table, udf, session, base=200_000, records=2_000_000)
+    args = common.arguments(__doc__, base=200_000, records=2_000_000, kind="scalar", mini_batch=50_000)
+    sql_functions.measure(table, udf, offer, args, {})

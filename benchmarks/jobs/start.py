@@ -5,10 +5,8 @@ Does not know: how the two compare."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import tempfile
-import time
 
 from benchmarks import common
 
@@ -19,21 +17,22 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 QUERY = "SELECT k, COUNT(*), SUM(v) FROM (VALUES (1, 2), (1, 3), (2, 4)) AS t (k, v) GROUP BY k ORDER BY k"
 
 
+def ask() -> list[tuple[object, ...]]:
+    """The rows of the query, from a new session."""
+    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    return [tuple(row) for row in env.sql_query(QUERY).execute().collect()]
+
+
 def main() -> None:
     """Start, ask, and tell the seconds."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--archive", choices=("yes", "no"), default="yes")
-    if parser.parse_args().archive == "yes":
+    args = common.arguments(__doc__, archive="yes")
+    if args.archive == "yes":
         class_archive.create_archive(find_java())
     else:
         os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="millstream-start-")
         find_java()  # writes what a first start of all would write
     os.environ[class_archive.IN_BACKGROUND] = "false"  # it would take time from what is measured
-    started = time.perf_counter()
-    env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    rows = [tuple(row) for row in env.sql_query(QUERY).execute().collect()]
-    seconds = time.perf_counter() - started
-    common.answer({"seconds": seconds, **common.digest(rows)})
+    common.contest(args, lambda: common.digest(ask()), lambda: {"seconds": common.seconds(ask)})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-QUERIES = tuple(f"q{number}" for number in range(23))
+QUERIES = tuple(f"q{number}" for number in range(24))
 PATTERNS = tuple(f"p{number}" for number in range(4))
 HERE = Path(__file__).resolve().parent
 

@@ -151,12 +151,13 @@ def check() -> dict[str, int]:
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, base=1_000_000, records=5_000_000)
-    checked = check()
-    base = cluster(common.KEYS, common.PERIOD, args.base)
-    full = cluster(common.KEYS, common.PERIOD, args.records)
-    common.answer({**common.rate_between(args.base, base, args.records, full), "check": checked})
+
+    def clock(records: int) -> float:
+        return cluster(common.KEYS, common.PERIOD, records)
+
+    common.contest(args, check, lambda: common.rate_of_times(clock, args))
 
 
 if __name__ == "__main__":

@@ -1,29 +1,23 @@
 """Nexmark's queries in Flink SQL, all of it in the JVM.
 
-Promises: the settings that Nexmark publishes for Flink; no Python after planning. q13 is a regular join, because none
+Promises: the mini-batches and split distinct aggregates that Nexmark publishes for Flink, and object reuse; state on the
+heap and no checkpoints, where Nexmark publishes RocksDB and checkpoints. No Python after planning. q13 is a regular join, because none
 of Flink's own connectors can be looked up; q14's function is spelt with built-in ones.
 Does not know: other peers, or how the rates are compared."""
 
 from __future__ import annotations
 
 from benchmarks import common
+from benchmarks.mini_batch_settings import mini_batches
 from benchmarks.nexmark import files, golden, measure, program
-from pyflink.table import EnvironmentSettings, TableEnvironment
+from benchmarks.peers import flink_session
+from pyflink.table import TableEnvironment
 
 
-def session() -> TableEnvironment:
-    """A session with Nexmark's settings."""
-    env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    settings = {
-        "parallelism.default": str(common.PARALLELISM),
-        "table.local-time-zone": "UTC",
-        "pipeline.object-reuse": "true",
-        "table.optimizer.distinct-agg.split.enabled": "true",
-        **measure.MINI_BATCH,
-    }
-    for key, value in settings.items():
-        env.get_config().set(key, value)
-    return env
+def session(mini_batch: int) -> TableEnvironment:
+    """A session with Nexmark's settings for SQL, and mini-batches of so many rows."""
+    settings = {"table.optimizer.distinct-agg.split.enabled": "true", **mini_batches(mini_batch)}
+    return flink_session.session(flink_session.environment(), settings)
 
 
 def asked(query: str, insert: str) -> str:
@@ -34,11 +28,10 @@ def asked(query: str, insert: str) -> str:
 
 
 def main() -> None:
-    """Check, then measure."""
-    args = common.arguments(__doc__, base=100_000, records=1_000_000, queries="all")
-    engine = measure.Engine(session, lambda: program.csv_file(files.side_input(measure.CACHE)), asked)
-    checked = measure.check(engine)
-    common.answer({**measure.measure(engine, args.base, args.records, args.queries), "check": checked})
+    """Check or measure."""
+    args = measure.arguments(__doc__)
+    engine = measure.Engine(lambda: session(args.mini_batch), lambda: program.csv_file(files.side_input(measure.CACHE)), asked)
+    common.contest(args, lambda: measure.check(engine), lambda: measure.measure(engine, args))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,24 @@
 """KeyedProcessFunction with ValueState in PyFlink: count and sum per key, in thread or process mode.
 
 Promises: the input is generated in the JVM and the output discarded there, so Python runs the key
-selector and the user's function.
+selector and the user's function. `cache` is how many states Python keeps, and `bundle` how many records go to Python
+together.
 Does not know: other peers, or how the rate is compared."""
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from pyflink.common import Configuration, Row, Types
+from pyflink.common import Row, Types
 from pyflink.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from pyflink.datastream.connectors.base import Sink
 from pyflink.datastream.state import ValueState, ValueStateDescriptor
 from pyflink.java_gateway import get_gateway
-from pyflink.table import StreamTableEnvironment
 
 from benchmarks import common
+from benchmarks.peers import flink_session
 
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 OUTPUT = Types.ROW([Types.STRING(), Types.LONG(), Types.LONG()])
@@ -37,19 +39,23 @@ class CountAndSum(KeyedProcessFunction):
         yield Row(value[0], count, total)
 
 
-def pipeline(mode: str, records: int, keys: int) -> tuple[StreamExecutionEnvironment, DataStream]:
-    """The environment, and the stream of totals."""
-    configuration = Configuration()
-    configuration.set_string("python.execution-mode", mode)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(common.PARALLELISM)
-    tables = StreamTableEnvironment.create(env)
-    tables.execute_sql(
-        "CREATE TABLE numbers (i BIGINT) WITH ('connector' = 'datagen', 'rows-per-second' = '1000000000', "
-        f"'fields.i.kind' = 'sequence', 'fields.i.start' = '0', 'fields.i.end' = '{records - 1}')"
+def pipeline(
+    args: argparse.Namespace, records: int, key: str
+) -> tuple[StreamExecutionEnvironment, DataStream]:
+    """The environment, and the stream of totals; `key` is SQL."""
+    env = flink_session.environment(
+        {
+            "python.execution-mode": args.mode,
+            "python.state.cache-size": str(args.cache),
+            "python.fn-execution.bundle.size": str(args.bundle),
+        }
     )
-    key = f"CONCAT('user-', CAST(MOD({common.KEY_SQL}, {keys}) AS STRING))"
-    table = tables.sql_query(f"SELECT {key} AS k, {common.AMOUNT_SQL} AS amount FROM numbers")
+    tables = flink_session.session(env)
+    numbers = tables.from_data_stream(flink_session.numbers(env, records)).alias("i")
+    tables.create_temporary_view("numbers", numbers)
+    table = tables.sql_query(
+        f"SELECT CONCAT('user-', CAST({key} AS STRING)) AS k, {common.AMOUNT_SQL} AS amount FROM numbers"
+    )
     totals = (
         tables.to_data_stream(table)
         .key_by(lambda row: row[0], key_type=Types.STRING())
@@ -59,19 +65,20 @@ def pipeline(mode: str, records: int, keys: int) -> tuple[StreamExecutionEnviron
 
 
 def main() -> None:
-    """Check, then measure."""
-    args = common.arguments(__doc__, mode="thread", base=50_000, records=300_000)
-    mode: str = args.mode
+    """Check or measure."""
+    args = common.arguments(__doc__, mode="thread", base=50_000, records=300_000, cache=1_000, bundle=1_000)
+
+    def check() -> dict[str, Any]:
+        _, totals = pipeline(args, common.CHECK_RECORDS, f"MOD({common.KEY_SQL}, {common.CHECK_KEYS})")
+        with totals.execute_and_collect() as rows:
+            return common.keyed_digest(tuple(row) for row in rows)
 
     def run(records: int) -> None:
-        env, totals = pipeline(mode, records, common.KEYS)
+        env, totals = pipeline(args, records, common.random_key_sql(common.KEYS))
         totals.sink_to(Sink(get_gateway().jvm.org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink()))
-        env.execute(f"keyed-{mode}")
+        env.execute(f"keyed-{args.mode}")
 
-    _, totals = pipeline(mode, common.CHECK_RECORDS, common.CHECK_KEYS)
-    with totals.execute_and_collect() as rows:
-        check: dict[str, Any] = common.keyed_digest(tuple(row) for row in rows)
-    common.answer({**common.rate_of(run, args.base, args.records), "check": check})
+    common.contest(args, check, lambda: common.rate_of(run, args))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,11 @@ Does not know: other peers, or how the rate is compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from benchmarks import batch_input, common
-from benchmarks.memory import Peak
 from benchmarks.peers import spark_session
 from pyspark.sql import DataFrame, SparkSession
 
@@ -78,22 +77,24 @@ def generated(spark: SparkSession, records: int, keys: int) -> DataFrame:
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, task="words", api="rdd", base=1_000_000, records=50_000_000, keys=batch_input.KEYS)
     spark = spark_session.session(**{"spark.driver.memory": "640m", "spark.sql.adaptive.enabled": "false"})
-    run: Callable[[int], object]
-    if args.task == "words":
-        checked = common.digest(words(spark, common.CHECK_RECORDS, common.CHECK_KEYS).collect())
-        run = lambda records: words(spark, records, args.keys).count()  # noqa: E731
-    else:
-        of = from_frame if args.api == "frame" else from_rdd
+
+    def check() -> dict[str, int]:
+        if args.task == "words":
+            return common.digest(words(spark, common.CHECK_RECORDS, common.CHECK_KEYS).collect())
         small = [batch_input.click(index) for index in range(common.CHECK_RECORDS)]
         clicks = spark.createDataFrame(small, "key long, ts long, amount long")
-        checked = common.digest(tuple(row) for row in of(clicks, batch_input.CHECK_GAP).collect())
-        run = lambda records: of(generated(spark, records, args.keys), args.keys).count()  # noqa: E731
-    with Peak() as peak:
-        rate = common.rate_of(run, args.base, args.records)
-    common.answer({**rate, "check": checked, "peak_mib": round(peak.mib)})
+        return common.digest(tuple(row) for row in sessions(clicks, batch_input.CHECK_GAP).collect())
+
+    def run(records: int) -> object:
+        if args.task == "words":
+            return words(spark, records, args.keys).count()
+        return sessions(generated(spark, records, args.keys), args.keys).count()
+
+    sessions = from_frame if args.api == "frame" else from_rdd
+    common.contest(args, check, lambda: common.rate_of(run, args))
     spark.stop()
 
 

@@ -32,24 +32,30 @@ class CountAndSum(StatefulProcessor):
         self._state.update((count, total))
 
 
-def totals(numbers: DataFrame, keys: int) -> DataFrame:
-    """(key, running count, running sum) of each record."""
+def totals(numbers: DataFrame, key: str) -> DataFrame:
+    """(key, running count, running sum) of each record; `key` is SQL."""
     payments = numbers.selectExpr(
-        f"concat('user-', CAST(MOD({common.KEY_SQL}, {keys}) AS STRING)) AS k", f"{common.AMOUNT_SQL} AS amount"
+        f"concat('user-', CAST({key} AS STRING)) AS k", f"{common.AMOUNT_SQL} AS amount"
     )
     return payments.groupBy("k").transformWithState(CountAndSum(), OUTPUT, "Update", "None")
 
 
 def main() -> None:
-    """Check, then measure."""
+    """Check or measure."""
     args = common.arguments(__doc__, base=100_000, records=500_000, batch=100_000)
-    spark = spark_session.session(**{"spark.sql.streaming.stateStore.providerClass": spark_session.ROCKSDB})
-    small = totals(spark_session.numbers(spark, common.CHECK_RECORDS), common.CHECK_KEYS)
-    checked = common.keyed_digest(spark_session.collect(small, "update", common.CHECK_RECORDS))
-    batch = min(args.batch, args.base)
-    output = totals(spark_session.numbers(spark, batch), common.KEYS)
-    reports = spark_session.run_batches(output, "update", args.records // batch, batch)
-    common.answer({**spark_session.rate(reports, args.base), "batch": batch, "check": checked})
+    spark = spark_session.session(**spark_session.ROCKSDB)
+
+    def check() -> dict[str, int]:
+        key = f"MOD({common.KEY_SQL}, {common.CHECK_KEYS})"
+        small = totals(spark_session.numbers(spark, common.CHECK_RECORDS), key)
+        return common.keyed_digest(spark_session.collect(small, "update", common.CHECK_RECORDS))
+
+    def measure() -> dict[str, Any]:
+        batch = min(args.batch, args.base)
+        output = totals(spark_session.numbers(spark, batch), spark_session.random_key(common.KEYS))
+        return spark_session.measure(output, "update", batch, args)
+
+    common.contest(args, check, measure)
     spark.stop()
 
 

@@ -12,8 +12,8 @@ from benchmarks.peers import spark_session
 
 
 def main() -> None:
-    """Warm up, then measure."""
-    args = common.arguments(__doc__, factor="1")
+    """Check or measure."""
+    args = common.arguments(__doc__, factor="1", queries="all")
     spark = spark_session.session()
     for path in sorted(tpch_input.tables(args.factor).glob("*.parquet")):
         spark.read.parquet(str(path)).createOrReplaceTempView(path.stem)
@@ -21,7 +21,7 @@ def main() -> None:
     def run(text: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in spark.sql(text).collect()]
 
-    common.answer(tpch_input.measured(run))
+    common.contest(args, lambda: tpch_input.check(run), lambda: tpch_input.measure(run, args))
     spark.stop()
 
 
