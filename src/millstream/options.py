@@ -437,6 +437,13 @@ ADAPTIVE_COOLDOWN = Option(
     ("jobmanager.adaptive-scheduler.scaling-interval.min",),
 )
 SPARK_MASTER = Option("millstream.spark.master", "local[*]", "The Spark master that runs the job.", str)
+SLOT_RESOURCES: Option[dict[str, str]] = Option(
+    "millstream.slot.resources",
+    {},
+    "What Spark reserves for each slot of a streaming job, such as `cpus:2,gpu:1`, on clusters with stage-level "
+    "scheduling. The resources of slot sharing groups set it. Resident slots reserve one core each.",
+    dict,
+)
 SPARK_PUBLIC_API = Option(
     "millstream.spark.public-api",
     False,
@@ -638,7 +645,8 @@ SHOW_DROPPED_RECORDS = Option(
     "millstream.rest.show-dropped-records",
     True,
     "Whether the REST server shows the keys and values of some of the records that were dropped, because they were "
-    "late or could not be decoded. Without it, only the reasons are shown.",
+    "late or could not be decoded, and the keys that have many records. Without it, only the reasons of dropped "
+    "records are shown.",
     bool,
 )
 REST_READ_ONLY_TOKEN_FILE: Option[str | None] = Option(

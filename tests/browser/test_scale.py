@@ -71,6 +71,7 @@ def large_cluster() -> Iterator[str]:
         "/jobs/{job_id}/millstream/vertices/{vertex}": {
             "subtasks": [load(number) for number in range(1_000)],
             "operators": [],
+            "hotKeys": [],
         },
         "/jobs/{job_id}/millstream/vertices/{vertex}/dropped": [],
         "/jobs/{job_id}/metrics/history": {"timestamps": [], "vertices": {}},

@@ -89,10 +89,11 @@ def program(tmp_path: Path, cluster: SparkCluster) -> tuple[Path, dict[str, str]
     return tmp_path, settings
 
 
-def run(command: list[str], directory: Path) -> None:
+def run(command: list[str], directory: Path) -> str:
     environment = {**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{directory}", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, env=environment, cwd=directory)
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
+    return done.stdout
 
 
 def rows(directory: Path) -> list[list[str]]:
@@ -140,8 +141,26 @@ def test_spark_submit_runs_the_same_program(program, cluster) -> None:
     check(rows(directory))
 
 
-def test_nothing_is_left_running() -> None:
-    with SparkCluster(workers=1) as made:
+CORES = """
+import json, sys
+from pyspark import TaskContext
+from millstream.common import Configuration, Types
+from millstream.datastream import SlotSharingGroup, StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(json.loads(sys.argv[1])))
+group = SlotSharingGroup.builder("heavy").set_cpu_cores(1.5).set_task_heap_memory_mb(64).build()
+numbers = env.set_parallelism(1).from_collection(list(range(3)), type_info=Types.LONG())
+cores = numbers.map(lambda n: TaskContext.get().cpus(), Types.INT()).slot_sharing_group(group)
+with cores.execute_and_collect() as rows:
+    print("cores of tasks:", set(rows), flush=True)
+"""
+
+
+def test_slots_have_the_cores_of_their_group_and_nothing_is_left_running(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(CORES)
+    with SparkCluster(workers=1, cores=2) as made:
+        settings = json.dumps({**made.settings(), "spark.executor.cores": "2"})
+        assert "cores of tasks: {2}" in run([sys.executable, str(tmp_path / "job.py"), settings], tmp_path)
         pids = [process.pid for process in (made._master, *made._workers.values())]
         kill(pids[1])
         time.sleep(0.1)

@@ -21,9 +21,9 @@ def test_a_vertex_is_sampled_when_its_flame_graph_is_asked_for(cluster: Cluster)
     source, reduce = (vertex["id"] for vertex in graph["vertices"])
     path = f"/jobs/{cluster.job}/vertices/{reduce}/flamegraph"
     job = entrypoint.DISPATCHER.job(cluster.job)
-    assert job.flame_graphs.sampled() == {}
+    assert job.samples.flame_graphs.sampled() == {}
     assert cluster.get(path) == {"endTimestamp": -3, "data": None}
-    assert job.flame_graphs.sampled().keys() == {reduce}
+    assert job.samples.flame_graphs.sampled().keys() == {reduce}
 
     def sampled() -> Any:
         data = cluster.get(path)["data"]
@@ -33,7 +33,7 @@ def test_a_vertex_is_sampled_when_its_flame_graph_is_asked_for(cluster: Cluster)
     assert data["name"] == "root"
     assert data["value"] == sum(child["value"] for child in data["children"])
     assert cluster.get(f"{path}?type=on_cpu&subtaskindex=1")["endTimestamp"] > 0
-    assert source not in job.flame_graphs.sampled()
+    assert source not in job.samples.flame_graphs.sampled()
     assert cluster.request("GET", f"{path}?type=other")[0] == 400
     assert cluster.request("GET", f"{path}?subtaskindex=2")[0] == 404
     cluster.client.cancel()
@@ -43,8 +43,8 @@ def test_a_vertex_is_sampled_when_its_flame_graph_is_asked_for(cluster: Cluster)
 
 def test_flame_graphs_are_off_unless_they_are_enabled(cluster: Cluster) -> None:
     job = entrypoint.DISPATCHER.job(cluster.job)
-    job.flame_graphs.enabled = False
+    job.samples.flame_graphs.enabled = False
     vertex = cluster.get(f"/jobs/{cluster.job}/millstream/graph")["vertices"][0]["id"]
     path = f"/jobs/{cluster.job}/vertices/{vertex}/flamegraph"
     assert cluster.get(path) == {"endTimestamp": -2, "data": None}
-    assert job.flame_graphs.sampled() == {}
+    assert job.samples.flame_graphs.sampled() == {}

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from flink_cli import Command, create_command
 from rest_cluster import Cluster
-
-from millstream.testing.maven import java, retrieve_cached
-
-VERSION = "2.3.0"
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def flink(cluster: Cluster, tmp_path: Path) -> Command:
-    """Run `flink ACTION -m ADDRESS ARGUMENTS`."""
-    jars = retrieve_cached(f"flink-clients-{VERSION}", ("org.apache.flink", "flink-clients", VERSION))
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "config.yaml").write_text("rest.retry.max-attempts: 2\nrest.retry.delay: 1 s\n")
-    command = [java(), "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
-    command.append("org.apache.flink.client.cli.CliFrontend")
-    address = cluster.address.removeprefix("http://")
-
-    def run(action: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, action, "-m", address, *arguments],
-            env=os.environ | {"FLINK_CONF_DIR": str(tmp_path / "conf")},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return run
+    return create_command(tmp_path, cluster.address)
 
 
 def test_jobs_are_listed_saved_and_stopped(cluster: Cluster, flink: Command, tmp_path: Path) -> None:

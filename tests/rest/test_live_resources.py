@@ -58,10 +58,13 @@ def test_late_records_are_shown_unless_an_option_hides_them(server: RestServer, 
     assert cluster.get(f"/jobs/{cluster.job}/millstream/vertices/{vertices[0]['id']}/dropped") == []
     record = dropped[0]
     assert record["reason"] == "late: its time is 1"
+    hot_keys = cluster.get(f"/jobs/{cluster.job}/millstream/vertices/{vertices[1]['id']}")["hotKeys"]
     if show:
         assert (int(record["value"]) % 10, record["key"]) == (0, "0")
+        assert [key["key"] for key in sorted(hot_keys, key=lambda key: key["key"])] == ["0", "1"]
     else:
         assert (record["value"], record["key"]) == ("(hidden)", "(hidden)")
+        assert hot_keys == []
 
     lines = wait_for(
         lambda: [line for line in cluster.get(f"/jobs/{cluster.job}/millstream/log") if line["source"] == "tasks"]

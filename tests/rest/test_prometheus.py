@@ -1,9 +1,8 @@
-"""A real Prometheus, if it is installed (Debian: prometheus), scrapes a running job with TLS and a token."""
+"""A real Prometheus, of Debian, scrapes a running job with TLS and a token."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import urllib.parse
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from debian import find_program
 from rest_cluster import Cluster, wait_for
 from tls_certificate import create_certificate
 
@@ -30,9 +30,7 @@ scrape_configs:
 
 
 def test_prometheus_scrapes_a_job(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not installed")
+    program = find_program("prometheus", "prometheus")
     monkeypatch.setattr(entrypoint, "_metric_servers", [])
     settings = {
         **create_certificate(tmp_path),

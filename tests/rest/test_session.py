@@ -202,12 +202,13 @@ def test_archives_with_dependencies_and_modules(cluster: SessionCluster, tmp_pat
     (tmp_path / "lib" / "helpers.py").write_text("WORD = 'helped'")
     job = tmp_path / "job.py"
     job.write_text(
-        "import sys, pathlib\nprint('files', sorted(p.name for p in pathlib.Path('dependencies').rglob('*.py')))"
+        "import sys, pathlib, helpers\n"
+        "print(helpers.WORD, sorted(p.name for p in pathlib.Path('dependencies').rglob('*.py')))"
     )
     name, content, words = pack(str(job), None, {"python.files": str(tmp_path / "lib")})
     program = cluster.client.run(cluster.client.upload(name, content), words, {})
     wait_for(lambda: cluster.client.program(program)["status"] == "FINISHED")
-    assert "files ['helpers.py']" in (cluster.driver.logs / f"{program}.log").read_text()
+    assert "helped ['helpers.py']" in (cluster.driver.logs / f"{program}.log").read_text()
 
 
 def test_what_cannot_run_is_refused_with_a_sentence(cluster: SessionCluster) -> None:

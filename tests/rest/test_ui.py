@@ -109,6 +109,10 @@ def test_the_graph_and_its_epochs(cluster: Cluster) -> None:
     assert 0 < reduce["load"]["busy"] <= reduce["busiest"] <= 1
     subtasks = cluster.get(f"/jobs/{cluster.job}/millstream/vertices/{reduce['id']}")
     assert len(subtasks["subtasks"]) == 2
+    hot = wait_for(lambda: cluster.get(f"/jobs/{cluster.job}/millstream/vertices/{reduce['id']}")["hotKeys"])
+    assert {key["key"] for key in hot} <= set("01234")
+    assert {key["subtask"] for key in hot} <= {0, 1}
+    assert all(0 < key["share"] < 0.5 for key in hot), "each of five keys has a fifth of the records"
     assert all(len(values) == 2 for values in subtasks["operators"][0]["metrics"].values())
     assert cluster.request("GET", f"/jobs/{cluster.job}/millstream/vertices/{'0' * 32}")[0] == 404
 

@@ -1,6 +1,7 @@
-// Requests to the REST server that served this page, and polling.
+// Requests to the REST server that served this page, and resources that stay up to date.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { follow, isDelivered, useHeaders } from "./live";
 
 export class RequestFailed extends Error {
   constructor(
@@ -26,6 +27,8 @@ function headers(hasBody: boolean): Record<string, string> {
     ...(token === null ? {} : { Authorization: `Bearer ${token}` }),
   };
 }
+
+useHeaders(() => headers(false));
 
 /** Sends a request with a form or a JSON body, and returns the JSON answer. An error has the text of the server. */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -57,8 +60,13 @@ export interface Polled<T> {
   reload: () => void;
 }
 
-/** Gets a resource now and then every `interval` milliseconds while the page is visible. */
-export function usePolling<T>(path: string, interval = 2000): Polled<T> {
+const INTERVAL = 2000;
+
+/**
+ * Gets a resource now, and then whenever it changes. While there is no stream of changes, or with another interval, the
+ * resource is asked for every `interval` milliseconds. Nothing is sent while the page is hidden.
+ */
+export function usePolling<T>(path: string, interval = INTERVAL): Polled<T> {
   const [state, setState] = useState<{ path: string; data: T | null; error: RequestFailed | null }>({
     path,
     data: null,
@@ -71,6 +79,8 @@ export function usePolling<T>(path: string, interval = 2000): Polled<T> {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isOver = false;
+    const fail = (error: RequestFailed) =>
+      setState((before) => ({ path, data: before.path === path ? before.data : null, error }));
     const poll = async () => {
       clearTimeout(timer);
       try {
@@ -78,10 +88,20 @@ export function usePolling<T>(path: string, interval = 2000): Polled<T> {
         if (!isOver) setState({ path, data, error: null });
       } catch (problem) {
         const error = problem instanceof RequestFailed ? problem : new RequestFailed(0, String(problem));
-        if (!isOver) setState((before) => ({ path, data: before.path === path ? before.data : null, error }));
+        if (!isOver) fail(error);
       }
-      if (!isOver && !document.hidden) timer = setTimeout(poll, interval);
+      wait();
     };
+    const wait = () => {
+      if (!isOver && !document.hidden) timer = setTimeout(isDelivered(path) ? wait : poll, interval);
+    };
+    const leave =
+      interval !== INTERVAL
+        ? () => undefined
+        : follow(path, ({ status, answer }) => {
+            if (status < 400) setState({ path, data: answer as T, error: null });
+            else fail(new RequestFailed(status, errorText(answer) ?? `status ${status}`));
+          });
     const onVisible = () => {
       if (!document.hidden) void poll();
     };
@@ -90,6 +110,7 @@ export function usePolling<T>(path: string, interval = 2000): Polled<T> {
     return () => {
       isOver = true;
       clearTimeout(timer);
+      leave();
       document.removeEventListener("visibilitychange", onVisible);
     };
   }, [path, interval, turn]);

@@ -102,6 +102,13 @@ export interface Graph {
 export interface Subtasks {
   subtasks: Load[];
   operators: { id: string; name: string; metrics: Record<string, (number | string | boolean)[]> }[];
+  hotKeys: HotKey[];
+}
+
+export interface HotKey {
+  key: string;
+  subtask: number;
+  share: number;
 }
 
 export interface MetricHistory {

@@ -55,6 +55,8 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
         allow_abbrev=False,
     )
     declare_options(parser)
+    rest = argparse.REMAINDER
+    parser.add_argument("-pym", "--pyModule", nargs=rest, metavar="MODULE", help="run a module instead of a file")
     add_program(parser)
     parser.set_defaults(run=run)
 
@@ -86,7 +88,6 @@ def declare_options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
         add("--master", metavar="URL", help="the Spark master (default: this machine)"),
         add("-D", dest="define", type=setting, action="append", metavar="KEY=VALUE", help="set an option"),
         add("--claimMode", choices=("claim", "no_claim"), type=str.lower, help="who owns the checkpoint to start from"),
-        add("-pym", "--pyModule", metavar="MODULE", help="run a module instead of a file"),
         add("-pyfs", "--pyFiles", metavar="PATHS", help="files that the program and its tasks import, by commas"),
         add("-pyreq", "--pyRequirements", metavar="FILE", help="a requirements file whose packages tasks import"),
         add("-pyarch", "--pyArchives", metavar="PATHS", help="archives that are extracted for every task, by commas"),
@@ -168,17 +169,18 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 def split_program(args: argparse.Namespace, declare: DeclareOptions) -> tuple[str | None, list[str]]:
     """Return the file of the program and its arguments; options between the two are added to `args`. The file is None
-    if -pym names a module."""
-    words: list[str] = args.python or args.program
-    if getattr(args, "pyModule", None) is not None:
-        return None, words[1:] if words[:1] == ["--"] else words
+    if -pym names a module, and `args.pyModule` is then its name."""
+    module: list[str] | None = getattr(args, "pyModule", None)
+    words: list[str] = module or args.python or args.program
     if not words:
         raise NoProgram
     parser = argparse.ArgumentParser(prog="millstream", add_help=False, allow_abbrev=False)
     end = 1 + _count_options(words[1:], declare(parser))
     parser.parse_args(words[1:end], args)
     arguments = words[end:]
-    return words[0], arguments[1:] if arguments[:1] == ["--"] else arguments
+    if module:
+        args.pyModule = words[0]
+    return None if module else words[0], arguments[1:] if arguments[:1] == ["--"] else arguments
 
 
 def _count_options(words: Sequence[str], actions: Sequence[argparse.Action]) -> int:

@@ -42,16 +42,34 @@ class ProgramFailed(ExternalError):
 
 def submit(args: argparse.Namespace, path: str | None, arguments: Sequence[str], settings: dict[str, str]) -> int:
     """Upload the program, run it, and wait for its first job, or for its end if it is not detached."""
-    cluster = connect(args)
-    name, content, words = pack(path, args.pyModule, settings)
+    submit_program(connect(args), path, args.pyModule, arguments, settings, detached=args.detached)
+    return 0
+
+
+def submit_program(
+    cluster: RemoteCluster,
+    path: str | None,
+    module: str | None,
+    arguments: Sequence[str],
+    settings: dict[str, str],
+    *,
+    detached: bool,
+) -> None:
+    """Upload a file or a module, run it with these arguments and options, and wait for its first job, or for its end if
+    it is not detached.
+
+    Raises:
+        ProgramFailed: The program failed.
+
+    """
+    name, content, words = pack(path, module, settings)
     settings = {key: value for key, value in settings.items() if key not in _PATHS}
     upload = cluster.upload(name, content)
     try:
         program = cluster.run(upload, [*words, *arguments], settings)
     finally:
         cluster.delete_upload(upload)
-    _wait(cluster, program, detached=args.detached)
-    return 0
+    _wait(cluster, program, detached=detached)
 
 
 def pack(path: str | None, module: str | None, settings: dict[str, str]) -> tuple[str, bytes, list[str]]:
@@ -77,7 +95,8 @@ def pack(path: str | None, module: str | None, settings: dict[str, str]) -> tupl
                 folder = f"dependencies/{number}-{index}/"
                 items.append(_add(archive, Path(source), folder) + hash_sign + target)
             words += [option, ",".join(items)]
-    return "program.zip", buffer.getvalue(), words
+    name = module if path is None else Path(path).stem
+    return f"{name}.zip", buffer.getvalue(), words
 
 
 def _find_module(module: str) -> Path:

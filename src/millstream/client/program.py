@@ -1,7 +1,7 @@
 """Run a program, a file or a module, with the options of the command line, completely or only up to its plan.
 
-Promises: the program runs as `__main__` with its own arguments and directory; afterwards `sys.argv`, `sys.path` and the
-default options are as before.
+Promises: the program runs as `__main__` with its own arguments and directory, and imports the Python files that the
+options name, as its tasks do; afterwards `sys.argv`, `sys.path` and the default options are as before.
 Does not know: what the program does."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from millstream import options
 from millstream.client import local
 from millstream.errors import UserError
 
@@ -55,7 +56,7 @@ def _as_program(
     before_argv, before_path = sys.argv, sys.path[:]
     before_defaults = dict(local._defaults)
     sys.argv = [name, *args]
-    sys.path.insert(0, directory)
+    sys.path[:0] = [directory, *find_import_paths((configuration or {}).get(options.PYTHON_FILES.key, ""))]
     local._defaults.update(configuration or {})
     if on_execute is not None:
         local._intercept.append(on_execute)
@@ -69,3 +70,14 @@ def _as_program(
         local._defaults.update(before_defaults)
         if on_execute is not None:
             local._intercept.pop()
+
+
+def find_import_paths(files: str) -> list[str]:
+    """Return where modules of these Python files are found: the directory of a module or a package, a zip archive, or
+    a directory of modules. A file that does not exist is refused when the job starts."""
+    paths = []
+    for name in filter(None, map(str.strip, files.split(","))):
+        path = Path(name.removeprefix("file://")).resolve()
+        is_content = path.suffix in (".zip", ".whl", ".egg") or (path.is_dir() and not (path / "__init__.py").exists())
+        paths.append(str(path if is_content else path.parent))
+    return paths[::-1]  # of two modules of one name, the one that was added last is imported

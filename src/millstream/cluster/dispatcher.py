@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from millstream.cluster.dropped_records import DroppedRecords
-from millstream.cluster.flame_graphs import FlameGraphs
+from millstream.cluster.job_samples import JobSamples
 from millstream.cluster.job_statistics import At, EpochSample, Statistics, VertexSample
 from millstream.cluster.open_snapshots import OpenSnapshots
 from millstream.cluster.rescale import RequestedParallelism
@@ -39,8 +38,7 @@ class DispatchedJob(Protocol):
     configuration: Configuration
     snapshots: OpenSnapshots
     classes: Classes
-    flame_graphs: FlameGraphs
-    dropped_records: DroppedRecords
+    samples: JobSamples
 
     def statistics(self) -> Statistics:
         """Return the statistics of this moment."""

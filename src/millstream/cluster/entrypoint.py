@@ -19,7 +19,6 @@ import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,12 +31,11 @@ from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 from millstream.cluster.checkpoints import Checkpoints
 from millstream.cluster.dependencies import bundle_dependencies
 from millstream.cluster.dispatcher import DispatchedJob, Dispatcher
-from millstream.cluster.dropped_records import DroppedRecords
-from millstream.cluster.flame_graphs import FlameGraphs
 from millstream.cluster.hosting import Host
 from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
+from millstream.cluster.job_samples import JobSamples
 from millstream.cluster.job_statistics import At, EpochSample, JobStatistics, Statistics, VertexSample
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
@@ -116,20 +114,14 @@ class RunningJob:
         self.master: JobMaster
         self.snapshots: OpenSnapshots
         self.classes: codec.Classes
-        self.flame_graphs = FlameGraphs(configuration, SystemClock())
-        redacted = not configuration.get(options.SHOW_DROPPED_RECORDS)
-        self.dropped_records = DroppedRecords(SystemClock(), redacted=redacted)
+        self.samples = JobSamples(configuration, SystemClock())
         self._host: Host | None = None
         self._thread: threading.Thread
 
     def notify(self, event: JobEvent) -> None:
         """Keep an event of the job, and notify the listeners."""
         if isinstance(event, EpochDone):
-            if event.stacks:
-                self.flame_graphs.add(event.stacks)
-                event = replace(event, stacks={})  # they are large
-            if event.samples:
-                self.dropped_records.add(event.samples)
+            event = self.samples.add(event)
             self.epochs.append(event)
             self.keep_alive()
             self.totals.accept(event.epoch, event.accumulators, event.metrics)
@@ -334,7 +326,7 @@ def submit(
         running.notify,
         _show,
     )
-    execution.sampled = running.flame_graphs.sampled
+    execution.sampled = running.samples.flame_graphs.sampled
     policy = BatchPolicy(execution) if graph.batch else StreamingPolicy(execution)
     master = JobMaster(execution, policy)
     host = _hosts[0] if _hosts else None

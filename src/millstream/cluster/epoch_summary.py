@@ -9,6 +9,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from millstream.cluster.hot_keys import KeySample
 from millstream.cluster.job_events import EpochDone, OperatorEpoch, SubtaskEpoch
 from millstream.cluster.sources import EpochPlan
 from millstream.engine.contract import EpochResult
@@ -54,6 +55,12 @@ def summarize_epoch(
     for report in result.reports:
         for operator, records in report.samples.items():
             samples.setdefault(operator, []).extend(records)
+    keys: dict[str, list[KeySample]] = {}
+    for report in result.reports:
+        if report.keys is not None:
+            operator = tasks[report.vertex].operators[0].id
+            records_in = report.metrics.get(operator, {}).get("records_in", 0)
+            keys.setdefault(operator, []).append(KeySample(report.subtask, records_in, *report.keys))
     return EpochDone(
         epoch=plan.epoch,
         records=sum(metrics.get(operator, {}).get("records_in", 0) for operator in plan.sources),
@@ -68,6 +75,7 @@ def summarize_epoch(
         source_lags=lags,
         stacks={vertex: tuple(reported) for vertex, reported in stacks.items()},
         samples=samples,
+        keys=keys,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from millstream.cluster.hot_keys import KeySample
 from millstream.job.accumulators import Accumulator
 from millstream.job.job_status import JobStatus
 
@@ -60,7 +61,8 @@ class EpochDone:
     vertex worked, by the name of the vertex; `subtasks` are what they did, by the id of the vertex; `source_lags` are
     the lags of the sources that know theirs, by operator id; `stacks` are samples for flame graphs, as (subtask,
     stacks) by the id of the vertex; `samples` are some of the records that were dropped, as (reason, key, value) by
-    operator id; `iterations` are those of the program, by name."""
+    operator id; `iterations` are those of the program, by name; `keys` are samples of keys that were read, by operator
+    id."""
 
     epoch: int
     records: int
@@ -76,6 +78,7 @@ class EpochDone:
     stacks: Mapping[str, tuple[tuple[int, Mapping[str, Any]], ...]] = field(default_factory=dict)
     samples: Mapping[str, Sequence[tuple[str, str | None, str]]] = field(default_factory=dict)
     iterations: Mapping[str, RoundDone] = field(default_factory=dict)
+    keys: Mapping[str, Sequence[KeySample]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

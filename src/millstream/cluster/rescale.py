@@ -163,13 +163,17 @@ class Rescaling:
         """Return how many of `records` the next epoch may read."""
         return min(records, _FIRST_RECORDS) if self.is_under_way else records
 
-    def complete(self, slots: int, at: float) -> float:
-        """Answer the request after its first epoch was accepted, and return the seconds since it was taken."""
+    def pause(self, at: float) -> float:
+        """Return the seconds since the request was taken."""
         assert self._under_way is not None
-        (since, done), self._under_way = self._under_way, None
+        return at - self._under_way[0]
+
+    def complete(self, slots: int) -> None:
+        """Answer the request after its first epoch was accepted."""
+        assert self._under_way is not None
+        (_, done), self._under_way = self._under_way, None
         if not done.cancelled():
             done.set_result(slots)
-        return at - since
 
     def close(self) -> None:
         """Cancel all requests, and later ones: the job has ended."""

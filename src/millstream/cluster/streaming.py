@@ -174,5 +174,6 @@ class StreamingPolicy:
                 self._size = self._size.after(done.records, seconds)
         else:  # the epoch took its time for the transfer of state, not for its records
             slots = execution.plan.slots
-            pause = rescaling.complete(slots, execution.clock.precise())
+            pause = rescaling.pause(execution.clock.precise())
             execution.notify(RescaleDone(plan.epoch, slots, pause * 1000))
+            rescaling.complete(slots)

@@ -5,6 +5,7 @@ Does not know: who provides the resources."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -198,3 +199,13 @@ class SlotSharingGroup:
                 self._managed_memory or MemorySize(0),
                 tuple(sorted(self._external_resources.items())),
             )
+
+
+def merge_resources(resources: dict[str, str], group: SlotSharingGroup) -> dict[str, str]:
+    """Return the amounts that a slot needs which runs one more group: the largest of each resource. CPU cores, by the
+    name `cpus`, are whole."""
+    needed = dict(group.external_resources)
+    if group.cpu_cores is not None:
+        needed["cpus"] = math.ceil(group.cpu_cores)
+    largest = {name: max(float(resources.get(name, 0)), amount) for name, amount in needed.items()}
+    return {**resources, **{name: f"{amount:g}" for name, amount in largest.items()}}

@@ -86,8 +86,10 @@ class OperatorSettings:
         return self._change(chaining=Chaining.NEVER)
 
     def slot_sharing_group(self: S, slot_sharing_group: str | SlotSharingGroup) -> S:
-        """Set the slot sharing group of the operator and of those after it that set none."""
+        """Set the slot sharing group of the operator and of those after it that set none; resources of the group are
+        registered."""
         if isinstance(slot_sharing_group, SlotSharingGroup):
+            self._env.register_slot_sharing_group(slot_sharing_group)
             return self._change(slot_group=slot_sharing_group.get_name())
         return self._change(slot_group=slot_sharing_group)
 

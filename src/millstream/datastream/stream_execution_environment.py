@@ -20,7 +20,7 @@ from millstream.client.job_listener import JobListener, notify_listeners
 from millstream.client.uncaught_errors import install_excepthook
 from millstream.common.execution_config import ExecutionConfig
 from millstream.config.configuration import Configuration, parse_list, parse_map, quote_if_needed
-from millstream.config.resources import SlotSharingGroup
+from millstream.config.resources import SlotSharingGroup, merge_resources
 from millstream.connector.serialization_schema import InputFormat
 from millstream.connector.source import Source
 from millstream.connectors.collection import CollectionSource
@@ -269,7 +269,10 @@ class StreamExecutionEnvironment:
         return self._configuration.get(options.SAVEPOINT_DIR)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
-        """Accept the resources of a slot sharing group without effect; Spark schedules tasks.
+        """Reserve the CPU cores and external resources of a slot sharing group for each slot of the job.
+
+        A slot runs the subtasks of all groups, one after another, so it gets the largest amount of each resource. On
+        clusters, Spark's stage-level scheduling reserves it; memory is what executors have.
 
         Args:
             slot_sharing_group: The group.
@@ -278,6 +281,9 @@ class StreamExecutionEnvironment:
         if slot_sharing_group.get_name() == "":
             msg = "a slot sharing group needs a name"
             raise InvalidArgument(msg)
+        resources = merge_resources(self._configuration.get(options.SLOT_RESOURCES), slot_sharing_group)
+        if resources:
+            self._configuration.set(options.SLOT_RESOURCES, resources)
         return self
 
     def set_python_executable(self, python_exec: str) -> StreamExecutionEnvironment:

@@ -49,7 +49,7 @@ class TaskReport:
     earliest processing time at which an operator has work without input. `busy` is in seconds. `sent` and `read` are
     the sums of the blocks by edge, see `block_sums`; `bytes_in` and `bytes_out` are the sizes of these blocks. `stacks`
     are samples for a flame graph, if they were asked for, and `samples` are some of the records that operators
-    dropped."""
+    dropped. `keys` is a sample of the keys that were read: how many, and the most frequent ones, see `hot_keys`."""
 
     vertex: str
     subtask: int
@@ -69,6 +69,7 @@ class TaskReport:
     bytes_out: int = 0
     stacks: Mapping[str, Any] = field(default_factory=dict)
     samples: Mapping[str, Any] = field(default_factory=dict)
+    keys: tuple[int, list[tuple[str, int]]] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, without `results` and `accumulators`, which are values of the program."""
@@ -89,6 +90,7 @@ class TaskReport:
             "bytes": [self.bytes_in, self.bytes_out],
             **({"stacks": self.stacks} if self.stacks else {}),
             **({"samples": self.samples} if self.samples else {}),
+            **({"keys": self.keys} if self.keys else {}),
         }
 
     @classmethod
@@ -120,6 +122,7 @@ class TaskReport:
             bytes_out=data["bytes"][1],
             stacks=data.get("stacks", {}),
             samples=data.get("samples", {}),
+            keys=data.get("keys"),
         )
 
 

@@ -26,11 +26,12 @@ from millstream.runtime.block_sums import SumOfBlocks, sum_blocks
 from millstream.runtime.captured_output import CapturedOutput
 from millstream.runtime.checkpointed import Functions
 from millstream.runtime.exchange import Exchange
+from millstream.runtime.hot_keys import KeySampler
 from millstream.runtime.key_selectors import key_selectors
 from millstream.runtime.loops import LoopWork
 from millstream.runtime.memory import MemoryPart, OperatorMemory, SubtaskMemory
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.runtime.partitioners import Partitioner, Router
+from millstream.runtime.partitioners import Hash, Partitioner, Router
 from millstream.runtime.report import TaskFailure, TaskReport, pack_failure, pack_report
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.runtime.stack_samples import Sampling, StackSampler
@@ -236,6 +237,7 @@ class Task:
         self._sent: dict[int, dict[int, int]] = {}
         self._read: dict[tuple[int, int, bytes], int] = {}
         self._bytes_in = self._bytes_out = 0
+        self._key_sampler = KeySampler(spec.operators[0].name)
         self._outputs = [_ChainOutput(object_reuse=environment.object_reuse) for _ in spec.operators]
         self._contexts: list[OperatorContext] = []
         grouper = KeyGrouper(spec.max_parallelism)
@@ -397,6 +399,7 @@ class Task:
         self.attempt = blocks.attempt_token(request.attempt)
         self._sent, self._read = {}, {}
         self._bytes_in = self._bytes_out = 0
+        self._key_sampler.begin(request.now)
         for context in self._contexts:
             context.scope.now = request.now
             context.epoch, context.attempt, context.restarts = request.epoch, request.attempt, request.restarts
@@ -455,6 +458,8 @@ class Task:
             return
         batch = blocks.unpack_batch(data, edge.record_type)
         self._contexts[0].metrics.count("records_in", len(batch))
+        if isinstance(edge.partitioner, Hash):
+            self._key_sampler.add(batch, edge.partitioner.key)
         head.on_batch(batch, edge.side)
 
     def _end(self, request: TaskRequest) -> None:
@@ -511,6 +516,7 @@ class Task:
             memory=memory,
             results=results,
             samples=samples,
+            keys=self._key_sampler.take(),
             timer=min(timers, default=None),
             metrics=metrics,
             accumulators=accumulators,

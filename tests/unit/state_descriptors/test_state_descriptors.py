@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from millstream.config.resources import IncompleteResources, MemorySize, SlotSharingGroup
+from millstream.config.resources import IncompleteResources, MemorySize, SlotSharingGroup, merge_resources
 from millstream.functions import (
     AggregateFunction,
     AsyncRetryStrategy,
@@ -169,3 +169,11 @@ def test_slot_sharing_group_says_all_or_nothing():
     assert (group.get_managed_memory(), str(group.get_task_heap_memory())) == (MemorySize(0), "2 mb")
     with pytest.raises(IncompleteResources, match="'g'"):
         SlotSharingGroup.builder("g").set_cpu_cores(1).build()
+
+
+def test_a_slot_has_what_the_largest_group_needs():
+    small = SlotSharingGroup.builder("a").set_cpu_cores(0.5).set_task_heap_memory_mb(2).set_external_resource("gpu", 1)
+    large = SlotSharingGroup.builder("b").set_cpu_cores(2.5).set_task_heap_memory_mb(2)
+    resources = merge_resources(merge_resources({}, large.build()), small.build())
+    assert resources == {"cpus": "3", "gpu": "1"}
+    assert merge_resources({}, SlotSharingGroup.builder("c").build()) == {}

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { usePolling } from "../api";
 import { formatDuration, formatTime, shortId } from "../format";
 import { Actions } from "../parts/actions";
@@ -56,8 +56,13 @@ export function JobPage(props: { job: string; route: Route; isSession: boolean; 
 }
 
 function Tabs({ job, current }: { job: string; current: Tab }) {
+  const bar = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const tab = bar.current!.querySelector<HTMLElement>("[aria-current]"); // it may be outside of a narrow screen
+    if (tab !== null) bar.current!.scrollLeft = tab.offsetLeft - (bar.current!.clientWidth - tab.clientWidth) / 2;
+  }, [current]);
   return (
-    <nav class="tabs" aria-label="Pages of the job">
+    <nav class="tabs" aria-label="Pages of the job" ref={bar}>
       {TABS.map((tab) => (
         <a key={tab} href={jobLink(job, tab)} aria-current={tab === current ? "page" : undefined}>
           {tab[0]!.toUpperCase() + tab.slice(1)}

@@ -2,9 +2,10 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { request, waitFor } from "../api";
+import { request, useResource, waitFor } from "../api";
+import { formatDuration } from "../format";
 import { startLink } from "../route";
-import type { Features, Graph, JobDetails } from "../types";
+import type { ClusterOverview, Features, Graph, JobDetails } from "../types";
 import { Dialog } from "./basics";
 
 type Action = "savepoint" | "rescale" | "stop" | "cancel";
@@ -115,11 +116,13 @@ export function Actions(props: {
       {open === "rescale" && graph !== null && (
         <RescaleDialog
           graph={graph}
+          isSession={props.isSession}
           onClose={close}
           onSubmit={(parallelism) =>
             void carryOut("Rescaling the job…", async () => {
-              const slots = await rescale(job.jid, parallelism);
-              return { isBad: false, text: `The job runs in ${slots} ${slots === 1 ? "slot" : "slots"}.` };
+              const { slots, pause } = await rescale(job.jid, parallelism);
+              const unit = slots === 1 ? "slot" : "slots";
+              return { isBad: false, text: `The job runs in ${slots} ${unit}. It paused for ${formatDuration(pause)}.` };
             })
           }
         />
@@ -156,19 +159,31 @@ async function trigger(job: string, resource: string, body: unknown): Promise<st
   return operation.location;
 }
 
-async function rescale(job: string, parallelism: number): Promise<number> {
+interface Rescaled {
+  slots: number;
+  pause: number;
+}
+
+async function rescale(job: string, parallelism: number): Promise<Rescaled> {
   const answer = await request<{ "request-id": string }>("POST", `jobs/${job}/rescale`, { parallelism });
-  const operation = await waitFor<{ slots: number }>(`jobs/${job}/rescale/${answer["request-id"]}`);
-  return operation.slots;
+  return waitFor<Rescaled>(`jobs/${job}/rescale/${answer["request-id"]}`);
 }
 
 const MOST_SLOTS = 64;
 
-function RescaleDialog(props: { graph: Graph; onClose: () => void; onSubmit: (parallelism: number) => void }) {
+function RescaleDialog(props: {
+  graph: Graph;
+  isSession: boolean;
+  onClose: () => void;
+  onSubmit: (parallelism: number) => void;
+}) {
   const { graph } = props;
+  const cluster = useResource<ClusterOverview>(props.isSession ? "overview" : null);
+  const free = cluster.data?.["slots-available"];
   const [parallelism, setParallelism] = useState(graph.slots);
   const limit = Math.min(...graph.vertices.map((vertex) => vertex.maxParallelism));
-  const most = Math.min(limit, Math.max(MOST_SLOTS, 2 * graph.slots));
+  // Jobs of a session cluster share its slots.
+  const most = Math.min(limit, free === undefined ? Math.max(MOST_SLOTS, 2 * graph.slots) : graph.slots + free);
   const submit = (event: Event) => {
     event.preventDefault();
     props.onSubmit(parallelism);
@@ -179,6 +194,7 @@ function RescaleDialog(props: { graph: Graph; onClose: () => void; onSubmit: (pa
         <p>
           Operators whose parallelism the program does not set get the new one. The job pauses between two epochs while
           state is assigned to other subtasks; nothing is lost.
+          {free !== undefined && ` The cluster has ${free} free ${free === 1 ? "slot" : "slots"}.`}
         </p>
         <label>
           Parallelism: <output>{parallelism}</output>

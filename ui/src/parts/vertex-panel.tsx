@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { usePolling } from "../api";
 import { formatBytes, formatCount, formatExact, formatPercent, formatRate, formatTime, formatWatermark } from "../format";
-import type { Dropped, Load, MetricHistory, Subtasks, Vertex } from "../types";
+import type { Dropped, HotKey, Load, MetricHistory, Subtasks, Vertex } from "../types";
 import { Loaded, Meter } from "./basics";
 import { Chart, type Point, rates, samples } from "./chart";
 import { FlameGraph } from "./flame-graph";
@@ -26,6 +26,7 @@ export function VertexPanel({ job, vertex, onClose }: { job: string; vertex: Ver
         {(shown) => (
           <>
             <SubtaskTable loads={shown.subtasks} />
+            <HotKeys keys={shown.hotKeys} />
             {shown.operators.map((operator) => (
               <details key={operator.id} open={shown.operators.length === 1}>
                 <summary>Metrics of {operator.name}</summary>
@@ -108,6 +109,43 @@ function SubtaskTable({ loads }: { loads: Load[] }) {
         </table>
       </div>
     </>
+  );
+}
+
+/** The keys with most records, by samples of the last minutes. */
+function HotKeys({ keys }: { keys: HotKey[] }) {
+  if (keys.length === 0) return null;
+  return (
+    <section>
+      <h3>Keys with most records</h3>
+      <p class="hint">Keys with at least 1 % of the records, estimated from a sample. All records of a key go to one subtask.</p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Keys with most records">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Key</th>
+              <th scope="col">Share of the records</th>
+              <th scope="col" class="number">
+                Subtask
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {keys.map((hot) => (
+              <tr key={hot.key}>
+                <td class="wide">
+                  <code>{hot.key}</code>
+                </td>
+                <td>
+                  <Meter share={hot.share} label={`share of key ${hot.key}`} kind="busy" />
+                </td>
+                <td class="number">{hot.subtask}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

@@ -21,6 +21,7 @@ from millstream.cluster.rest import (
     flame_graphs,
     jobs,
     live,
+    live_updates,
     logs,
     metrics,
     overview,
@@ -72,6 +73,7 @@ def create_application(context: RestContext) -> FastAPI:
     ]
     for router in routers:
         _add_router(application, router)
+    application.include_router(live_updates.create_router())
     application.include_router(ui.create_router())
     for path, mounted in context.mounted.items():
         application.mount(path, mounted)

@@ -64,12 +64,12 @@ def create_router(context: RestContext) -> APIRouter:
             raise UnknownType(type)
         if subtaskindex is not None and subtaskindex >= planned.task.parallelism:
             raise NoSuchSubtask(subtaskindex, planned.task.parallelism)
-        if not job.flame_graphs.enabled:
+        if not job.samples.flame_graphs.enabled:
             return {"endTimestamp": _DISABLED, "data": None}
         if job.statistics().status.is_globally_terminal_state():
             return {"endTimestamp": _TERMINATED, "data": None}
-        job.flame_graphs.request(vertex_id)
-        graph = job.flame_graphs.get(vertex_id, subtaskindex, kinds)
+        job.samples.flame_graphs.request(vertex_id)
+        graph = job.samples.flame_graphs.get(vertex_id, subtaskindex, kinds)
         if graph is None:
             return {"endTimestamp": _WAITING, "data": None}
         return {"endTimestamp": graph.time, "data": _describe(graph.root)}

@@ -91,11 +91,20 @@ class OperatorMetrics(TypedDict):
     metrics: dict[str, list[Value]]
 
 
+class HotKey(TypedDict):
+    """A key with many records, and its estimated share of the records of the vertex, from 0 to 1."""
+
+    key: str
+    subtask: int
+    share: float
+
+
 class LiveSubtasks(TypedDict):
-    """The subtasks of a vertex, and the metrics of its operators."""
+    """The subtasks of a vertex, the metrics of its operators, and the keys with most records."""
 
     subtasks: list[Load]
     operators: list[OperatorMetrics]
+    hotKeys: list[HotKey]
 
 
 class Dropped(TypedDict):
@@ -174,12 +183,16 @@ def create_router(context: RestContext) -> APIRouter:
 
     @router.get("/vertices/{vertex_id}")
     def get_subtasks(job_id: JobPath, vertex_id: VertexPath) -> LiveSubtasks:
-        """Return the subtasks of a vertex, and the metrics of its operators."""
+        """Return the subtasks of a vertex, the metrics of its operators, and the keys with most records."""
         job = dispatcher.job(job_id)
         planned, statistics, now = find_vertex(job, vertex_id), job.statistics(), clock.now()
         return {
             "subtasks": _list_loads(planned, statistics, now),
             "operators": [_describe_operator(planned, node, statistics, now) for node in planned.vertex.nodes],
+            "hotKeys": [
+                {"key": hot.key, "subtask": hot.subtask, "share": hot.share}
+                for hot in job.samples.hot_keys.of(planned.vertex.nodes[0].operator)
+            ],
         }
 
     @router.get("/vertices/{vertex_id}/dropped")
@@ -196,7 +209,7 @@ def create_router(context: RestContext) -> APIRouter:
                 "value": record.value,
             }
             for node in find_vertex(job, vertex_id).vertex.nodes
-            for record in job.dropped_records.of(node.operator)
+            for record in job.samples.dropped_records.of(node.operator)
         ]
 
     @router.get("/log")

@@ -178,7 +178,7 @@ def create_router(context: RestContext) -> APIRouter:
         await _read(request, 0)
         msg = "this cluster runs Python programs, and a job graph of Flink's Java client cannot run here"
         raise UserError(
-            msg, hint="use millstream run -d job.py, or flink run -pyclientexec with a Python that has millstream"
+            msg, hint="use millstream run -d job.py, or flink run -pyclientexec millstream-python -py job.py"
         )
 
     @router.delete("/cluster")

@@ -67,9 +67,14 @@ def create_router(context: RestContext) -> APIRouter:
     @router.get("/jobs/{job_id}/rescale/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     @router.get("/jobs/{job_id}/rescaling/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_rescale(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
-        """Return whether the job runs at the parallelism, and in how many slots."""
-        operation = rescales.get(dispatcher.job(job_id).id, trigger_id)
-        return answer_operation(operation, lambda slots: {"slots": slots})
+        """Return whether the job runs at the parallelism, in how many slots, and how many milliseconds it paused."""
+        job = dispatcher.job(job_id)
+
+        def describe(slots: int) -> dict[str, Any]:
+            done = job.statistics().rescales
+            return {"slots": slots, "pause": round(done[-1].event.pause_ms) if done else 0}
+
+        return answer_operation(rescales.get(job.id, trigger_id), describe)
 
     @router.get("/jobs/{job_id}/resource-requirements")
     def get_requirements(job_id: JobPath) -> dict[str, Any]:

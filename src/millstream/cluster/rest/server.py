@@ -82,6 +82,7 @@ class RestServer:
             **encryption,
         )
         server = uvicorn.Server(configuration)
+        application.state.is_stopping = lambda: server.should_exit  # streams end, and the server does not wait for them
         thread = threading.Thread(target=server.run, args=([listener],), name="rest-server", daemon=True)
         thread.start()
         port = listener.getsockname()[1]

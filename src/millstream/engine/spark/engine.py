@@ -33,12 +33,14 @@ from millstream.engine.spark.placement import SlotAnchors, SlotPlacement, count_
 from millstream.engine.spark.session import SparkNotStarted, kill, kill_starting, spark_context, warm_up
 from millstream.engine.spark.shared import use_own_pool
 from millstream.engine.spark.stages import Stages, create_stages
+from millstream.engine.spark.task_resources import CPUS, create_profile
 from millstream.engine.spark.tasks_job import run_tasks_job
 from millstream.options import (
     ENGINE,
     EPOCH_DEADLINE,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    SLOT_RESOURCES,
     SPARK_MASTER,
     SPARK_PUBLIC_API,
 )
@@ -63,6 +65,7 @@ class SparkEngine:
         self._start_seconds = configuration.get(EPOCH_DEADLINE).to_milliseconds() / 1000
         self._check_interval = configuration.get(HEARTBEAT_INTERVAL).to_milliseconds() / 1000
         self._public_only = configuration.get(SPARK_PUBLIC_API)
+        self._slot_resources = configuration.get(SLOT_RESOURCES)
         self._calls = Calls(self._check_interval)
         self._task_calls: list[Calls] = []  # those of `run_tasks` that are under way
         self._watch: Watch | None = None
@@ -113,7 +116,8 @@ class SparkEngine:
         return program, self._create_stages(context, slots, program), anchors, bundle
 
     def _create_stages(self, context: Any, slots: int, program: DeployedProgram) -> Stages:
-        return create_stages(context, slots, program.broadcasts, public_only=self._public_only)
+        profile = create_profile(context, self._slot_resources)
+        return create_stages(context, slots, program.broadcasts, public_only=self._public_only, profile=profile)
 
     def _run_start(self, work: Callable[[], T]) -> T:
         """Call work that may start Spark; a JVM that hangs while it starts is killed."""
@@ -182,13 +186,14 @@ class SparkEngine:
         return collect_results(run_tasks_job(stages, placement, program, tasks), len(tasks))
 
     def slots(self) -> int | None:
-        """Return how many tasks the present executors can run at once."""
+        """Return how many tasks of this job the present executors can run at once."""
         context, watch = self._context, self._watch
         if context is None or watch is None:
             return None
-        return self._calls.run(
+        running = self._calls.run(
             partial(translate_errors, lambda: count_running_slots(context)), watch.find_problem, math.inf, _never
         )
+        return running // int(self._slot_resources.get(CPUS, 1))
 
     def cancel(self) -> None:
         """Cancel the running job."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.resource import ResourceProfile
 
 from millstream.engine.spark.stage_frames import RunSlot, unpack_targets
 
@@ -20,12 +21,13 @@ BlockRdd = Any  # an RDD of bytes, of PySpark
 
 
 class PublicStageBuilder:
-    """Builds the stages of one deployment's epochs."""
+    """Builds the stages of one deployment's epochs; `profile` is what Spark reserves for each task."""
 
     can_pin = False
 
-    def __init__(self, context: SparkContext, slots: int) -> None:
+    def __init__(self, context: SparkContext, slots: int, profile: ResourceProfile | None = None) -> None:
         self.slots = slots
+        self._profile = profile
         self._context = context
 
     def seeds(self) -> BlockRdd:
@@ -34,7 +36,8 @@ class PublicStageBuilder:
 
     def add_stage(self, before: BlockRdd, run: RunSlot) -> BlockRdd:
         """Return a stage that runs slots in any worker."""
-        return before.mapPartitionsWithIndex(run)
+        stage = before.mapPartitionsWithIndex(run)
+        return stage if self._profile is None else stage.withResources(self._profile)
 
     def exchange(self, blocks: BlockRdd) -> BlockRdd:
         """Send each block of a stage to its target slot, by a shuffle."""

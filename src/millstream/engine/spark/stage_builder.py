@@ -16,10 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark import RDD, Broadcast, SparkContext
+from pyspark.resource import ResourceProfile
 from pyspark.serializers import CloudPickleSerializer, NoOpSerializer
 
 from millstream.engine.spark.broadcasts import LARGE, release_after_job
 from millstream.engine.spark.stage_frames import RunSlot, pack_targets
+from millstream.engine.spark.task_resources import to_java
 
 BlockRdd = Any  # an RDD of bytes, on the JVM
 
@@ -37,12 +39,20 @@ class _Commands(threading.local):
 
 
 class StageBuilder:
-    """Builds the stages of one deployment's epochs; `broadcasts` are those that its commands refer to."""
+    """Builds the stages of one deployment's epochs; `broadcasts` are those that its commands refer to, and `profile` is
+    what Spark reserves for each task."""
 
     can_pin = True
 
-    def __init__(self, context: SparkContext, slots: int, broadcasts: Iterable[Broadcast[Any]]) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        slots: int,
+        broadcasts: Iterable[Broadcast[Any]],
+        profile: ResourceProfile | None = None,
+    ) -> None:
         self.slots = slots
+        self._profile = None if profile is None else to_java(profile)
         self._context = context
         jvm: Any = context._jvm
         self._python = jvm.PythonRDD
@@ -71,7 +81,7 @@ class StageBuilder:
 
     def add_stage(self, before: BlockRdd, run: RunSlot) -> BlockRdd:
         """Return a stage that runs slots in any worker."""
-        return self._stage(before, run, self._environment)
+        return self._reserve(self._stage(before, run, self._environment))
 
     def add_pinned_stage(self, before: BlockRdd, runs: Sequence[RunSlot]) -> BlockRdd:
         """Return a stage that runs each slot in workers of its own, with its own function."""
@@ -81,7 +91,10 @@ class StageBuilder:
             zip(runs, self._slot_sets, self._slot_environments, strict=True)
         ):
             slots[slot] = self._stage(self._prune(before, only), run, environment).asJavaRDD()
-        return self._context._jsc.union(slots).rdd()
+        return self._reserve(self._context._jsc.union(slots).rdd())
+
+    def _reserve(self, stage: BlockRdd) -> BlockRdd:
+        return stage if self._profile is None else stage.withResources(self._profile)
 
     def exchange(self, blocks: BlockRdd) -> BlockRdd:
         """Send each block of a stage to its target slot, by a shuffle."""

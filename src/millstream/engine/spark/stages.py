@@ -12,6 +12,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import Broadcast, SparkContext
+from pyspark.resource import ResourceProfile
 
 from millstream.engine.spark.public_stages import PublicStageBuilder
 from millstream.engine.spark.stage_builder import StageBuilder
@@ -23,12 +24,18 @@ _tried: list[tuple[Any, bool]] = []  # the gateway of the JVM that was tried, an
 
 
 def create_stages(
-    context: SparkContext, slots: int, broadcasts: Sequence[Broadcast[Any]], *, public_only: bool
+    context: SparkContext,
+    slots: int,
+    broadcasts: Sequence[Broadcast[Any]],
+    *,
+    public_only: bool,
+    profile: ResourceProfile | None = None,
 ) -> Stages:
-    """Return a builder for stages whose commands refer to `broadcasts`."""
+    """Return a builder for stages whose commands refer to `broadcasts` and whose tasks have the resources of
+    `profile`."""
     if public_only or not _can_build_on_jvm(context):
-        return PublicStageBuilder(context, slots)
-    return StageBuilder(context, slots, broadcasts)
+        return PublicStageBuilder(context, slots, profile)
+    return StageBuilder(context, slots, broadcasts, profile)
 
 
 def _can_build_on_jvm(context: SparkContext) -> bool:
