@@ -28,7 +28,7 @@ def test_options_of_the_program_are_sent() -> None:
     settings = {
         "parallelism.default": "4",
         "execution.state-recovery.path": "/savepoints/1",
-        "python.files": "file:/home/a%20b/lib.py,/archive.zip#data",
+        "python.files": "file:/data/a%20b/lib.py,/archive.zip#data",
         "execution.attached": "false",
         "execution.target": "remote",
         "pipeline.jars": "file:/flink-python.jar",
@@ -39,7 +39,7 @@ def test_options_of_the_program_are_sent() -> None:
     assert flink_client.select_settings(settings) == {
         "parallelism.default": "4",
         "execution.state-recovery.path": "/savepoints/1",
-        "python.files": "/home/a b/lib.py,/archive.zip#data",
+        "python.files": "/data/a b/lib.py,/archive.zip#data",
     }
 
 
