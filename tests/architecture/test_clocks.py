@@ -45,12 +45,12 @@ def is_allowed(name: str) -> bool:
         "import numpy as np\nrng = np.random.default_rng()",
     ],
 )
-def test_the_rule_sees_a_clock(source):
+def test_the_check_detects_a_clock(source):
     assert clocks(ast.parse(source))
 
 
 @pytest.mark.parametrize("source", ["from uuid import UUID", "import time\nbusy = time.perf_counter()"])
-def test_the_rule_lets_values_and_durations_pass(source):
+def test_the_check_accepts_values_and_durations(source):
     assert not clocks(ast.parse(source))
 
 

@@ -86,7 +86,7 @@ def test_every_path_and_name_of_a_page_exists(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_quotation_is_in_its_file(page):
+def test_quoted_code_exists_in_its_file(page):
     for path, quoted in quotations((REPOSITORY / page).read_text(encoding="utf-8")):
         lines = iter(line.strip() for line in (REPOSITORY / path).read_text(encoding="utf-8").splitlines())
         missing = [line for line in quoted if line not in lines]  # each is looked for behind the one before
@@ -120,10 +120,10 @@ def test_a_term_of_the_glossary_is_explained_once():
         "OperatorSpec.destroy",
     ],
 )
-def test_the_rule_sees_what_is_gone(span):
+def test_the_check_detects_missing_names(span):
     assert problem(span)
 
 
 @pytest.mark.parametrize("span", ["make test", "key_by", "SHA2", "OperatorSpec.build", "Makefile", "chk-N/_metadata"])
-def test_the_rule_lets_other_words_pass(span):
+def test_the_check_accepts_other_words(span):
     assert problem(span) is None

@@ -12,7 +12,7 @@ FILES = sorted(path for path in UNIT.rglob("test_*.py") if path.parent != UNIT)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(UNIT).as_posix())
-def test_a_unit_test_stands_in_the_folder_of_what_it_tests(path: Path) -> None:
+def test_unit_tests_mirror_the_source_folders(path: Path) -> None:
     folder = path.parent.relative_to(UNIT)
     assert (PACKAGE / folder).is_dir(), f"there is no src/millstream/{folder}"
     package = ".".join(("millstream", *folder.parts))

@@ -9,7 +9,7 @@ from sources import REPOSITORY
 from millstream.options import OPTIONS
 
 
-def test_every_option_says_what_it_does():
+def test_every_option_has_a_description():
     silent = [key for key, option in OPTIONS.items() if not option.description.endswith(".")]
     assert not silent, f"options without a sentence: {silent}"
 

@@ -18,12 +18,12 @@ def test_every_recorder_can_be_run_by_one_command():
     assert all(path.exists() for path in known)
 
 
-def test_what_a_recorder_writes_is_there():
+def test_the_files_of_every_recorder_exist():
     gone = [family.golden for family in FAMILIES.values() if not (TESTS / family.golden).exists()]
     assert not gone
 
 
-def test_golden_files_are_of_a_family_or_of_an_older_release():
+def test_golden_files_belong_to_a_family_or_to_an_older_release():
     recorded = [TESTS / family.golden for family in FAMILIES.values()]
     recorded += [(TESTS / script).parent for script in OF_OLDER_RELEASES]
     golden = [path for path in (TESTS / "golden").rglob("*") if path.is_file() and path.suffix != ".pyc"]

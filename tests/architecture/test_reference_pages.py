@@ -12,7 +12,7 @@ PICTURE = re.compile(r"^```mermaid\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"[a-z_]+(?:/[a-z_0-9]+)*(?:\.py|/)")
 
 
-def test_the_map_has_every_package():
+def test_the_package_map_lists_every_package():
     text = MAP.read_text(encoding="utf-8")
     named = set(re.findall(r"`src/millstream/([\w.]+)`", text))
     there = {path.name for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
@@ -40,7 +40,7 @@ def counted_names() -> set[str]:
     return {name for name in names if isinstance(name, str)}
 
 
-def test_the_page_of_metrics_has_every_name_that_is_counted():
+def test_the_metrics_page_lists_every_counted_name():
     names = counted_names() - {"numRecords"}  # a field of Delta's statistics
     assert len(names) > 10
     text = METRICS.read_text(encoding="utf-8")

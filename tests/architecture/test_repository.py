@@ -34,7 +34,7 @@ def unpacked(folder: Path) -> list[str]:
     return found
 
 
-def test_an_archive_has_the_files_that_git_knows():
+def test_the_archive_contains_the_files_that_git_tracks():
     names = {name for name in unpacked(REPOSITORY) if (REPOSITORY / name).is_file()}
     assert names == set(tracked())
 

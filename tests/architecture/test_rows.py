@@ -12,11 +12,11 @@ def visits(tree: ast.Module) -> list[int]:
     return sorted(node.lineno for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in VISITS)
 
 
-def test_the_rule_sees_a_visit():
+def test_the_check_detects_a_row_loop():
     assert visits(ast.parse("rows = [cell.as_py() for cell in column]\nlisted = column.to_pylist()")) == [1, 2]
 
 
-def test_values_are_taken_out_of_columns_by_types_only():
+def test_only_listed_modules_convert_columns_to_values():
     found = {name: lines for name, tree in trees().items() if (lines := visits(tree)) and name not in allowed("rows")}
     assert not found, f"Python values are taken out of columns: {found}"
 
@@ -33,13 +33,13 @@ def helpers_defined(tree: ast.Module) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} & HELPERS
 
 
-def test_the_rule_sees_a_helper():
+def test_the_check_detects_a_row_helper():
     assert helpers_used(ast.parse("from millstream.sql.columns import tuples_of as rows")) == {"tuples_of"}
     assert helpers_used(ast.parse("from millstream.sql import columns\ncolumns.internal_values(a, b)"))
     assert helpers_used(ast.parse("keys = zip(*map(to_python_values, columns))")) == {"to_python_values"}
 
 
-def test_helpers_that_make_rows_are_called_where_a_reason_is_given():
+def test_row_helpers_are_called_only_in_listed_modules():
     known = allowed("row_helpers")
     found = {name: sorted(used) for name, tree in trees().items() if (used := helpers_used(tree)) and name not in known}
     assert not found, f"Python rows are made of columns; work on columns, or give a reason in allowed.toml: {found}"

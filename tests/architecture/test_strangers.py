@@ -7,7 +7,7 @@ SHARED = {"registry"}
 
 
 @pytest.mark.parametrize("family", ["connectors", "sql/logical/rules"])
-def test_members_of_a_family_are_strangers(family):
+def test_modules_of_a_family_do_not_import_each_other(family):
     package = f"millstream.{family.replace('/', '.')}."
     met = []
     for name, tree in trees().items():

@@ -21,7 +21,7 @@ SHOWS = {
 }
 
 
-def test_a_job_is_found_watched_saved_rescaled_and_cancelled(
+def test_a_job_is_listed_inspected_saved_rescaled_and_cancelled(
     browser: Browser, cluster: Cluster, tmp_path: Path
 ) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -51,7 +51,7 @@ def test_a_job_is_found_watched_saved_rescaled_and_cancelled(
     assert problems == []
 
 
-def test_buttons_that_options_take_away_are_not_shown(browser: Browser, cluster: Cluster) -> None:
+def test_buttons_that_options_disable_are_hidden(browser: Browser, cluster: Cluster) -> None:
     page = browser.new_page()
     features = {"web-submit": False, "web-cancel": False, "web-rescale": False, "web-history": False}
     page.route("**/config", lambda route: route.fulfill(json={"features": features}))

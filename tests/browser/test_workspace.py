@@ -146,7 +146,7 @@ def work_with_sql(page: Page, tmp_path: Path) -> None:
     expect(editor).to_contain_text("GROUP BY n HAVING")
 
 
-def test_no_page_has_a_serious_finding_of_axe(browser: Browser, cluster: Cluster) -> None:
+def test_no_page_has_serious_accessibility_violations(browser: Browser, cluster: Cluster) -> None:
     """On a wide light page, and on a narrow dark one, which covers the colours and the layouts."""
     for theme, width in (("light", 1280), ("dark", 390)):
         context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=theme)

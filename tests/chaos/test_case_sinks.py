@@ -20,7 +20,7 @@ SETUP = Setup(PROGRAMS["tumbling"], epoch_records=20)
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_every_sink_shows_what_the_program_gives(sink: str) -> None:
+def test_every_sink_contains_the_output_of_the_program(sink: str) -> None:
     setup = replace(SETUP, sink=sink)
     with World() as world:
         assert run(setup, world).status is JobStatus.FINISHED
@@ -53,7 +53,7 @@ def test_staged_files_that_are_read_incompletely_are_not_merged() -> None:
             assert world.visible() == compute_reference(SETUP)
 
 
-def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
+def test_a_staged_file_that_is_temporarily_missing_is_committed() -> None:
     """At the first commit, and when a recovery repeats a commit that was noted."""
     setup = replace(SETUP, sink="files")
     with World() as world:
@@ -72,7 +72,7 @@ def test_a_staged_file_that_is_not_found_for_a_moment_is_shown() -> None:
             assert world.visible() == compute_reference(SETUP), reads[number]
 
 
-def test_the_simulated_disk_is_walked_as_a_real_one(tmp_path: Path) -> None:
+def test_walking_the_simulated_disk_equals_walking_a_real_one(tmp_path: Path) -> None:
     def walk(files: FileSystem, root: str) -> list[tuple[str, list[str], list[str]]]:
         for name in ("a/1", "a/b/2", "3"):
             with files.writing(f"{root}/{name}") as stream:

@@ -24,7 +24,7 @@ ON_SPARK = ("kafka", "pressure", "soak", "network", "upgrade")  # "kills" and "e
 
 
 @pytest.mark.parametrize("case", IN_PROCESS)
-def test_everything_holds(case: str, tmp_path: Path) -> None:
+def test_all_checks_pass(case: str, tmp_path: Path) -> None:
     report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
     assert report.ok, "\n".join(report.format_lines())
 
@@ -36,7 +36,7 @@ def _storage() -> chaos.Trace:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("program", storage.CI)
-def test_every_fault_of_storage_is_survived(program: str, tmp_path: Path) -> None:
+def test_the_job_survives_every_storage_fault(program: str, tmp_path: Path) -> None:
     trace = _storage()
     steps = [each for each in trace.steps if each["program"] == program and "output" not in each]
     report = chaos.play(replace(trace, steps=steps), tmp_path)
@@ -44,7 +44,7 @@ def test_every_fault_of_storage_is_survived(program: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_fault_of_storage_does_not_show_in_a_real_sink(sink: str, tmp_path: Path) -> None:
+def test_storage_faults_do_not_change_the_output_of_real_sinks(sink: str, tmp_path: Path) -> None:
     trace = _storage()
     steps = [each for each in trace.steps if each.get("output") == sink]
     report = chaos.play(replace(trace, steps=steps), tmp_path)
@@ -53,7 +53,7 @@ def test_a_fault_of_storage_does_not_show_in_a_real_sink(sink: str, tmp_path: Pa
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("case", WITH_BROKER)
-def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
+def test_all_checks_pass_with_a_broker(case: str, tmp_path: Path) -> None:
     report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
     assert report.ok, "\n".join(report.format_lines())
 
@@ -61,7 +61,7 @@ def test_everything_holds_with_a_broker(case: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize("case", ON_SPARK)
-def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
+def test_all_checks_pass_on_spark(case: str, tmp_path: Path) -> None:
     try:
         report = chaos.play(chaos.plan(case, 1, "ci"), tmp_path)
     except NoNamespaces as problem:
@@ -75,7 +75,7 @@ def test_everything_holds_on_spark(case: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(480)
 @pytest.mark.parametrize(("case", "part"), [("mixed", "sql"), ("resources", "stores"), ("resources", "memory")])
-def test_a_part_of_a_case_holds_on_spark(case: str, part: str, tmp_path: Path) -> None:
+def test_a_part_of_a_case_passes_on_spark(case: str, part: str, tmp_path: Path) -> None:
     trace = chaos.plan(case, 1, "ci")
     trace = replace(trace, steps=[step for step in trace.steps if part in (step["kind"], step.get("job"))])
     try:
@@ -124,18 +124,18 @@ def test_a_trace_is_played_again_from_its_file(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == told
 
 
-def test_a_case_that_does_not_hold_says_so_and_leaves_its_trace(
+def test_a_failing_case_reports_the_problem_and_writes_its_trace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     trace = chaos.Trace("damage", 5, "ci")
-    trace.save(tmp_path / "given.json")  # without steps: no damage is survived
+    trace.save(tmp_path / "given.json")  # without steps, so no damage is played
     assert main(["chaos", "--replay", "given.json"]) == 1
-    assert "WRONG: no damage was survived" in capsys.readouterr().out
+    assert "WRONG: no job survived its damage" in capsys.readouterr().out
     assert json.loads((tmp_path / "chaos-damage-5.json").read_text())["seed"] == 5
 
 
-def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other").write_text("[]")
     assert main(["chaos", "--replay", str(tmp_path / "other")]) == 1
     assert "is not a trace" in capsys.readouterr().err

@@ -21,7 +21,7 @@ def test_a_fault_in_the_output_is_named(found: dict[str, list[str]], problem: st
     assert any(problem in each for each in find_differences(found, RIGHT))
 
 
-def test_equal_lines_in_other_files_are_equal() -> None:
+def test_equal_lines_in_different_files_are_equal() -> None:
     other = {"x": ["S k2 1 z", "S k1 1 x"], "y": ["S k1 2 y", "S k1 3 w"]}
     assert not list(find_differences(other, RIGHT))
     assert hash_lines(line for lines in other.values() for line in lines) == hash_lines(
@@ -29,5 +29,5 @@ def test_equal_lines_in_other_files_are_equal() -> None:
     )
 
 
-def test_no_output_at_all_is_not_right() -> None:
+def test_missing_output_is_a_difference() -> None:
     assert list(find_differences({}, {})) == ["the run without faults has no output"]

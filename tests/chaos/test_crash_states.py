@@ -24,7 +24,7 @@ def planned() -> chaos.Trace:
     return chaos.plan("storage", 1, "ci")
 
 
-def test_a_crash_leaves_what_the_record_says():
+def test_a_crash_leaves_the_recorded_state():
     """For each kind of operation and each way to die: the last operation of that kind."""
     with World() as world:
         history = record_life(SETUP, world, Script.of("stopped"))
@@ -40,7 +40,7 @@ def test_a_crash_leaves_what_the_record_says():
                 assert (left.listener.pending_requests(), left.finished) == (script.pending_requests(), life.finished)
 
 
-def test_a_crash_of_a_recovery_leaves_what_its_record_says():
+def test_a_crash_of_a_recovery_leaves_the_recorded_state():
     """The same for the life after a crash between a checkpoint and its commit, and after one inside a savepoint."""
     with World() as world:
         history = record_life(SETUP, world, Script.of("stopped"))
@@ -66,7 +66,7 @@ def test_a_crash_of_a_recovery_leaves_what_its_record_says():
                     )
 
 
-def test_the_programs_of_ci_do_everything_to_storage_that_any_program_does():
+def test_the_programs_of_ci_cover_all_storage_operations():
     trace, played, touched = planned(), set(), set()
     with World() as world:
         for job, (name, records) in product(storage.JOBS, trace.parameters["epoch records"].items()):
@@ -85,7 +85,7 @@ def _steps(trace, program, job):
     return [each for each in trace.steps if plain.items() <= each.items()]
 
 
-def test_a_point_says_what_it_says_when_it_is_played_alone(tmp_path):
+def test_the_outcome_of_a_point_does_not_depend_on_other_points(tmp_path):
     """Nothing that one fault has left changes what is seen of the next."""
     trace = replace(planned(), steps=planned().steps[::600])
     alone = [chaos.play(trace.slice_steps(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
@@ -93,7 +93,7 @@ def test_a_point_says_what_it_says_when_it_is_played_alone(tmp_path):
     assert {name: sum(each.get(name, 0) for each in alone) for name in together} == together
 
 
-def test_a_crash_of_a_recovery_comes_to_the_same_end_derived_and_lived():
+def test_derived_and_executed_crashes_of_a_recovery_have_the_same_outcome():
     """Also one that the recovery does not live to see."""
     with World() as world:
         points = storage.Points("side_output", "stopped", 40, world)

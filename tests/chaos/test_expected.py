@@ -20,19 +20,19 @@ def test_the_output_of_every_program_is_computed() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(clocks.ALL))
-def test_the_engine_gives_what_plain_python_computes(name: str) -> None:
+def test_the_engine_computes_the_same_as_plain_python(name: str) -> None:
     program = clocks.ALL[name]
     assert compute_reference(Setup(program)) == expected.compute_rows(name)
     assert compute_reference(Setup(Longer(program, 3))) == expected.compute_rows(name, 3)
 
 
-def test_an_operator_that_is_wrong_in_every_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_is_wrong_in_every_run_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CountEvictor, "evict_before", lambda *_: None)
     with pytest.raises(ReferenceDiffers, match="10 rows are missing"):
         compute_reference(Setup(clocks.ALL["evicted"]))
 
 
-def test_a_chaos_job_that_is_wrong_in_every_run_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chaos_job_that_is_wrong_in_every_run_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specification = Specification(str(tmp_path))
     write_input(specification.input, 1, records=400, keys=20, files=2)
     assert drivers.run_without_faults(specification, tmp_path / "right")

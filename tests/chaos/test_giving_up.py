@@ -78,14 +78,14 @@ def submitted(directory: Path, engine: Any, interval: str = "1 ms") -> entrypoin
         (EngineGone, "no JVM starts on this machine any more"),
     ],
 )
-def test_a_leader_whose_engine_is_gone_gives_up_and_the_driver_that_waits_leads(
+def test_a_leader_without_engine_gives_up_and_the_standby_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: type[ExternalError], reason: str
 ) -> None:
     gives_up(tmp_path, monkeypatch, Dying(then), reason)
 
 
 @pytest.mark.parametrize("interval", ["1 ms", "1 h"])
-def test_a_leader_that_fails_at_one_epoch_for_ever_gives_up(
+def test_a_leader_that_always_fails_at_one_epoch_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: str
 ) -> None:
     """With the long interval the epochs before it are replayed after each failure."""

@@ -33,7 +33,7 @@ from millstream_chaos.simulation import OUTPUT, ROOT, Faults, Setup, World, comp
 from millstream_chaos.storage.faulty_files import FaultyFileSystem
 
 
-def test_of_many_drivers_one_takes_a_term(tmp_path: Path) -> None:
+def test_one_of_many_drivers_takes_a_term(tmp_path: Path) -> None:
     lease = FileLease(str(tmp_path / "lease"))
     start = threading.Barrier(8)
     won = []
@@ -53,7 +53,7 @@ def test_of_many_drivers_one_takes_a_term(tmp_path: Path) -> None:
     assert not [path.name for path in (tmp_path / "lease").iterdir() if path.name.startswith(".")]
 
 
-def test_a_lease_expires_by_the_readers_own_clock_and_only_when_nothing_moves() -> None:
+def test_a_lease_expires_by_the_readers_clock_if_it_is_not_renewed() -> None:
     watch = Watch().after(Held(1, "a", 0), 100.0)
     assert not watch.is_expired(105.9, 6)
     assert watch.is_expired(106.0, 6)
@@ -69,7 +69,7 @@ def member(directory: Path, holder: str, clock: ManualClock) -> Leadership:
     return Leadership(lease, holder, 6.0, clock.precise, clock.sleep, renews_itself=False)
 
 
-def test_a_leader_that_was_silent_finds_that_it_leads_no_more(tmp_path: Path) -> None:
+def test_a_leader_that_was_paused_detects_that_it_was_replaced(tmp_path: Path) -> None:
     clock = ManualClock()
     first, second = member(tmp_path, "first", clock), member(tmp_path, "second", clock)
     assert first.wait(lambda: False) is None
@@ -105,7 +105,7 @@ def test_a_leader_that_renews_keeps_the_lease(tmp_path: Path) -> None:
     assert prepared[0] > 30  # the leader has long begun
 
 
-def test_who_waits_learns_how_the_job_ended(tmp_path: Path) -> None:
+def test_a_standby_returns_how_the_job_ended(tmp_path: Path) -> None:
     clock = ManualClock()
     first, second = member(tmp_path, "first", clock), member(tmp_path, "second", clock)
     first.wait(lambda: False)
@@ -118,7 +118,7 @@ def test_who_waits_learns_how_the_job_ended(tmp_path: Path) -> None:
 SETUP = Setup(PROGRAMS["tumbling"], epoch_records=15, checkpoint_every=1)
 
 
-def test_a_job_that_finished_is_not_run_again_by_a_driver_that_comes_later() -> None:
+def test_a_later_driver_does_not_run_a_finished_job_again() -> None:
     with World() as world:
         assert run(SETUP, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
         before = world.visible()
@@ -152,7 +152,7 @@ def metadata_of(number, generation, committables):
     )
 
 
-def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> None:
+def test_the_fence_of_a_later_term_stops_checkpoints_of_an_earlier_one() -> None:
     """Even if the old leader cannot see that there is a new one."""
     with World() as world:
         first, second = create_leadership(world, "first"), create_leadership(world, "second")
@@ -176,7 +176,7 @@ def test_a_checkpoint_of_an_earlier_term_meets_the_fence_of_a_later_one() -> Non
         assert new.latest_intact() == fence
 
 
-def test_an_earlier_leader_does_not_pass_the_fence_by_a_number_that_it_gave_up() -> None:
+def test_an_earlier_leader_cannot_use_an_abandoned_number_after_the_fence() -> None:
     """Its checkpoint 2 failed, so the fence took that number; checkpoint 3 would be behind the fence."""
     with World() as world:
         first, second = create_leadership(world, "first"), create_leadership(world, "second")
@@ -211,7 +211,7 @@ def test_a_leader_that_lost_its_lease_does_not_begin_a_term() -> None:
         assert checkpoints.numbers() == []
 
 
-def test_who_was_replaced_cannot_tell_the_end_of_the_job(tmp_path: Path) -> None:
+def test_a_replaced_leader_cannot_write_the_outcome_of_the_job(tmp_path: Path) -> None:
     clock = ManualClock()
     first, second = member(tmp_path, "first", clock), member(tmp_path, "second", clock)
     for each in (first, second):
@@ -223,7 +223,7 @@ def test_who_was_replaced_cannot_tell_the_end_of_the_job(tmp_path: Path) -> None
     assert FileLease(str(tmp_path)).outcome() == Outcome("FINISHED")
 
 
-def test_old_terms_are_forgotten_but_not_so_soon_that_one_could_be_taken_twice(tmp_path: Path) -> None:
+def test_old_terms_are_deleted_but_no_term_can_be_taken_twice(tmp_path: Path) -> None:
     lease = FileLease(str(tmp_path))
     for term in range(1, 16):
         assert lease.take(term, f"driver {term}")
@@ -246,7 +246,7 @@ class Racing(Checkpoints):
         super().publish_new(metadata)
 
 
-def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
+def test_a_checkpoint_created_before_the_fence_is_restored() -> None:
     """It is committed by the new leader, and the fence names nothing of it any more."""
     with World() as world:
         first, second = create_leadership(world, "first"), create_leadership(world, "second")
@@ -267,7 +267,7 @@ def test_a_checkpoint_that_was_quicker_than_the_fence_is_gone_on_from() -> None:
             old.complete(metadata(old.next_id, 1 << 20), world.clock)
 
 
-def test_a_sweep_spares_what_a_later_term_wrote() -> None:
+def test_a_sweep_keeps_files_of_later_terms() -> None:
     with World() as world:
         old = checkpoints_of(world, 1)
         old.files().write(f"operator-0-5-{1 << 20}-0.1", b"old")
@@ -296,7 +296,7 @@ KEEPING_ONE = Setup(
 )
 
 
-def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
+def test_a_checkpoint_whose_number_became_free_again_is_ignored() -> None:
     """An old leader begins to make a checkpoint when another one leads, to the end: checkpoints of that number have
     come and gone, so it can make it. It finds out before it commits, and takes its checkpoint back."""
     expected = compute_reference(KEEPING_ONE)
@@ -311,7 +311,7 @@ def test_a_checkpoint_whose_number_came_free_again_counts_for_nothing() -> None:
             assert not [path for path in world.disk.files if path.endswith("/_metadata")], number
 
 
-def test_a_checkpoint_that_a_new_leader_committed_is_not_taken_back() -> None:
+def test_a_checkpoint_that_a_new_leader_committed_is_not_deleted() -> None:
     """A leader is stopped as soon as it has made a checkpoint. The next one commits what that names, and dies before
     its fence; the first wakes up, and a third one leads."""
     setup = replace(KEEPING_ONE, program=PROGRAMS["union"], epoch_records=30)
@@ -323,7 +323,7 @@ def test_a_checkpoint_that_a_new_leader_committed_is_not_taken_back() -> None:
                 assert world.visible() == expected, (number, dies_after)
 
 
-def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> None:
+def test_an_old_leader_ends_at_its_first_failed_checkpoint() -> None:
     """However many failed checkpoints the job would put up with."""
     for number in publishing(KEEPING_ONE)[1:]:
         with World() as world:
@@ -347,7 +347,7 @@ def test_an_old_leader_ends_at_the_first_checkpoint_that_it_cannot_make() -> Non
             assert first.master.job.restarts == 0
 
 
-def test_an_old_leader_does_not_take_back_what_its_last_checkpoint_names() -> None:
+def test_an_old_leader_does_not_abort_output_of_its_last_checkpoint() -> None:
     """It is stopped between a checkpoint and its commit. Another one, which has read that checkpoint and is about to
     commit it, may need what was staged even when the first wakes up and ends."""
     expected = compute_reference(KEEPING_ONE)
@@ -399,7 +399,7 @@ class Impatient(Leadership):
         return super().wait(stopped, *others)
 
 
-def test_a_cancelled_standby_leaves_the_leaders_job_alone() -> None:
+def test_cancelling_a_standby_does_not_affect_the_leader() -> None:
     with World() as world:
         leader = create_leadership(world, "first")
         leader.wait(lambda: False)
@@ -424,7 +424,7 @@ class Faltering(FileLease):
         super().renew(term, beat)
 
 
-def test_a_leader_says_by_itself_that_it_lives_until_its_driver_ends(tmp_path: Path) -> None:
+def test_a_leader_renews_its_lease_until_its_driver_ends(tmp_path: Path) -> None:
     """In real time: a beat that fails is no reason to fall silent. A driver that ends while the job goes on tells no
     end of the job, and the next one leads."""
     clock = time.monotonic
@@ -456,7 +456,7 @@ class Unreadable(FileLease):
         return super().held()
 
 
-def test_a_standby_whose_looks_fail_for_a_while_stands_by_on_and_leads_when_it_may(tmp_path: Path) -> None:
+def test_a_standby_tolerates_failing_reads_of_the_lease_and_leads_later(tmp_path: Path) -> None:
     clock = ManualClock()
     first = member(tmp_path, "first", clock)
     first.wait(lambda: False)
@@ -467,7 +467,7 @@ def test_a_standby_whose_looks_fail_for_a_while_stands_by_on_and_leads_when_it_m
     assert lease.looks > 8
 
 
-def test_a_standby_that_can_never_look_at_the_lease_ends_after_a_time_and_says_why() -> None:
+def test_a_standby_that_can_never_read_the_lease_ends_with_an_error() -> None:
     with World() as world:
         lease = Unreadable("/leases/job", 3, 1 << 30)
         lease._fs = world.files
@@ -494,7 +494,7 @@ def test_a_leader_that_could_not_begin_its_term_begins_it_when_storage_is_back()
         assert made == list(range(2, 2 + len(made)))  # the first one is the fence
 
 
-def test_a_leader_whose_job_does_not_move_gives_up_its_lease() -> None:
+def test_a_leader_whose_job_makes_no_progress_gives_up_its_lease() -> None:
     """An epoch that fails again and again is no progress; a job without input moves."""
     with World() as world:
         clock, lease = world.clock, FileLease("/leases/job", world.files)
@@ -543,7 +543,7 @@ def patient(world: World, patience: float = 600.0) -> Leadership:
     return Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=patience)
 
 
-def test_replayed_epochs_are_no_progress() -> None:
+def test_replayed_epochs_do_not_count_as_progress() -> None:
     """The job fails at epoch 4 for ever, and replays the three before it each time."""
     with World() as world:
         leader = patient(world)
@@ -576,7 +576,7 @@ def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: in
         assert sorted(map(int, world.visible())) == list(range(1, 91))
 
 
-def test_epochs_that_were_planned_anew_are_progress_again() -> None:
+def test_replanned_epochs_count_as_progress() -> None:
     calls = []
 
     class Watched(Leadership):
@@ -611,7 +611,7 @@ def test_epochs_that_were_planned_anew_are_progress_again() -> None:
         assert not moves(lambda: leader_progress.on_epoch_accepted(9))
 
 
-def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> None:
+def test_every_piece_of_a_savepoint_counts_as_progress() -> None:
     """A piece takes 400 seconds and there are two for each slot; the leader may take 600."""
     setup = Setup(PROGRAMS["reminders"], parallelism=2, epoch_records=7, checkpoint_every=1)
     rounds = []
@@ -638,7 +638,7 @@ def test_a_long_stop_with_a_savepoint_is_progress_as_long_as_pieces_end() -> Non
         assert rounds == [2, 2], "each round has its own deadline"
 
 
-def test_a_job_that_moves_or_has_nothing_to_do_keeps_its_leader() -> None:
+def test_a_job_that_progresses_or_is_idle_keeps_its_leader() -> None:
     clock = ManualClock()
     with World() as world:
         lease = FileLease("/leases/job", world.files)

@@ -25,7 +25,7 @@ def faulty(mode: ReadMode, at: int = 0, behind: int = 1) -> FaultyFileSystem:
     return FaultyFileSystem(files, reading=Reading(at, mode, behind=behind))
 
 
-def test_a_file_that_is_there_is_not_found():
+def test_a_read_reports_an_existing_file_as_missing():
     assert not faulty("enoent").exists("/d/a")
     with pytest.raises(FileNotFoundError):
         faulty("enoent").read_bytes("/d/a")
@@ -33,20 +33,20 @@ def test_a_file_that_is_there_is_not_found():
         faulty("enoent").list("/d")
 
 
-def test_an_answer_is_short():
+def test_a_read_is_short():
     assert faulty("short").read_bytes("/d/a") == b"da"
     assert faulty("short").list("/d") == ["a"]
     assert faulty("short").size("/d/a") == 2
 
 
-def test_an_answer_is_as_old_as_asked():
+def test_a_stale_read_is_as_old_as_requested():
     files = faulty("stale", at=1, behind=2)
     for content in (b"1", b"2", b"3"):
         files.write_bytes("/d/a", content, True)
     assert [files.read_bytes("/d/a") for _ in range(3)] == [b"3", b"1", b"3"]
 
 
-def test_reads_are_counted_apart_from_changes():
+def test_reads_and_changes_are_counted_separately():
     files = faulty("eio", at=2)
     files.write_bytes("/d/c", b"", True)
     assert files.exists("/d/c")
@@ -57,7 +57,7 @@ def test_reads_are_counted_apart_from_changes():
     assert [each.name for each in files.reads] == ["exists", "size", "read_bytes"]
 
 
-def test_state_of_a_checkpoint_that_a_listing_does_not_show_is_not_deleted():
+def test_state_of_an_unlisted_checkpoint_is_not_deleted():
     with World() as world:
         reads = run(SETUP, world).reads
         lists = [number for number, each in enumerate(reads) if each.name == "list" and each.path.endswith("/job")]
@@ -71,7 +71,7 @@ def test_state_of_a_checkpoint_that_a_listing_does_not_show_is_not_deleted():
 
 
 @pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
-def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(mode: ReadMode):
+def test_a_recovery_that_misses_the_newest_checkpoint_duplicates_no_output(mode: ReadMode):
     """Nothing is logged after the newest checkpoint: only the next one of its number meets it."""
     setup = replace(SETUP, checkpoint_every=3, options={"execution.checkpointing.tolerable-failed-checkpoints": "3"})
     with World() as world:
@@ -91,7 +91,7 @@ def test_a_recovery_that_does_not_see_the_newest_checkpoint_shows_nothing_twice(
 
 @pytest.mark.parametrize("mode", ["enoent", "stale", "short"])
 @pytest.mark.parametrize("lasting", [1, RETRIES])
-def test_a_recovery_survives_every_read_that_lies_for_a_moment(mode: ReadMode, lasting: int):
+def test_a_recovery_survives_every_temporarily_wrong_read(mode: ReadMode, lasting: int):
     """No restart strategy helps here: an error that says that nothing intact is left ends the job."""
     with World() as world:
         history = record_life(SETUP, world, Script(rescales={}, savepoint=False))
@@ -110,7 +110,7 @@ def read_once(storage: CheckpointStorage, number: int, _: Sequence[float]) -> by
     return storage.read_metadata(number)
 
 
-def test_the_storage_case_tells_a_job_that_failed_for_a_moment_from_one_that_had_to(monkeypatch: pytest.MonkeyPatch):
+def test_the_storage_case_distinguishes_needless_failures_from_necessary_ones(monkeypatch: pytest.MonkeyPatch):
     with World() as world:
         points = Points("tumbling", "rescaled", 20, world)
         number = [n for n, each in enumerate(points.history.operations) if each.target.endswith(METADATA)][2]

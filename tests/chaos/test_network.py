@@ -51,7 +51,7 @@ def reaches(network: Network, one: str, other: str) -> bool:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout == "pong\n"
 
 
-def test_hosts_reach_each_other_and_a_cut_host_none(network: Network) -> None:
+def test_hosts_reach_each_other_but_an_isolated_host_reaches_none(network: Network) -> None:
     assert reaches(network, "one", "other")
     with network.isolated("one"):
         assert not reaches(network, "one", "other")
@@ -78,7 +78,7 @@ def test_a_cut_has_one_direction(network: Network) -> None:
         network.heal()
 
 
-def test_namespaces_are_gone_afterwards() -> None:
+def test_namespaces_are_deleted_afterwards() -> None:
     try:
         check_available()
     except NoNamespaces as problem:

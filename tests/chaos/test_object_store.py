@@ -40,7 +40,7 @@ def objects():
     return lambda: sorted(store.find("/"))
 
 
-def test_what_is_stored_is_there_under_its_name_and_nothing_else_is(objects):
+def test_stored_files_are_found_by_name_and_no_others(objects):
     storage = CheckpointStorage(ROOT, "job")
     storage.check_writable()
     made = storage.write("shared/a", b"state")
@@ -59,7 +59,7 @@ def test_what_is_stored_is_there_under_its_name_and_nothing_else_is(objects):
         storage.check_name("../other/secret")
 
 
-def test_one_of_two_drivers_makes_a_checkpoint():
+def test_only_one_of_two_drivers_creates_a_checkpoint():
     first, second = CheckpointStorage(ROOT, "job"), CheckpointStorage(ROOT, "job")
     first.publish(1, b"first")
     with pytest.raises(CheckpointTaken):
@@ -78,7 +78,7 @@ def test_a_store_that_ignores_conditions_is_refused(monkeypatch, objects):
     assert objects() == []
 
 
-def test_adding_to_a_log_writes_the_record_only_and_reading_it_again_fetches_nothing(monkeypatch, objects):
+def test_appending_to_a_log_writes_one_record_and_rereading_fetches_nothing(monkeypatch, objects):
     store = fsspec.filesystem("memory")
     written, read = [], []
     write, fetch = store.pipe_file, store.cat_file
@@ -101,7 +101,7 @@ def test_adding_to_a_log_writes_the_record_only_and_reading_it_again_fetches_not
     assert objects() == []
 
 
-def test_a_log_that_an_earlier_version_wrote_as_one_object_goes_on(objects):
+def test_a_log_that_an_earlier_version_wrote_as_one_object_is_continued(objects):
     fsspec.filesystem("memory").pipe_file(
         "/bucket/checkpoints/job/epochs.log", frame_record(0, b"0") + frame_record(17, b"1")
     )
@@ -119,7 +119,7 @@ def test_a_damaged_record_is_named():
         CheckpointStorage(ROOT, "job").read_log("epochs.log")
 
 
-def test_a_log_grows_and_is_cut(objects):
+def test_a_log_grows_and_is_truncated(objects):
     storage = CheckpointStorage(ROOT, "job")
     for number in range(3):
         storage.append_log("epochs.log", b"%d" % number)
@@ -132,7 +132,7 @@ def test_a_log_grows_and_is_cut(objects):
     assert len(objects()) == 2
 
 
-def test_a_copy_is_seen_under_its_own_name_alone(tmp_path, monkeypatch):
+def test_a_copy_is_visible_only_under_its_final_name(tmp_path, monkeypatch):
     """What is copied to its final name must not be found under another one, which a crash would leave there."""
     (tmp_path / "staged").write_bytes(b"rows")
     seen = []
@@ -152,7 +152,7 @@ def test_a_copy_is_seen_under_its_own_name_alone(tmp_path, monkeypatch):
     assert {name for _, names in seen for name in names} <= {"staged", "part-0"}, seen
 
 
-def test_what_a_store_says_is_told(monkeypatch):
+def test_errors_of_the_store_are_reported(monkeypatch):
     def refuse(*_, **__):
         raise RuntimeError("no such bucket")
 
@@ -182,7 +182,7 @@ class Count(KeyedProcessFunction):
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_a_job_fails_recovers_stops_and_goes_on_from_its_savepoint(objects):
+def test_a_job_fails_recovers_stops_and_continues_from_its_savepoint(objects):
     disk = MemoryFileSystem()
     disk.make_dirs("/out")
     files = Named.of(disk)
@@ -219,7 +219,7 @@ def test_a_job_fails_recovers_stops_and_goes_on_from_its_savepoint(objects):
     files.unregister()
 
 
-def test_what_shows_half_a_file_is_refused():
+def test_a_store_that_shows_incomplete_files_is_refused():
     with pytest.raises(NoObjectStore, match="hdfs://"):
         CheckpointStorage("hdfs://name/checkpoints", "job")
 
@@ -239,7 +239,7 @@ def test_messages_for_kafka_are_staged_beside_the_checkpoints(objects):
         list(staging.read(staged))
 
 
-def test_what_needs_a_directory_says_so():
+def test_operations_that_need_a_directory_are_refused():
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", ROOT)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

@@ -38,7 +38,7 @@ def test_a_new_file_needs_a_sync_of_its_data_and_of_its_directory():
     assert all(lose(files, how) == {"/d/a": b"data"} for how in POWER_LOSSES)
 
 
-def test_what_was_appended_and_not_synced_is_lost_or_zeros_or_torn():
+def test_appended_data_without_sync_is_lost_zero_or_torn():
     files = MemoryFileSystem.of({"/d/log": b"one"})
     files.append_bytes("/d/log", b"two!", False)
     assert lose(files, "lost") == {"/d/log": b"one"}
@@ -46,7 +46,7 @@ def test_what_was_appended_and_not_synced_is_lost_or_zeros_or_torn():
     assert lose(files, "mixed") == {"/d/log": b"onetw"}
 
 
-def test_a_rename_is_undone_as_a_whole_until_the_directory_is_synced():
+def test_a_rename_is_undone_atomically_unless_the_directory_is_synced():
     files = MemoryFileSystem.of({"/d/new": b"2", "/d/old": b"1"})
     files.replace("/d/new", "/d/old")
     assert lose(files, "lost") == {"/d/new": b"2", "/d/old": b"1"}
@@ -55,14 +55,14 @@ def test_a_rename_is_undone_as_a_whole_until_the_directory_is_synced():
     assert lose(files, "lost") == {"/d/old": b"2"}
 
 
-def test_of_each_directory_the_first_changes_may_survive():
+def test_the_first_changes_of_each_directory_may_survive():
     files = MemoryFileSystem.of({"/d/a": b"", "/d/b": b"", "/e/a": b"", "/e/b": b""})
     for path in ("/d/a", "/d/b", "/e/a", "/e/b"):
         files.remove(path)
     assert set(lose(files, "mixed", kept=1)) == {"/d/b", "/e/b"}
 
 
-def test_a_checkpoint_that_was_deleted_does_not_come_back_without_its_files():
+def test_a_deleted_checkpoint_does_not_reappear_without_its_files():
     files = disk()
     storage = CheckpointStorage("/d", "job", fs=files)
     storage.publish(1, b"{}")
@@ -71,7 +71,7 @@ def test_a_checkpoint_that_was_deleted_does_not_come_back_without_its_files():
 
 
 @pytest.mark.parametrize("mode", POWER_LOSSES)
-def test_no_power_loss_loses_or_doubles_output(mode: PowerLoss):
+def test_no_power_loss_loses_or_duplicates_output(mode: PowerLoss):
     setup = Setup(PROGRAMS["ordered_timers"], epoch_records=8, checkpoint_every=2)
     with World() as world:
         operations = len(run_lives(setup, world)[0].operations)
@@ -83,7 +83,7 @@ def test_no_power_loss_loses_or_doubles_output(mode: PowerLoss):
             assert not find_damaged(world.disk)
 
 
-def test_a_power_loss_after_the_recovery_of_a_crash_loses_and_doubles_nothing():
+def test_a_power_loss_after_a_recovery_loses_and_duplicates_nothing():
     """The driver dies after a rename and before the sync of the directory; the next one must not count on the name."""
     with World() as world:
         points = Points("side_output", "rescaled", 20, world, every=2)

@@ -58,7 +58,7 @@ def test_bytes_arrive_in_order_and_unchanged(echo: int) -> None:
 
 
 @pytest.mark.parametrize("ways", [(), ("up",), ("down",)])
-def test_a_silent_link_holds_what_was_sent_until_it_is_mended(echo: int, ways: tuple) -> None:
+def test_a_silent_link_keeps_bytes_until_it_is_repaired(echo: int, ways: tuple) -> None:
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         client.sendall(b"one")
         assert heard(client, 3) == b"one"
@@ -72,7 +72,7 @@ def test_a_silent_link_holds_what_was_sent_until_it_is_mended(echo: int, ways: t
         assert heard(client, 3) == b"two"
 
 
-def test_a_slow_link_takes_its_time(echo: int) -> None:
+def test_a_slow_link_delays_bytes(echo: int) -> None:
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         proxy.slow_down(delay=0.1, rate=10_000)
         began = time.monotonic()
@@ -81,7 +81,7 @@ def test_a_slow_link_takes_its_time(echo: int) -> None:
         assert time.monotonic() - began >= 0.4  # 0.1 for the delay and 0.1 for the bytes, both ways
 
 
-def test_a_lossy_link_is_right_and_late(echo: int) -> None:
+def test_a_lossy_link_delivers_all_bytes_late(echo: int) -> None:
     with Proxy("127.0.0.1", echo, seed=3) as proxy, connected(proxy) as client:
         proxy.slow_down(loss=0.7)
         began = time.monotonic()
@@ -90,7 +90,7 @@ def test_a_lossy_link_is_right_and_late(echo: int) -> None:
         assert time.monotonic() - began >= 0.2
 
 
-def test_a_reset_is_an_error_on_the_clients_side_and_the_next_connection_works(echo: int) -> None:
+def test_after_a_reset_the_client_gets_an_error_and_can_reconnect(echo: int) -> None:
     with Proxy("127.0.0.1", echo) as proxy:
         with connected(proxy) as client:
             client.sendall(b"one")
@@ -103,14 +103,14 @@ def test_a_reset_is_an_error_on_the_clients_side_and_the_next_connection_works(e
             assert heard(client, 3) == b"two"
 
 
-def test_refused_connections_end_at_once(echo: int) -> None:
+def test_refused_connections_end_immediately(echo: int) -> None:
     with Proxy("127.0.0.1", echo) as proxy:
         proxy.refuse()
         with pytest.raises(ConnectionError):
             first_byte(proxy)
 
 
-def test_nothing_is_left_of_a_proxy(echo: int) -> None:
+def test_a_closed_proxy_leaves_no_threads_or_sockets(echo: int) -> None:
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         client.sendall(b"one")
         proxy.silence()

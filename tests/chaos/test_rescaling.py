@@ -48,7 +48,7 @@ def test_results_do_not_depend_on_rescaling(program, backend):
         assert len(done) >= 3
 
 
-def test_a_failure_after_a_rescale_goes_back_to_a_checkpoint_of_the_old_parallelism():
+def test_a_failure_after_a_rescale_restores_a_checkpoint_of_the_old_parallelism():
     setup = Setup(PROGRAMS["keyed_timers"], epoch_records=4, checkpoint_every=100, options=MOST)
     with World() as world:
         life = run(setup, world, Faults(engine=frozenset({3, 7})), listen=rescaling(5, 2, 9))
@@ -57,7 +57,7 @@ def test_a_failure_after_a_rescale_goes_back_to_a_checkpoint_of_the_old_parallel
         assert world.visible() == compute_reference(setup)
 
 
-def test_a_key_that_comes_back_within_a_checkpoint_stays_in_order_across_files(tmp_path):
+def test_a_key_that_moves_twice_within_a_checkpoint_keeps_its_order_across_files(tmp_path):
     """From 2 to 3 and back again and again, with one commit at the end: a file never has lines from before and after
     those that another subtask wrote."""
     specification = Specification(str(tmp_path), options={"millstream.epoch.max-records": "100"})
@@ -81,7 +81,7 @@ def test_a_key_that_comes_back_within_a_checkpoint_stays_in_order_across_files(t
     assert not list(find_disorder(read_lines(specification.output)))
 
 
-def test_checkpoints_come_as_often_when_a_job_is_rescaled_all_the_time():
+def test_frequent_rescales_do_not_delay_checkpoints():
     setup = Setup(PROGRAMS["keyed_timers"], epoch_records=2, checkpoint_every=3, options=MOST)
     with World() as steady, World() as restless:
         before = len(run(setup, steady).checkpoints)
@@ -102,7 +102,7 @@ def parallelisms(made):
     return {node.uid: node.parallelism for node in made.nodes if node.uid is not None}
 
 
-def test_a_number_is_for_what_the_program_left_open():
+def test_a_number_applies_to_operators_without_their_own_parallelism():
     before = graph()
     after = rescale_graph(before, 5)
     assert parallelisms(after) == {**parallelisms(before), "keyed": 5}
@@ -110,7 +110,7 @@ def test_a_number_is_for_what_the_program_left_open():
     assert {node.max_parallelism for node in after.nodes} == {8}
 
 
-def test_a_mapping_is_for_the_operators_it_names_and_lasts():
+def test_a_mapping_applies_permanently_to_the_operators_it_names():
     after = rescale_graph(graph(), {"fixed": 3, "keyed": 4})
     assert parallelisms(after)["fixed"] == 3
     assert parallelisms(after)["keyed"] == 4
@@ -128,7 +128,7 @@ def test_a_mapping_is_for_the_operators_it_names_and_lasts():
         ({"other": 2}, NoSuchOperator, "no operator has the uid or name 'other'"),
     ],
 )
-def test_what_cannot_run_is_refused_before_anything_stops(wanted, error, why):
+def test_an_impossible_parallelism_is_refused_before_the_job_stops(wanted, error, why):
     with pytest.raises(error, match=why):
         rescale_graph(graph(), wanted)
 
@@ -137,7 +137,7 @@ def test_the_max_parallelism_itself_can_run():
     assert parallelisms(rescale_graph(graph(), 8))["keyed"] == 8
 
 
-def test_an_order_that_is_not_carried_out_is_cancelled():
+def test_a_request_that_is_not_carried_out_is_cancelled():
     orders = []
 
     def listen(observation, master):
@@ -155,7 +155,7 @@ def test_an_order_that_is_not_carried_out_is_cancelled():
         late.result(0)
 
 
-def test_the_graph_remembers_what_it_was_made_from():
+def test_the_graph_keeps_its_program_and_settings():
     setup = Setup(PROGRAMS["broadcast"], parallelism=3)
     with World() as world:
         made = build_graph(setup, world)
@@ -166,7 +166,7 @@ def walk(rule, looks):
     """The parallelisms the rule asks for: `looks` are (time, slots)."""
     current, asked = 2, []
     for now, slots in looks:
-        if rule.look_due(now):
+        if rule.should_query(now):
             rule = rule.after(slots, now)
             wanted = rule.target(now, current)
             if wanted is not None:
@@ -175,13 +175,13 @@ def walk(rule, looks):
     return asked
 
 
-def test_the_adaptive_rule_waits_until_the_cluster_has_settled():
+def test_the_adaptive_rule_waits_until_the_number_of_slots_is_stable():
     rule = Adaptive(most=8, stable_for=10_000, rest=0)
     looks = [(0, 2), (5_000, 3), (12_000, 4), (16_000, 4), (22_000, 4), (30_000, 4)]
     assert walk(rule, looks) == [(22_000, 4)]
 
 
-def test_the_adaptive_rule_stays_within_its_bounds_and_rests_after_a_change():
+def test_the_adaptive_rule_stays_within_its_bounds_and_has_a_cooldown():
     rule = Adaptive(most=8, stable_for=1_000, rest=30_000)
     looks = [(0, 99), (2_000, 99), (4_000, 1), (6_000, 1), (31_000, 1), (33_000, 1)]
     assert walk(rule, looks) == [(2_000, 8), (33_000, 1)]

@@ -62,7 +62,7 @@ def run_at_once(*works) -> list:
     return found
 
 
-def test_one_of_several_drivers_makes_a_checkpoint(store):
+def test_only_one_of_several_drivers_creates_a_checkpoint(store):
     storage = CheckpointStorage(ROOT, "job")
     storage.check_writable()
 
@@ -106,7 +106,7 @@ def losing(server, store, monkeypatch):
         yield lose
 
 
-def test_a_checkpoint_whose_answer_was_lost_is_known_to_be_ours(losing):
+def test_a_checkpoint_whose_response_was_lost_is_recognised(losing):
     """The client repeats the write, which the store refuses: the object is there."""
     faulty = losing("_metadata")
     CheckpointStorage(ROOT, "job").publish(1, b"first")
@@ -116,7 +116,7 @@ def test_a_checkpoint_whose_answer_was_lost_is_known_to_be_ours(losing):
     assert CheckpointStorage(ROOT, "job").read_metadata(1) == b"first"
 
 
-def test_a_term_whose_answer_was_lost_is_taken_again_as_a_later_one(losing):
+def test_a_term_whose_response_was_lost_is_followed_by_a_later_one(losing):
     faulty = losing("term-")
     lease = FileLease("s3://bucket/ha/lost", ObjectStore.of(ROOT))
     assert not lease.take(1, "driver"), "the driver cannot know that it was the one who made it"
@@ -125,7 +125,7 @@ def test_a_term_whose_answer_was_lost_is_taken_again_as_a_later_one(losing):
     assert lease.take(2, "driver")
 
 
-def test_a_log_is_one_object_a_record(store):
+def test_a_log_has_one_object_for_each_record(store):
     storage = CheckpointStorage(ROOT, "job")
     for number in range(5):
         storage.append_log("epochs.log", b"%d" % number)

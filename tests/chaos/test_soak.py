@@ -19,7 +19,7 @@ def _lines(key: int, count: int) -> list[str]:
     return lines
 
 
-def test_right_output_is_right() -> None:
+def test_correct_output_is_accepted() -> None:
     checker = Checker()
     for one, other in zip(_lines(1, 5), _lines(2, 5), strict=True):
         checker.check(one)
@@ -29,14 +29,14 @@ def test_right_output_is_right() -> None:
 
 
 @pytest.mark.parametrize("break_lines", [lambda s: s[:2] + s[3:], lambda s: [*s[:3], *s[2:]], lambda s: s[::-1]])
-def test_lost_repeated_and_reordered_records_are_found(break_lines) -> None:
+def test_lost_repeated_and_reordered_records_are_detected(break_lines) -> None:
     checker = Checker()
     for line in break_lines(_lines(3, 6)):
         checker.check(line)
     assert checker.problems
 
 
-def test_state_that_was_lost_is_found() -> None:
+def test_lost_state_is_detected() -> None:
     lines = _lines(3, 6)
     lines[4] = f"k3 5 1 {compute_value(3, 5)}"
     checker = Checker()
@@ -45,7 +45,7 @@ def test_state_that_was_lost_is_found() -> None:
     assert len(checker.problems) == 2
 
 
-def test_a_long_run_that_grows_does_not_hold() -> None:
+def test_growth_fails_a_long_run() -> None:
     trace = soak.plan(1, "long", minutes=120)
     assert [step["kind"] for step in trace.steps].count("rescale") == 119
     assert [step["kind"] for step in trace.steps].count("kill") == 60

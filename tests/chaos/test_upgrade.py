@@ -69,7 +69,7 @@ def nothing_asked() -> Script:
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.stem)
-def test_a_job_of_an_earlier_release_goes_on_whenever_its_first_recovery_dies(record: Any, release: Path) -> None:
+def test_a_job_of_an_earlier_release_survives_crashes_of_its_first_recovery(record: Any, release: Path) -> None:
     played = 0
     for offset, (program, disk) in enumerate(disks(release)):
         setup = record.setup_of(program)
@@ -134,7 +134,7 @@ def after(env: Any) -> Any:
     return one_split(env).key_by(by_key, Types.STRING()).process(Totalling()).uid("sums")
 
 
-def test_a_job_with_another_schema_goes_on_whenever_its_first_recovery_dies() -> None:
+def test_a_job_with_another_schema_survives_crashes_of_its_first_recovery() -> None:
     old = Setup(before, epoch_records=6, checkpoint_every=2)
     new = replace(old, program=after)
     with World() as world:

@@ -37,7 +37,7 @@ def check(specification: Specification, directory: Path) -> None:
     assert not list(find_differences(read_lines(specification.output), expected))
 
 
-def test_a_killed_leaders_job_goes_on_in_the_driver_that_waits(specification: Specification, tmp_path: Path) -> None:
+def test_the_standby_continues_the_job_of_a_killed_leader(specification: Specification, tmp_path: Path) -> None:
     with Drivers(specification, standby=1) as drivers:
         first = after(drivers, 10)
         killed_at = time.monotonic()
@@ -49,9 +49,7 @@ def test_a_killed_leaders_job_goes_on_in_the_driver_that_waits(specification: Sp
     check(specification, tmp_path)
 
 
-def test_a_leader_that_wakes_up_after_it_was_replaced_is_fenced_off(
-    specification: Specification, tmp_path: Path
-) -> None:
+def test_a_leader_that_resumes_after_its_replacement_is_fenced(specification: Specification, tmp_path: Path) -> None:
     with Drivers(specification, standby=1) as drivers:
         first = after(drivers, 10)
         kill(first, signal.SIGSTOP)

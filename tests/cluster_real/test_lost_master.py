@@ -16,7 +16,7 @@ from millstream_chaos.outputs.compare import find_differences, read_lines
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(280)]
 
 
-def test_a_job_whose_master_was_replaced_goes_on_with_a_new_application(tmp_path: Path) -> None:
+def test_a_job_whose_master_was_replaced_continues_with_a_new_application(tmp_path: Path) -> None:
     """A master that was started anew gives executors to applications that it knows; the worker that comes with it
     stands for workers that find their way to it. Spark itself would wait for ever."""
     with SparkCluster(workers=1, python_path=source_folders()) as cluster:

@@ -32,7 +32,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("encoding", ["binary", "json"])
-def test_every_type_comes_back(encoding):
+def test_every_type_survives_a_round_trip(encoding):
     rows = format_named("json", schema_of(EVERYTHING)).decode(ROWS).values
     made = format_named("avro", schema_of(EVERYTHING), {"encoding": encoding})
     assert made.decode(made.encode(rows)).values == rows
@@ -74,7 +74,7 @@ def test_a_record_is_read_with_the_schema_it_was_written_with():
         assert server.requests == [("POST", "/subjects/a%2Fb/versions"), ("GET", "/schemas/ids/1")]
 
 
-def test_records_match_by_their_fields_whatever_a_writer_calls_them():
+def test_records_match_by_their_fields_not_by_their_names():
     inner = {
         "type": "record",
         "name": "Inner",
@@ -99,7 +99,7 @@ def test_records_match_by_their_fields_whatever_a_writer_calls_them():
     assert row == Row(r=Row(x=1, y="p"), a=[Row(x=1, y="p")], m={"k": Row(x=1, y="p"), "n": None})
 
 
-def test_a_record_of_a_schema_nobody_knows_is_bad_and_a_silent_registry_is_not_its_fault():
+def test_an_unknown_schema_makes_a_bad_record_and_an_unreachable_registry_does_not():
     with registry() as server:
         made = format_named("avro-confluent", KIND, {"url": server.url, "on-error": "skip"})
         (bad,) = made.decode([b"\0\0\0\0\x63rest"]).errors
@@ -112,7 +112,7 @@ def test_a_record_of_a_schema_nobody_knows_is_bad_and_a_silent_registry_is_not_i
         format_named("avro-confluent", KIND, {"url": url}).decode([b"\0\0\0\0\x01rest"])
 
 
-def test_the_registry_is_shown_who_asks_and_messages_do_not_tell():
+def test_credentials_are_sent_to_the_registry_and_not_shown_in_errors():
     with registry() as server:
         server.authorization = f"Basic {base64.b64encode(b'ann:secret').decode()}"
         with pytest.raises(RegistryRefused, match="unauthorized") as caught:
@@ -129,7 +129,7 @@ def test_the_registry_is_shown_who_asks_and_messages_do_not_tell():
             known.register("closed", '"int"')
 
 
-def test_the_next_address_is_asked_when_one_does_not_answer():
+def test_the_next_url_is_used_if_one_does_not_respond():
     with registry() as server, registry() as other:
         other.broken = True
         assert SchemaRegistry(f"{other.url},{server.url}").register("s", '"int"') == 1
@@ -159,7 +159,7 @@ def test_a_torn_file_is_an_error():
         list(ContainerFile(io.BytesIO(data), len(data)).records(0, len(data)))
 
 
-def test_types_and_schemas_describe_one_another():
+def test_types_and_schemas_convert_in_both_directions():
     data_type = FormatType.of(
         schema_of(EVERYTHING.replace("ti TIME(0), ", "").replace("t TINYINT, ", "").replace(", z TIMESTAMP_LTZ(3)", ""))
     )

@@ -34,7 +34,7 @@ KIND = Types.ROW_NAMED(["id"], [Types.INT()])
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reference"
 
 
-def test_names_and_options_that_are_not_known_are_refused_with_their_nearest():
+def test_unknown_names_and_options_are_refused_with_a_suggestion():
     with pytest.raises(BadFormat, match="did you mean 'json'"):
         format_named("jsno", KIND)
     with pytest.raises(BadFormat, match=r"did you mean json\.ignore-parse-errors"):
@@ -50,7 +50,7 @@ def test_names_and_options_that_are_not_known_are_refused_with_their_nearest():
         assert all(option.description.endswith(".") for option in format_options(name))
 
 
-def test_options_have_flinks_names_with_or_without_the_format_before_them():
+def test_options_have_flinks_names_with_or_without_the_prefix_of_the_format():
     for key in ("json.ignore-parse-errors", "ignore-parse-errors"):
         made = format_named("json", KIND, {key: "true"})
         assert made.on_error is OnError.SKIP
@@ -61,7 +61,7 @@ def test_options_have_flinks_names_with_or_without_the_format_before_them():
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_format_travels(name, tmp_path):
+def test_a_format_can_be_pickled(name, tmp_path):
     made = SAMPLES[name].format(tmp_path)
     row = SAMPLES[name].row(3)
     again = pickle.loads(pickle.dumps(made))
@@ -94,7 +94,7 @@ def test_records_are_of_the_declared_type(name, kind, value):
     assert made.decode(made.encode([value, value])).rows(made.type_info) == [value, value]
 
 
-def test_a_change_is_refused_where_it_would_be_taken_for_a_record():
+def test_changes_are_refused_by_insert_only_formats():
     for name in ("json", "csv"):
         with pytest.raises(UnencodableRecord, match="not an insert-only row"):
             format_named(name, KIND).encode([Row.of_kind(RowKind.DELETE, id=1)])
@@ -165,7 +165,7 @@ def test_the_reference_page_is_up_to_date():
 @pytest.mark.parametrize(
     ("mode", "text"), [("FAIL", None), ("DROP", b'{"m":{"a":1}}'), ("LITERAL", b'{"m":{"a":1,"nothing":2}}')]
 )
-def test_a_null_key_of_a_map_goes_by_its_mode(mode, text):
+def test_null_keys_of_maps_follow_the_mode(mode, text):
     kind = Types.ROW_NAMED(["m"], [Types.MAP(Types.STRING(), Types.INT())])
     made = format_named("json", kind, {"json.map-null-key.mode": mode, "json.map-null-key.literal": "nothing"})
     row = Row(m={"a": 1, None: 2})
@@ -202,7 +202,7 @@ METADATA = {
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_changelogs_tell_where_a_change_comes_from(name):
+def test_changelog_formats_have_metadata_of_the_source(name):
     message, told = METADATA[name]
     options = {"schema-include": "true"} if name == "debezium-json" else {}
     made = pickle.loads(pickle.dumps(format_named(name, KIND, options, metadata=list(format_metadata(name)))))

@@ -39,7 +39,7 @@ def formats(tmp_path_factory):
 
 @settings(max_examples=120)
 @given(records=st.lists(st.one_of(st.binary(max_size=40), NEARLY, st.none()), max_size=6))
-def test_bytes_give_records_or_errors(formats, records):
+def test_any_bytes_give_records_or_errors(formats, records):
     for name, made in formats.items():
         decoded = made.decode(records)
         rows = decoded.rows(made.type_info)
@@ -59,7 +59,7 @@ def test_bytes_give_records_or_errors(formats, records):
         max_size=8,
     )
 )
-def test_json_read_together_is_json_read_one_by_one(records):
+def test_batched_json_equals_json_row_by_row(records):
     made = format_named("json", schema_of("v INT, c STRING, d DOUBLE, b BOOLEAN, ts TIMESTAMP(3)"))
     assert_same(made, records)
 
@@ -73,7 +73,7 @@ def test_json_read_together_is_json_read_one_by_one(records):
     )
 )  # fmt: skip
 @pytest.mark.parametrize("schema", ["i INT, c STRING", "d DOUBLE, b BOOLEAN, c STRING", "c STRING, f FLOAT, da DATE"])
-def test_csv_read_together_is_csv_read_one_by_one(schema, records):
+def test_batched_csv_equals_csv_row_by_row(schema, records):
     for options in ({}, {"null-literal": "null"}, {"ignore-parse-errors": "true"}):
         assert_same(format_named("csv", schema_of(schema), options), records)
 
@@ -108,7 +108,7 @@ ROWS = st.builds(
 @settings(max_examples=60)
 @given(rows=st.lists(ROWS, min_size=1, max_size=4))
 @pytest.mark.parametrize("name", ["json", "json iso", "csv", "avro", "avro json"])
-def test_what_is_written_is_read(name, rows):
+def test_written_values_are_read_back(name, rows):
     options = {
         "json iso": {"timestamp-format.standard": "ISO-8601"},
         "csv": {"null-literal": "\\N"},
@@ -130,7 +130,7 @@ def test_what_is_written_is_read(name, rows):
     sign=st.sampled_from("0123459:/-. TxZ"),
     whole=st.sampled_from(["2023-11-14 23:59:40.123", "1999-12-31 00:00:00"]),
 )
-def test_moments_are_read_together_as_one_by_one(place, sign, whole):
+def test_batched_timestamps_equal_timestamps_row_by_row(place, sign, whole):
     made = format_named("json", schema_of("ts TIMESTAMP(3)"))
     texts = [whole, whole[:place] + sign + whole[place + 1 :], whole]
     records = [b'{"ts":"%s"}' % text.encode() for text in texts]
@@ -150,7 +150,7 @@ def test_moments_are_read_together_as_one_by_one(place, sign, whole):
     )
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["debezium-json", "canal-json", "maxwell-json"])
-def test_changes_written_are_read_as_rows_put_in_and_taken_back(name, rows):
+def test_written_changes_are_read_as_inserts_and_deletes(name, rows):
     made = format_named(name, schema_of(CHANGES))
     found = made.decode(made.encode(rows)).values
     folded = {KINDS[0]: KINDS[0], KINDS[2]: KINDS[0], KINDS[1]: KINDS[3], KINDS[3]: KINDS[3]}

@@ -38,7 +38,7 @@ def lines(env, path):
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
 
 
-def test_a_job_keeps_what_it_cannot_read(env, tmp_path):
+def test_a_job_keeps_dead_letters(env, tmp_path):
     (tmp_path / "f").write_bytes(b"\n".join(LINES))
     decoded = decode(lines(env, tmp_path), format_named("json", KIND, {"on-error": "dead-letter"}))
     letters = decoded.get_side_output(DEAD_LETTERS)
@@ -62,7 +62,7 @@ def test_a_job_fails_and_names_the_record(env, tmp_path, name):
         list(found)
 
 
-def test_a_job_goes_on_without_what_it_cannot_read(env, tmp_path):
+def test_a_job_skips_bad_records(env, tmp_path):
     (tmp_path / "f").write_bytes(b"\n".join(LINES))
     lenient = format_named("json", KIND, {"on-error": "skip"})
     source = FileSource.for_record_stream_format(StreamFormat.lines_of(lenient), str(tmp_path)).build()
@@ -71,7 +71,7 @@ def test_a_job_goes_on_without_what_it_cannot_read(env, tmp_path):
 
 
 @pytest.mark.parametrize(("policy", "letters"), [("skip", 0), ("dead-letter", len(BAD))])
-def test_what_is_left_out_is_counted(policy, letters):
+def test_skipped_records_are_counted(policy, letters):
     made = format_named("json", KIND, {"on-error": policy})
     options = {"input_types": [BYTES], "side_outputs": [DEAD_LETTERS]}
     with OperatorHarness(lambda stream: stream.process(Decode(made), KIND), **options) as harness:

@@ -78,7 +78,7 @@ def assert_same(made, lines):
 
 @settings(max_examples=100, deadline=None)
 @given(written=batches())
-def test_lines_are_read_by_their_forms_as_one_by_one(written):
+def test_lines_parsed_by_templates_equal_lines_parsed_one_by_one(written):
     made = format_named("json", SCHEMA)
     for lines in written:
         assert_same(made, lines)
@@ -92,7 +92,7 @@ def test_lines_are_read_by_their_forms_as_one_by_one(written):
     sign=st.sampled_from([*'"{}:,0 -1.e9Ntfn\\[]\x00', "", '"x":1,', '"', "é"]),
     kept=st.integers(0, 1),
 )
-def test_damage_is_never_read_as_something_else(written, line, place, sign, kept):
+def test_damaged_lines_are_never_misread(written, line, place, sign, kept):
     made = format_named("json", SCHEMA)
     for lines in written:
         made.decode_lines(b"\n".join(lines))  # its forms are known
@@ -124,7 +124,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("case", STRANGE)
-def test_a_strange_line_is_left_to_the_parser(case):
+def test_an_unusual_line_is_parsed_by_the_parser(case):
     regular, strange = STRANGE[case]
     made = format_named("json", SCHEMA)
     for at in (0, 150, 300):
@@ -136,7 +136,7 @@ def feeds_of(text):
     return np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
 
 
-def test_what_programs_write_is_read_without_a_parser():
+def test_typical_lines_are_read_without_the_parser():
     lines = format_named("json", SCHEMA)._lines
     for batch in (REGULAR, REGULAR[150:], [*REGULAR, b'{"c":"another","b":true}', b'{"c":null,"b":null}'], REGULAR[:1]):
         text = b"\n".join(batch)
@@ -146,7 +146,7 @@ def test_what_programs_write_is_read_without_a_parser():
         assert columns[3].to_pylist() == [json.loads(line).get("c") for line in batch]
 
 
-def test_lines_that_have_no_form_are_soon_left_alone():
+def test_templates_are_disabled_for_lines_without_a_common_form():
     lines = format_named("json", SCHEMA)._lines
     for number in range(100):
         text = b"\n".join(b'{"f%d":1}' % (1000 * number + each) for each in range(100))

@@ -40,14 +40,14 @@ def test_a_generated_module_is_imported() -> None:
 
 
 @pytest.mark.parametrize("name", ["shop.Moment", "inside.absent_pb2.M", "inside.M", "absent_pb2.M", "inside", "", "."])
-def test_no_other_module_is_run(tmp_path: Path, name: str) -> None:
+def test_no_other_module_is_imported(tmp_path: Path, name: str) -> None:
     with pytest.raises(MessageClassRefused):
         _format(name)
     assert not (tmp_path / "trace").exists()
 
 
 @pytest.mark.parametrize("name", ["os.system", "subprocess.Popen", "shop_pb2.absent", "pickle.loads"])
-def test_what_is_no_message_is_refused(name: str) -> None:
+def test_a_class_that_is_not_a_message_is_refused(name: str) -> None:
     with pytest.raises(MessageClassRefused):
         _format(name)
 

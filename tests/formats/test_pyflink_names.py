@@ -84,7 +84,7 @@ def write(env, rows, kind, path, factory, suffix, **options):
     env.execute()
 
 
-def test_rows_go_to_parquet_and_back(env, tmp_path):
+def test_rows_survive_a_round_trip_through_parquet(env, tmp_path):
     config = Configuration.from_dict({"parquet.compression": "ZSTD"})
     write(env, ROWS, KIND, tmp_path, ParquetBulkWriters.for_row_type(KIND, config), ".parquet")
     assert all(path.suffix == ".parquet" for path in tmp_path.iterdir())
@@ -94,7 +94,7 @@ def test_rows_go_to_parquet_and_back(env, tmp_path):
     assert read(env, (only, tmp_path), FileSource.for_bulk_file_format) == [Row(id=row.id) for row in ROWS]
 
 
-def test_rows_go_to_compacted_orc(env, tmp_path):
+def test_rows_are_written_to_compacted_orc(env, tmp_path):
     options = {
         "strategy": FileCompactStrategy.builder().set_size_threshold(1 << 30).set_num_compact_threads(2).build(),
         "compactor": FileCompactor.record_wise_file_compactor(),
@@ -105,7 +105,7 @@ def test_rows_go_to_compacted_orc(env, tmp_path):
     assert read(env, (OrcFiles(KIND), tmp_path), FileSource.for_bulk_file_format) == ROWS
 
 
-def test_dicts_go_to_avro_and_back(env, tmp_path):
+def test_dicts_survive_a_round_trip_through_avro(env, tmp_path):
     dicts = [row.as_dict() for row in ROWS]
     write(env, dicts, None, tmp_path, AvroBulkWriters.for_generic_record(SCHEMA), ".avro")
     whole = AvroInputFormat(str(tmp_path), SCHEMA)
@@ -121,13 +121,13 @@ def test_dicts_go_to_avro_and_back(env, tmp_path):
     assert TypeInformation.type_from_json(json.loads(json.dumps(kind.to_json()))) == kind
 
 
-def test_dicts_go_to_parquet_by_an_avro_schema_and_back(env, tmp_path):
+def test_dicts_survive_a_round_trip_through_parquet_with_an_avro_schema(env, tmp_path):
     dicts = [row.as_dict() for row in ROWS]
     write(env, dicts, None, tmp_path, AvroParquetWriters.for_generic_record(SCHEMA), ".parquet")
     assert read(env, (AvroParquetReaders.for_generic_record(SCHEMA), tmp_path)) == dicts
 
 
-def test_csv_files_go_by_a_schema(env, tmp_path):
+def test_csv_files_follow_a_schema(env, tmp_path):
     builder = CsvSchema.builder().add_number_column("id").add_string_column("name").set_column_separator(";")
     schema = builder.set_use_header().set_strict_headers().set_null_value("-").build()
     assert (len(schema), len(builder)) == (2, 2)
@@ -140,7 +140,7 @@ def test_csv_files_go_by_a_schema(env, tmp_path):
         read(env, (CsvReaderFormat.for_schema(schema), tmp_path))
 
 
-def test_every_sign_of_a_csv_schema_counts(env, tmp_path):
+def test_every_special_character_of_a_csv_schema_has_an_effect(env, tmp_path):
     builder = CsvSchema.builder().add_array_column("a", "|", Types.INT()).add_boolean_column("id")
     builder.add_number_column("n", Types.DOUBLE()).set_quote_char("'").set_escape_char("\\").set_allow_comments()
     builder.set_skip_first_data_row()

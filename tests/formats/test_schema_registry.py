@@ -59,7 +59,7 @@ def test_a_redirect_within_the_server_is_followed(server: Registry) -> None:
     assert server.credentials == [BASIC, BASIC]
 
 
-def test_the_user_of_one_address_is_not_told_to_another(server: Registry, other: Registry) -> None:
+def test_credentials_of_one_url_are_not_sent_to_another(server: Registry, other: Registry) -> None:
     server.broken = True
     named = server.url.replace("http://", "http://alice:secret@")
     assert SchemaRegistry(f"{named},{other.url}").schema(1) == '"long"'
@@ -67,7 +67,7 @@ def test_the_user_of_one_address_is_not_told_to_another(server: Registry, other:
 
 
 @pytest.mark.parametrize("url", ["http://", "http://h:99999", "http://[", "ftp://h", "http://u:secret@h:x", "h:8081"])
-def test_an_address_that_is_none_is_refused_without_its_password(url: str) -> None:
+def test_an_invalid_url_is_refused_without_showing_its_password(url: str) -> None:
     with pytest.raises(UserError, match="is not the address of a schema registry") as caught:
         SchemaRegistry(url)
     assert "secret" not in str(caught.value)
@@ -82,7 +82,7 @@ def test_an_address_of_ipv6_keeps_its_brackets(address: str) -> None:
 
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
-def test_a_registry_is_asked_over_ipv6() -> None:
+def test_a_registry_is_reached_over_ipv6() -> None:
     with _answering(HEAD + b'\r\n{"schema": "\\"string\\""}', "::1") as url:
         assert SchemaRegistry(url).schema(1) == '"string"'
 
@@ -123,6 +123,6 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
         (b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n", RegistryUnreachable),
     ],
 )
-def test_whatever_answers_is_a_declared_error(answer: bytes, error: type[Exception]) -> None:
+def test_any_response_gives_a_declared_error(answer: bytes, error: type[Exception]) -> None:
     with _answering(answer) as url, pytest.raises(error):
         SchemaRegistry(url, deadline=5).schema(1)

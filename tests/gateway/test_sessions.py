@@ -28,7 +28,7 @@ class Clock:
         return self.time
 
 
-def test_the_gateway_says_what_it_is(client: GatewayClient) -> None:
+def test_the_gateway_returns_its_name_and_release(client: GatewayClient) -> None:
     assert client.request("GET", "/api_versions")[1] == {"versions": ["V1", "V2", "V3", "V4"]}
     assert "millstream" in client.request("GET", "/info")[1]["productName"]
     assert client.request("GET", f"{client.address}/api_versions")[0] == 200  # without a version
@@ -60,20 +60,20 @@ def test_completion(client: GatewayClient) -> None:
     assert client.request("GET", f"{client.session}/complete-statement", body)[1]["candidates"] == ["payments"]
 
 
-def test_a_closed_session_is_gone(client: GatewayClient) -> None:
+def test_a_closed_session_does_not_exist(client: GatewayClient) -> None:
     assert client.request("DELETE", client.session) == (200, {"status": "CLOSED"})
     code, answer = client.request("GET", client.session)
     assert code == 404
     assert "there is no session" in answer["errors"][-1]
 
 
-def test_a_closed_operation_is_gone(client: GatewayClient) -> None:
+def test_a_closed_operation_does_not_exist(client: GatewayClient) -> None:
     operation = client.submit("SHOW CATALOGS")
     assert client.request("DELETE", f"{operation}/close") == (200, {"status": "CLOSED"})
     assert client.request("GET", f"{operation}/status")[0] == 404
 
 
-def test_what_does_not_exist_is_said(client: GatewayClient) -> None:
+def test_missing_sessions_and_operations_are_errors(client: GatewayClient) -> None:
     assert "cannot be deployed" in client.request("POST", f"{client.session}/scripts")[1]["errors"][-1]
     assert client.request("GET", "/sessions/nonsense")[0] == 400
     assert client.request("GET", f"{client.session}/nothing")[0] == 404

@@ -29,7 +29,7 @@ ORDERS = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
         (Row(1, None), ORDERS, "+I[1,None]"),
     ],
 )
-def test_print_spells_records_as_pyflink_does(
+def test_print_formats_records_as_pyflink(
     env: StreamExecutionEnvironment, record: Any, kind: Any, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     env.set_parallelism(1).from_collection([record], kind).print()
@@ -38,7 +38,7 @@ def test_print_spells_records_as_pyflink_does(
 
 
 @pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
-def test_a_stream_united_with_itself_has_every_record_twice(env: StreamExecutionEnvironment, mode: str) -> None:
+def test_the_union_of_a_stream_with_itself_has_every_record_twice(env: StreamExecutionEnvironment, mode: str) -> None:
     numbers = env.set_runtime_mode(RuntimeExecutionMode[mode]).from_collection([1, 2], Types.INT())
     larger = numbers.map(lambda number: number + 10, Types.INT())
     for united, expected in (
@@ -69,7 +69,7 @@ def test_a_stream_can_be_used_again_after_its_program_was_run(
     assert counted.get_name() == "Map"
 
 
-def test_a_closed_environment_has_forgotten_its_streams(env: StreamExecutionEnvironment) -> None:
+def test_streams_of_a_closed_environment_cannot_be_used(env: StreamExecutionEnvironment) -> None:
     numbers = env.from_collection([1], Types.INT())
     env.close()
     with pytest.raises(UserError, match="has been closed"):

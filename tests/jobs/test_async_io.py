@@ -114,7 +114,7 @@ def test_ordered_keeps_the_order_of_the_records(env: StreamExecutionEnvironment)
     assert collected(out) == [n for n in range(20) for _ in range(n % 3)]
 
 
-def test_unordered_gives_the_same_in_the_order_of_the_answers(env: StreamExecutionEnvironment) -> None:
+def test_unordered_results_have_the_order_in_which_calls_end(env: StreamExecutionEnvironment) -> None:
     out = AsyncDataStream.unordered_wait(numbers(env.set_parallelism(1)), Slowest(), Time.seconds(60), 4, Types.INT())
     found = collected(out)
     assert sorted(found) == [n for n in range(20) for _ in range(n % 3)]
@@ -137,14 +137,14 @@ def test_capacity_bounds_the_calls_under_way(env: StreamExecutionEnvironment, wa
 
 
 @BOTH
-def test_it_works_behind_key_by_and_is_cut_into_epochs(env: StreamExecutionEnvironment, wait: Any) -> None:
+def test_it_works_after_key_by_and_over_several_epochs(env: StreamExecutionEnvironment, wait: Any) -> None:
     env._configuration.set_string("millstream.epoch.max-records", "3")
     keyed = numbers(env.set_parallelism(3)).key_by(lambda n: n % 5, Types.INT())
     assert sorted(collected(wait(keyed, Slowest(), Time.seconds(60)))) == [n for n in range(20) for _ in range(n % 3)]
 
 
 @BOTH
-def test_a_call_that_never_comes_back_is_a_timeout(env: StreamExecutionEnvironment, wait: Any) -> None:
+def test_a_call_that_never_returns_is_a_timeout(env: StreamExecutionEnvironment, wait: Any) -> None:
     with pytest.raises(
         UserError, match=r"(?s)TimeoutError.*has timed out for input: 1; the timeout is 0\.25 s.*record 1"
     ):
@@ -152,13 +152,15 @@ def test_a_call_that_never_comes_back_is_a_timeout(env: StreamExecutionEnvironme
 
 
 @BOTH
-def test_the_timeout_hook_speaks_for_calls_that_never_come_back(env: StreamExecutionEnvironment, wait: Any) -> None:
+def test_the_timeout_method_returns_the_result_of_calls_that_never_return(
+    env: StreamExecutionEnvironment, wait: Any
+) -> None:
     found = collected(wait(numbers(env.set_parallelism(1), 6), Patient(), Time.milliseconds(250), 2))
     assert sorted(found) == [-5, -3, -1, 0, 2, 4]
 
 
 @pytest.mark.parametrize("result", [None, 7, "text", {"a": 1}])
-def test_a_result_that_is_no_list_is_named(env: StreamExecutionEnvironment, result: Any) -> None:
+def test_a_result_that_is_not_a_list_is_named(env: StreamExecutionEnvironment, result: Any) -> None:
     with pytest.raises(UserError, match=r"(?s)The result of AsyncFunction .*: async_invoke\(\) returned .*record 0"):
         collected(AsyncDataStream.ordered_wait(numbers(env, 1), Gives(result), Time.seconds(60)))
 
@@ -171,14 +173,14 @@ def test_a_failure_names_operator_key_and_record_and_begins_in_the_function(env:
 
 
 @pytest.mark.parametrize("raises", [True, False])
-def test_a_call_is_tried_again_as_its_predicate_says(env: StreamExecutionEnvironment, raises: bool) -> None:
+def test_a_call_is_retried_as_its_predicate_says(env: StreamExecutionEnvironment, raises: bool) -> None:
     predicates: tuple[Any, Any] = (None, lambda e: isinstance(e, ConnectionError))
     strategy = AsyncRetryStrategy.fixed_delay(3, 1, *(predicates if raises else (empty_result_predicate, None)))
     out = AsyncDataStream.ordered_wait_with_retry(numbers(env, 3), Flaky(raises=raises), Time.seconds(60), strategy)
     assert sorted(collected(out)) == [3, 13, 23]
 
 
-def test_tries_end_with_the_last_outcome(env: StreamExecutionEnvironment) -> None:
+def test_the_last_attempt_decides_the_outcome(env: StreamExecutionEnvironment) -> None:
     strategy = AsyncRetryStrategy.fixed_delay(1, 1, empty_result_predicate, lambda _: True)
     out = AsyncDataStream.unordered_wait_with_retry(numbers(env, 3), Flaky(raises=False), Time.seconds(60), strategy)
     assert collected(out) == []
@@ -187,7 +189,7 @@ def test_tries_end_with_the_last_outcome(env: StreamExecutionEnvironment) -> Non
         collected(out)
 
 
-def test_the_timeout_covers_all_tries(env: StreamExecutionEnvironment) -> None:
+def test_the_timeout_covers_all_attempts(env: StreamExecutionEnvironment) -> None:
     strategy = AsyncRetryStrategy.fixed_delay(1000, 20, empty_result_predicate, None)
     out = AsyncDataStream.ordered_wait_with_retry(numbers(env, 1), Gives([]), Time.milliseconds(60), strategy)
     with pytest.raises(UserError, match="has timed out for input"):
@@ -219,7 +221,7 @@ class FailsOnce(Slowest):
 
 
 @BOTH
-def test_a_restart_neither_loses_nor_doubles_a_result(
+def test_a_restart_neither_loses_nor_duplicates_a_result(
     env: StreamExecutionEnvironment, wait: Any, tmp_path: Path
 ) -> None:
     env.enable_checkpointing(10).configure(_restarting())
@@ -246,7 +248,7 @@ def _restarting() -> Any:
         ((type("Plain", (Slowest,), {"async_invoke": lambda self, value: []})(), Time.seconds(1)), "'async def'"),
     ],
 )
-def test_what_cannot_work_is_refused_while_the_program_is_built(
+def test_invalid_arguments_are_refused_while_the_program_is_built(
     env: StreamExecutionEnvironment, arguments: Any, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

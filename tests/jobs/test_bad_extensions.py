@@ -69,7 +69,7 @@ def _run(env: StreamExecutionEnvironment, *plans: list[SplitRange]) -> list[int]
     return list(env.from_source(source, WatermarkStrategy.no_watermarks(), "turning").execute_and_collect())
 
 
-def test_a_source_that_goes_on_is_read(env: StreamExecutionEnvironment) -> None:
+def test_a_source_that_plans_forward_is_read(env: StreamExecutionEnvironment) -> None:
     assert _run(env, [SplitRange("a", 0, 5)], [SplitRange("a", 5, 7), SplitRange("b", 0, 2)]) == [*range(7), 0, 1]
 
 
@@ -81,7 +81,7 @@ def test_a_source_that_goes_on_is_read(env: StreamExecutionEnvironment) -> None:
         ([[SplitRange("a", 0, 2), SplitRange("a", 2, 4)]], "has a range in this epoch already"),
     ],
 )
-def test_a_source_that_goes_back_is_named(env: StreamExecutionEnvironment, plans: Any, reason: str) -> None:
+def test_a_source_that_plans_backward_is_named(env: StreamExecutionEnvironment, plans: Any, reason: str) -> None:
     with pytest.raises(UserError, match=f"source 'turning'.*{reason}"):
         _run(env, *plans)
 
@@ -112,9 +112,7 @@ class Nonsense(Trigger):
 
 
 @pytest.mark.parametrize("answer", [None, True, "FIRE", 2])
-def test_a_trigger_that_answers_nonsense_is_named_with_key_and_record(
-    env: StreamExecutionEnvironment, answer: Any
-) -> None:
+def test_an_invalid_trigger_result_is_named_with_key_and_record(env: StreamExecutionEnvironment, answer: Any) -> None:
     windowed = env.from_collection([7], Types.INT()).key_by(lambda v: f"k{v}").window(GlobalWindows.create())
     windowed.trigger(Nonsense(answer)).reduce(lambda a, b: a).print()
     with pytest.raises(UserError, match=rf"(?s)returned {answer!r}.*key 'k7', record 7.*TriggerResult"):
@@ -218,6 +216,6 @@ def test_the_job_fails_when_its_restart_strategy_says_so(
         list(MISBEHAVE[what](stream, Once(tmp_path / "failed")).execute_and_collect())
 
 
-def test_a_count_trigger_of_nothing_is_refused() -> None:
+def test_a_count_trigger_of_zero_is_refused() -> None:
     with pytest.raises(UserError, match="0"):
         CountTrigger.of(0)

@@ -131,7 +131,7 @@ def test_keyed_state_and_timers_without_a_key(env):
         (lambda env: env.execute(), ["no operators"]),
     ],
 )
-def test_what_can_be_refused_while_the_program_is_built(env, build, words):
+def test_invalid_arguments_are_refused_while_the_program_is_built(env, build, words):
     refused(lambda: build(env), *words)
 
 
@@ -159,7 +159,7 @@ def test_a_checkpoint_directory_that_is_a_file(env, tmp_path: Path):
     refused(env.execute, "file", kind=MillstreamError)
 
 
-def test_a_recovery_path_that_is_no_checkpoint(env, tmp_path: Path):
+def test_a_recovery_path_that_is_not_a_checkpoint(env, tmp_path: Path):
     numbers(env).print()
     with_options(env, execution__state_recovery__path=str(tmp_path))
     refused(env.execute, str(tmp_path), "_metadata")
@@ -170,7 +170,7 @@ def test_a_function_that_calls_sys_exit(env):
     refused(env.execute, "SystemExit", "record 4")
 
 
-def test_a_function_that_returns_what_is_not_iterable(env):
+def test_a_function_whose_result_is_not_iterable(env):
     numbers(env).flat_map(lambda v: v).name("spread").print()
     refused(env.execute, "not iterable", "spread", "record 0")
 
@@ -188,7 +188,7 @@ def test_event_time_windows_without_timestamps(env):
     refused(env.execute, "timestamp", "assign_timestamps_and_watermarks")
 
 
-def test_a_timestamp_assigner_that_gives_no_integer(env):
+def test_a_timestamp_assigner_that_does_not_return_an_integer(env):
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda v, t: "now")
     numbers(env).assign_timestamps_and_watermarks(strategy).print()
     refused(env.execute, "must return an int", "'now'")

@@ -71,7 +71,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("combine", ["false", "true"])
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_reduce_gives_one_result_for_each_key(request: pytest.FixtureRequest, combine: str, cut: bool) -> None:
+def test_a_reduce_emits_one_result_for_each_key(request: pytest.FixtureRequest, combine: str, cut: bool) -> None:
     if cut:
         request.getfixturevalue("small")
     env = environment(millstream__pre_aggregation__enabled=combine)
@@ -101,7 +101,7 @@ class Sightings(KeyedProcessFunction):
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_key_that_comes_in_parts_is_one_key(parallelism: int) -> None:
+def test_a_key_in_several_units_has_one_result(parallelism: int) -> None:
     env = environment(parallelism=parallelism)
     data = [("hot" if n % 5 else f"k{n % 3}", n * 37 % 101) for n in range(150)]
     stream = env.from_collection(data, PAIR).assign_timestamps_and_watermarks(by_time(1))
@@ -141,7 +141,7 @@ def test_windows_of_processing_time_fire_at_the_end_of_the_key() -> None:
     assert sorted(counts.execute_and_collect()) == [(f"k{k}", 25) for k in range(4)]
 
 
-def test_a_stream_taken_as_keyed_is_sorted_too() -> None:
+def test_a_stream_reinterpreted_as_keyed_is_sorted_too() -> None:
     env = environment()
     pairs = numbers(env, 60).map(lambda n: (f"k{n % 4}", n), output_type=PAIR)
     first = pairs.key_by(lambda e: e[0]).map(lambda e: (e[0], e[1] % 7), output_type=PAIR)
@@ -157,7 +157,7 @@ class Pair(ProcessJoinFunction):
         yield left[0], left[1], right[1]
 
 
-def test_joins_find_what_belongs_together() -> None:
+def test_joins_find_all_pairs() -> None:
     def run() -> list[Any]:
         env = environment()
         left = env.from_collection([(f"k{n % 3}", n * 7 % 50) for n in range(40)], PAIR)
@@ -246,7 +246,7 @@ RETRIES = {
 }
 
 
-def test_a_function_that_fails_once_begins_anew_and_the_output_is_there_once(tmp_path: Path) -> None:
+def test_after_a_failure_the_job_runs_again_and_writes_its_output_once(tmp_path: Path) -> None:
     marker = tmp_path / "failed"
 
     def fragile(pair: tuple[str, int]) -> tuple[str, int]:
@@ -264,7 +264,7 @@ def test_a_function_that_fails_once_begins_anew_and_the_output_is_there_once(tmp
     assert sorted(lines_of(tmp_path / "out")) == ["('k0', 1683)", "('k1', 1617)", "('k2', 1650)"]
 
 
-def test_a_commit_that_fails_is_repeated_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_commit_is_repeated_without_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     commit = FileCommitter.commit
 
@@ -291,7 +291,7 @@ def test_a_commit_that_fails_is_repeated_alone(tmp_path: Path, monkeypatch: pyte
     assert sorted(map(int, lines_of(tmp_path / "out"))) == list(range(20))
 
 
-def test_a_failure_is_told_with_its_key_and_record() -> None:
+def test_a_failure_names_its_key_and_record() -> None:
     def bad(one: tuple[str, int], other: tuple[str, int]) -> tuple[str, int]:
         if other[1] == 33:
             raise ValueError("thirty-three")
@@ -303,7 +303,7 @@ def test_a_failure_is_told_with_its_key_and_record() -> None:
         list(pairs.key_by(lambda e: e[0]).reduce(bad).execute_and_collect())
 
 
-def test_a_batch_can_be_watched_and_ends_finished() -> None:
+def test_a_batch_job_reports_progress_and_finishes() -> None:
     env = environment()
     sums = numbers(env, 10).key_by(lambda n: n % 2, Types.LONG()).sum()
     sums.print()
@@ -323,7 +323,7 @@ def test_a_source_that_never_ends_is_refused_by_name() -> None:
         env.execute()
 
 
-def test_automatic_is_a_stream_when_a_source_does_not_end() -> None:
+def test_automatic_mode_is_streaming_if_a_source_is_unbounded() -> None:
     env = environment("AUTOMATIC")
     bounded = DataGenSource({"n": Sequence()}, count=3)
     endless = DataGenSource({"n": Sequence()})
@@ -372,7 +372,7 @@ def test_the_mode_can_be_set_as_in_pyflink() -> None:
     assert list(numbers(env, 5).key_by(lambda n: 0, Types.LONG()).sum().execute_and_collect()) == [10]
 
 
-def test_mixed_attempts_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixed_attempts_do_not_change_results(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first time, each stage reads two attempts of the one before it, as if map output had been lost on Spark."""
     once, runs = InlineEngine._attempt_batch, []
 

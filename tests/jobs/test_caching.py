@@ -64,7 +64,7 @@ def test_an_invalidated_cache_is_computed_again(env: StreamExecutionEnvironment,
             cached.invalidate()
 
 
-def test_a_job_that_failed_fills_no_cache(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_a_failed_job_fills_no_cache(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     cached = env.from_collection([1, 2], Types.INT()).map(Noted(tmp_path / "notes"), Types.INT()).cache()
     with pytest.raises(UserError, match="ZeroDivisionError"):
         list(cached.map(lambda v: v // 0).execute_and_collect())
@@ -79,7 +79,7 @@ def test_two_users_in_one_job_compute_it_once(env: StreamExecutionEnvironment, t
     assert calls(tmp_path / "notes") == 2
 
 
-def test_a_restart_does_not_show_in_a_cache(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_a_restart_does_not_change_a_cache(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     configuration = Configuration()
     configuration.set_string("restart-strategy.type", "fixed-delay")
     configuration.set_string("restart-strategy.fixed-delay.delay", "1 ms")
@@ -98,7 +98,7 @@ def test_a_restart_does_not_show_in_a_cache(env: StreamExecutionEnvironment, tmp
         assert sorted(cached.execute_and_collect()) == list(range(8))
 
 
-def test_closing_the_environment_deletes_what_was_kept(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_closing_the_environment_deletes_cached_records(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     env._configuration.set_string("io.tmp.dirs", str(tmp_path))
     cached = env.from_collection([1, 2], Types.INT()).cache()
     assert sorted(cached.execute_and_collect()) == [1, 2]
@@ -108,7 +108,7 @@ def test_closing_the_environment_deletes_what_was_kept(env: StreamExecutionEnvir
     assert not any(path.exists() for path in kept)
 
 
-def test_a_stream_without_end_is_not_cached(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_an_unbounded_stream_is_not_cached(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path))
     source = lines.monitor_continuously(Duration.of_seconds(1)).build()
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines")
@@ -116,7 +116,7 @@ def test_a_stream_without_end_is_not_cached(env: StreamExecutionEnvironment, tmp
         stream.cache()
 
 
-def test_what_a_cached_or_keyed_stream_cannot_do_is_said(env: StreamExecutionEnvironment) -> None:
+def test_unsupported_operations_of_cached_and_keyed_streams_are_refused(env: StreamExecutionEnvironment) -> None:
     stream = env.from_collection([1], Types.INT())
     with pytest.raises(UserError, match="not possible on a cached stream"):
         stream.cache().set_parallelism(3)
@@ -140,7 +140,7 @@ class Writes(SinkFunction):
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_a_sink_function_is_given_every_record(env: StreamExecutionEnvironment, tmp_path: Path, keyed: bool) -> None:
+def test_a_sink_function_gets_every_record(env: StreamExecutionEnvironment, tmp_path: Path, keyed: bool) -> None:
     stream: Any = env.set_parallelism(1).from_collection([3, 1, 2], Types.INT())
     stream = stream.key_by(lambda v: v, Types.INT()) if keyed else stream
     stream.add_sink(Writes(tmp_path / "out")).name("writes")
@@ -154,7 +154,7 @@ def test_a_sink_function_that_fails_names_its_record(env: StreamExecutionEnviron
         env.execute()
 
 
-def test_what_is_no_sink_function_is_refused(env: StreamExecutionEnvironment) -> None:
+def test_a_value_that_is_not_a_sink_function_is_refused(env: StreamExecutionEnvironment) -> None:
     with pytest.raises(UserError):
         env.from_collection([1]).add_sink(Noted(Path("x")))  # type: ignore[arg-type]
     with pytest.raises(UserError):

@@ -7,7 +7,7 @@ from millstream.datastream.formats.decoding import DEAD_LETTERS
 from millstream.formats import format_named
 
 
-def test_what_a_source_cannot_read_is_kept_with_place_and_reason(tmp_path, inline_engine):
+def test_invalid_records_of_a_source_are_kept_with_offset_and_reason(tmp_path, inline_engine):
     lines = [b'{"id": %d}' % number if number % 4 else b"bad %d" % number for number in range(100)]
     path = tmp_path / "in.json"
     path.write_bytes(b"\n".join(lines))

@@ -49,7 +49,7 @@ def test_the_next_job_does_not_see_the_modules_of_the_last(env: StreamExecutionE
         collected(env, imported("brought_twice"))
 
 
-def test_of_two_files_with_one_name_the_last_is_imported(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_the_last_of_two_files_with_one_name_is_imported(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
     for text in ("first", "second"):
         env.add_python_file(str(module(tmp_path / text / "brought_again.py", text)))
     assert collected(env, imported("brought_again")) == ["second 1", "second 2"]
@@ -89,7 +89,7 @@ def test_an_archive_is_found_by_its_relative_path(
     assert Path.cwd() == before
 
 
-def test_what_an_archive_holds_stays_inside_its_directory(tmp_path: Path) -> None:
+def test_archives_are_extracted_inside_their_directory_only(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as zipped:
         zipped.writestr("../../escaped.txt", "x")
     extract(tmp_path / "evil.zip", tmp_path / "deep" / "inside")
@@ -145,7 +145,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_requirements_are_installed_from_the_directory_given(
+def test_requirements_are_installed_from_the_cache_directory(
     env: StreamExecutionEnvironment, tmp_path: Path, wheels: Path
 ) -> None:
     (tmp_path / "requirements.txt").write_text("brought-wheel==1.0\n")
@@ -153,7 +153,7 @@ def test_requirements_are_installed_from_the_directory_given(
     assert collected(env, imported("brought_wheel")) == ["wheel 1", "wheel 2"]
 
 
-def test_requirements_that_cannot_be_had_are_refused(
+def test_requirements_that_cannot_be_installed_are_refused(
     env: StreamExecutionEnvironment, tmp_path: Path, wheels: Path
 ) -> None:
     (tmp_path / "requirements.txt").write_text("no-such-thing==9\n")
@@ -162,7 +162,9 @@ def test_requirements_that_cannot_be_had_are_refused(
         collected(env, str)
 
 
-def test_what_is_not_there_is_refused_before_the_job_starts(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+def test_missing_dependencies_are_refused_before_the_job_starts(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
     given: list[tuple[Any, str]] = [
         (lambda e: e.add_python_file("nowhere.py"), "the Python file 'nowhere.py' does not exist"),
         (lambda e: e.add_python_archive("nowhere.zip"), "the Python archive 'nowhere.zip' does not exist"),
@@ -184,9 +186,7 @@ def test_a_python_inside_an_archive_is_refused(env: StreamExecutionEnvironment, 
         collected(env, str)
 
 
-def test_jars_are_accepted_and_said_to_be_ignored(
-    env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_jars_are_accepted_with_a_warning(env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture) -> None:
     env.add_jars("file:///a.jar", "file:///b.jar")
     env.add_classpaths("file:///c")
     assert collected(env, str) == ["1", "2"]

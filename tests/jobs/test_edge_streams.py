@@ -59,7 +59,7 @@ def test_components_grow_as_edges_arrive(env, seed):
     assert smallest == least
 
 
-def test_degrees_follow_edges_that_arrive_and_leave(env):
+def test_degrees_follow_added_and_removed_edges(env):
     edges = draw(3)
     stream = env.from_collection([*(Row(*edge) for edge in edges), *map(removal, edges[10:20])], ROW)
     expected = Counter(vertex for edge in edges[:10] + edges[20:] for vertex in edge)
@@ -80,7 +80,7 @@ def test_triangles_of_removed_edges_do_not_count(env):
     assert [row.triangles for row in rows][-1] == triangles(edges[1::2])
 
 
-def test_an_estimate_of_triangles_is_right_on_average():
+def test_an_estimate_of_triangles_is_correct_on_average():
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     edges = list(combinations(range(30), 2))
     estimates = []

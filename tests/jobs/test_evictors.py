@@ -66,7 +66,7 @@ def near(limit: int):
     ],
     ids=["count", "time", "delta"],
 )
-def test_a_reduce_sees_what_an_evictor_leaves(evictor, keep, parallelism, records):
+def test_a_reduce_gets_the_records_that_an_evictor_leaves(evictor, keep, parallelism, records):
     assigner = SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10))
     result = windowed(assigner, parallelism, records).evictor(evictor).reduce(_add).map(lambda row: (row[0], row[2]))
     assert sorted(result.execute_and_collect()) == expected(keep, 20, 10)
@@ -79,7 +79,7 @@ def _add(one, other):
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(20))
 
 
-def test_built_in_aggregates_see_what_an_evictor_leaves():
+def test_built_in_aggregates_get_the_records_that_an_evictor_leaves():
     aggregated = windowed(TUMBLING).evictor(CountEvictor.of(2)).aggregate(Aggregations(total=Sum("value"), n=Count()))
     rows = list(aggregated.execute_and_collect())
     assert sorted((row["key"], row["total"]) for row in rows) == expected(last(2))
@@ -112,7 +112,7 @@ class Own(Evictor):
         return "Own"
 
 
-def test_an_evictor_of_the_programs_own():
+def test_a_user_defined_evictor():
     def odd(elements):
         elements[:] = [each for each in elements if each.value["value"] % 2]
 
@@ -131,13 +131,13 @@ def test_an_evictor_of_the_programs_own():
     ],
     ids=["returns", "adds", "reorders", "raises"],
 )
-def test_an_evictor_that_removes_wrongly_is_named(do, words):
+def test_an_evictor_that_does_more_than_remove_is_named(do, words):
     stream = windowed(TUMBLING).evictor(Own(do)).reduce(_add)
     with pytest.raises(UserError) as caught:
         list(stream.execute_and_collect())
     assert all(word in str(caught.value) for word in [*words, "key 'k"]), str(caught.value)
 
 
-def test_what_is_no_evictor_is_refused():
+def test_a_value_that_is_not_an_evictor_is_refused():
     with pytest.raises(UserError, match="not an evictor"):
         windowed(TUMBLING).evictor(5)

@@ -29,7 +29,7 @@ def test_declared_types_pass_without_generic_types(env: StreamExecutionEnvironme
     env.execute()
 
 
-def test_without_made_up_uids_an_operator_needs_one(env: StreamExecutionEnvironment) -> None:
+def test_without_generated_uids_an_operator_needs_a_uid(env: StreamExecutionEnvironment) -> None:
     env.get_config().disable_auto_generated_uids()
     source = env.from_collection([1], Types.INT()).uid("source")
     mapped = source.map(lambda v: v, Types.INT()).name("nameless")
@@ -47,7 +47,7 @@ class Watermarks(ProcessFunction):
 
 @pytest.mark.parametrize("at_the_source", [True, False])
 @pytest.mark.parametrize(("interval", "expected"), [(0, [MIN_WATERMARK] * 3), (200, [MIN_WATERMARK, 0, 1])])
-def test_an_interval_of_zero_makes_no_periodic_watermarks(
+def test_an_interval_of_zero_disables_periodic_watermarks(
     env: StreamExecutionEnvironment, interval: int, expected: list[int], at_the_source: bool
 ) -> None:
     env.set_parallelism(1).get_config().set_auto_watermark_interval(interval)
@@ -98,7 +98,7 @@ def test_storage_in_files_needs_a_directory(env: StreamExecutionEnvironment) -> 
         env.execute()
 
 
-def test_settings_without_meaning_are_said_to_be_ignored(
+def test_settings_without_effect_are_logged(
     env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("millstream.cluster.entrypoint._warned", set())

@@ -65,7 +65,7 @@ def run(tmp_path: Path, **options: str) -> dict[str, set[int]]:
     return found
 
 
-def test_checkpoints_are_the_owners_and_output_has_the_rights_of_the_umask(tmp_path: Path, inline_engine: None) -> None:
+def test_checkpoints_are_private_and_output_follows_the_umask(tmp_path: Path, inline_engine: None) -> None:
     assert run(tmp_path) == {"files": {0o600}, "directories": {0o700}}
     assert modes(tmp_path / "output")["files"] == {0o644}
     assert stat.S_IMODE((tmp_path / "output").stat().st_mode) == 0o755
@@ -76,12 +76,12 @@ def test_access_can_be_widened(tmp_path: Path, inline_engine: None, access: str,
     assert run(tmp_path, **{"millstream.files.access": access}) == {"files": {file}, "directories": {directory}}
 
 
-def test_a_word_without_a_meaning_is_refused() -> None:
+def test_an_unknown_access_value_is_refused() -> None:
     with pytest.raises(UnknownFileAccess, match="owner, group, umask, not to 'world'"):
         set_file_access("world")
 
 
-def test_what_a_receiver_took_in_is_the_owners(tmp_path: Path) -> None:
+def test_received_records_are_private(tmp_path: Path) -> None:
     log = SegmentedLog(str(tmp_path / "received/log"), 1000)
     log.append(b"card number")
     log.finish()
@@ -89,14 +89,14 @@ def test_what_a_receiver_took_in_is_the_owners(tmp_path: Path) -> None:
     assert modes(tmp_path / "received") == {"files": {0o600}, "directories": {0o700}}
 
 
-def test_staged_messages_are_the_owners(tmp_path: Path) -> None:
+def test_staged_messages_are_private(tmp_path: Path) -> None:
     file = Staging(str(tmp_path / "staged")).create(WriterContext("j", "s", 0, 1, 1, "0", 0), "")
     file.append(Messages("t", pa.array([b"card number"])))
     file.finish()
     assert modes(tmp_path) == {"files": {0o600}, "directories": {0o700}}
 
 
-def test_staged_output_is_out_of_sight(tmp_path: Path) -> None:
+def test_staged_output_is_hidden(tmp_path: Path) -> None:
     LocalFileSystem(private=False).make_private_dir(str(tmp_path / "output/.staging"))
     assert stat.S_IMODE((tmp_path / "output").stat().st_mode) == 0o755
     assert stat.S_IMODE((tmp_path / "output/.staging").stat().st_mode) == 0o700

@@ -25,7 +25,7 @@ class Endless(CollectionSource):
 
 
 @pytest.mark.parametrize(("parallelism", "records"), [(1, 1), (1, 4), (2, 3), (3, 100)])
-def test_the_next_source_follows_the_one_before(parallelism, records):
+def test_sources_are_read_one_after_another(parallelism, records):
     configuration = Configuration()
     configuration.set_string("millstream.epoch.max-records", str(records))
     env = StreamExecutionEnvironment.get_execution_environment(configuration).set_parallelism(parallelism)
@@ -44,7 +44,7 @@ def test_sources_with_several_splits():
 
 @pytest.mark.parametrize("stop", range(8))
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_restart_goes_on_with_the_source_that_was_at_work(stop, replay):
+def test_a_restart_continues_with_the_current_source(stop, replay):
     source = HybridSource.builder(collection(*range(5))).add_source(collection(*range(5, 9))).build()
     reader = source.create_reader(ReaderContext(0, 1, 100))
     enumerator, found, logged = source.create_enumerator(1), [], []
@@ -65,7 +65,7 @@ def test_a_restart_goes_on_with_the_source_that_was_at_work(stop, replay):
     assert found == list(range(9))
 
 
-def test_sources_that_cannot_follow_one_another_are_refused():
+def test_incompatible_sources_are_refused():
     for build, words in (
         (lambda: HybridSource.builder(Endless([1], Types.LONG())).add_source(collection(1)).build(), "is unbounded"),
         (

@@ -52,7 +52,7 @@ def bounded(initial, body, termination=None, replayed=(), not_replayed=()):
 # -------------------------------------------------------------------------------------------------------------- bulk
 
 
-def test_a_bulk_iteration_applies_its_step_as_often_as_it_is_told(env):
+def test_a_bulk_iteration_applies_its_step_the_given_number_of_times(env):
     assert collect(iterate(env.from_collection([1, 2, 3]), double, 5)) == [32, 64, 96]
 
 
@@ -187,7 +187,7 @@ def test_an_iteration_ends_without_records_of_its_criteria_stream(env):
     assert collect(bounded([env.from_collection([0])], body)[0]) == [1, 2, 3]
 
 
-def test_two_variable_streams_keep_apart(env):
+def test_two_variable_streams_are_separate(env):
     def body(variables, data):
         numbers = variables[0].map(lambda number: number + 1, Types.LONG())
         words = variables[1].map(lambda word: word + "!", Types.STRING())
@@ -198,7 +198,7 @@ def test_two_variable_streams_keep_apart(env):
     assert collect(bounded(initial, body, Termination(max_iterations=2))[0]) == ["2", "3", "a!", "a!!"]
 
 
-def test_feedback_of_an_unbounded_iteration_circles_until_none_is_left(env):
+def test_feedback_of_an_unbounded_iteration_is_processed_until_none_is_left(env):
     def body(variables, data):
         less = variables[0].rebalance().map(lambda number: number - 1, Types.LONG())
         return IterationBodyResult(

@@ -131,7 +131,7 @@ def test_a_co_group_sees_both_groups_also_where_one_is_empty(kind, parallelism, 
     assert sorted(grouped.execute_and_collect()) == sorted(expected)
 
 
-def test_a_flat_join_gives_any_number_and_a_join_exactly_one(env):
+def test_a_flat_join_returns_any_number_of_results_and_a_join_exactly_one(env):
     class Flat(FlatJoinFunction):
         def join(self, first, second):
             if first[2] % 2:
@@ -163,7 +163,7 @@ def test_windows_of_a_join_may_count_records_of_both_streams(env):
     assert list(joined.execute_and_collect()) == [4, 4, 4]
 
 
-def test_triggers_and_assigners_see_tagged_records(env):
+def test_triggers_and_assigners_get_tagged_records(env):
     def gap(record: TaggedUnion) -> int:
         assert record.is_one() != record.is_two()
         return 5 if record.is_one() else record.get_two()[2]
@@ -179,7 +179,7 @@ def test_triggers_and_assigners_see_tagged_records(env):
     assert sorted(joined.execute_and_collect()) == [4, 54]
 
 
-def test_an_untyped_key_meets_a_typed_one(env):
+def test_an_untyped_key_is_joined_with_a_typed_one(env):
     clicks = timed(env, [Click("a", 1, 7)], None)
     others = timed(env, [("a", 2, 8), ("b", 2, 9)], None)
     joined = clicks.join(others).where("key").equal_to(lambda row: row[0]).window(ASSIGNERS["tumbling"])
@@ -259,7 +259,7 @@ def numbers(env):
         (lambda a, b: a.key_by(0).interval_join(b.key_by(0)).between(1, 2).process(print), ["ProcessJoinFunction"]),
     ],
 )
-def test_a_join_that_cannot_be_is_refused_while_it_is_built(env, build, words):
+def test_an_invalid_join_is_refused_while_it_is_built(env, build, words):
     refused(lambda: build(numbers(env), numbers(env)), *words)
 
 

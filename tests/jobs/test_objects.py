@@ -31,7 +31,7 @@ def test_with_object_reuse_records_are_not_copied(env: StreamExecutionEnvironmen
     assert list(env.from_collection([1, 2]).flat_map(Growing()).execute_and_collect()) == [[1, 2], [1, 2]]
 
 
-def test_a_collection_that_is_read_again_is_as_it_was() -> None:
+def test_a_collection_is_unchanged_when_it_is_read_again() -> None:
     """An epoch that runs again reads the same elements, although a function changed those of the first run."""
     reader = CollectionSource([[1], [2]], Types.PICKLED_BYTE_ARRAY()).create_reader(ReaderContext(0, 1, 100))
     reads = [next(iter(reader.read(SplitRange("collection", 0, 2)))).values for _ in range(2)]

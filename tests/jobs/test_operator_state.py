@@ -47,7 +47,7 @@ class Buffer(FlatMapFunction, CheckpointedFunction):
         self.state.update(self.held)
 
 
-def test_list_state_is_dealt_out_evenly_when_the_parallelism_changes():
+def test_list_state_is_redistributed_evenly_when_the_parallelism_changes():
     with OperatorHarness(lambda stream: stream.rebalance().flat_map(Buffer())) as harness:
         harness.process_all(range(10))
         harness.rescale(3)
@@ -74,7 +74,7 @@ def test_after_a_restore_every_subtask_has_all_of_a_union_list(parallelism):
 
 
 @pytest.mark.parametrize("records", [1, 3, 100])
-def test_fields_go_on_over_epochs(records):
+def test_fields_are_kept_over_epochs(records):
     class Pass(FilterFunction, CheckpointedFunction):
         """Every third record."""
 
@@ -96,7 +96,7 @@ def test_fields_go_on_over_epochs(records):
     assert list(passed.execute_and_collect()) == [2, 5, 8]
 
 
-def test_initialize_comes_before_open_and_both_once_per_life():
+def test_initialize_state_is_called_before_open_and_both_once_per_start():
     class Order(MapFunction, CheckpointedFunction):
         def __init__(self):
             self.calls = []
@@ -122,7 +122,7 @@ def test_initialize_comes_before_open_and_both_once_per_life():
         assert harness.values() == [begun, [*begun, "snapshot"], begun]
 
 
-def test_a_try_that_failed_leaves_no_trace_in_fields():
+def test_a_failed_attempt_does_not_change_fields():
     class Fails(MapFunction, CheckpointedFunction):
         def initialize_state(self, context):
             self.state = context.get_operator_state_store().get_list_state(LISTED)
@@ -143,7 +143,7 @@ def test_a_try_that_failed_leaves_no_trace_in_fields():
         assert harness.values() == [1, 2, 3, 4]
 
 
-def test_keyed_and_broadcast_state_can_be_had_too():
+def test_keyed_and_broadcast_state_are_available_too():
     limits = MapStateDescriptor("limits", Types.STRING(), Types.LONG())
 
     class Both(KeyedProcessFunction, CheckpointedFunction):
@@ -243,7 +243,7 @@ class Misuse(MapFunction, CheckpointedFunction):
         pass
 
 
-def test_misuse_is_refused_with_a_sentence():
+def test_misuse_is_refused():
     def twice(context):
         store = context.get_operator_state_store()
         store.get_list_state(LISTED)

@@ -37,11 +37,11 @@ def millis(text):
         ("dt=2026-01-01/dtx=2", {"pattern": "$dt 0$dtx:00:00"}, "2026-01-01 02:00"),
     ],
 )
-def test_the_name_of_a_partition_says_its_time(bucket, how, time):
+def test_the_name_of_a_partition_contains_its_time(bucket, how, time):
     assert PartitionTime(**how).time_of(bucket) == millis(time)
 
 
-def test_buckets_by_date_and_time_know_theirs():
+def test_buckets_by_date_and_time_have_a_time():
     assert DateTimeBucketAssigner("yyyy-MM-dd--HH", "UTC").time_of("2026-11-15--10") == millis("2026-11-15 10:00")
     with pytest.raises(BadBucket):
         DateTimeBucketAssigner("yyyy-MM-dd--HH", "UTC").time_of("other")
@@ -54,12 +54,12 @@ def test_a_name_without_a_time_is_refused(bucket, how):
 
 
 @pytest.mark.parametrize("how", [{"formatter": "yyyy-QQ"}, {"zone": "Mars/Olympus"}])
-def test_what_cannot_be_understood_is_refused_before_the_job_starts(how):
+def test_invalid_options_are_refused_before_the_job_starts(how):
     with pytest.raises(BadTimePattern):
         PartitionTime(**how)
 
 
-def test_flinks_options_say_the_same():
+def test_flinks_options_have_the_same_effect():
     policy = PartitionCommit.of_options(
         {
             "sink.partition-commit.policy.kind": "success-file",
@@ -152,7 +152,7 @@ def test_the_end_of_the_input_completes_every_bucket(tmp_path):
         assert not (base / ".staging").exists()
 
 
-def test_time_passes_without_records_too(tmp_path):
+def test_buckets_are_completed_without_new_records_too(tmp_path):
     sink = sink_in(tmp_path, delay=HOUR)
     committer = sink.create_committer()
     committer.commit(1, staged(sink, 1, [3], now=BEGIN))
@@ -169,7 +169,7 @@ class EventTime(TimestampAssigner):
 
 @pytest.mark.usefixtures("inline_engine")
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_in_a_job_no_hour_is_complete_before_its_last_record_is_seen(tmp_path, parallelism, monkeypatch):
+def test_no_bucket_is_complete_before_its_last_record(tmp_path, parallelism, monkeypatch):
     """Each time the committer is told how far the job is, the hours that say they are complete are complete."""
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.interval", "1 ms")

@@ -98,7 +98,7 @@ def payloads(log: SegmentedLog, directory: Path) -> list[bytes]:
         at = behind
 
 
-def test_a_log_gives_back_what_was_synced_also_after_a_crash(tmp_path: Path):
+def test_a_log_returns_synced_records_after_a_crash(tmp_path: Path):
     log = SegmentedLog(str(tmp_path), segment_bytes=30)
     written = [f"record {number}".encode() for number in range(10)]
     for payload in written:
@@ -129,7 +129,7 @@ def test_a_part_is_bounded_by_records_and_bytes(tmp_path: Path):
     assert log.bytes_from(2) == 60
 
 
-def test_segments_are_forgotten_and_numbers_go_on(tmp_path: Path):
+def test_segments_are_deleted_and_numbers_continue(tmp_path: Path):
     log = SegmentedLog(str(tmp_path), segment_bytes=1)
     for number in range(4):
         log.append(b"%d" % number)
@@ -159,7 +159,7 @@ def test_damage_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize("at", [0, 5, 10, OVERHEAD, OVERHEAD + 3])
-def test_a_flipped_bit_in_the_last_segment_is_no_torn_tail(tmp_path: Path, at: int):
+def test_a_flipped_bit_in_the_last_segment_is_not_a_torn_tail(tmp_path: Path, at: int):
     log = SegmentedLog(str(tmp_path), segment_bytes=1000)
     for number in range(5):
         log.append(b"record %d" % number)
@@ -175,7 +175,7 @@ def test_a_flipped_bit_in_the_last_segment_is_no_torn_tail(tmp_path: Path, at: i
 
 
 @pytest.mark.parametrize("segment_bytes", [1, 60, 1000])
-def test_what_a_replaced_driver_appends_is_not_part_of_the_log(tmp_path: Path, segment_bytes: int):
+def test_records_of_a_replaced_driver_are_not_part_of_the_log(tmp_path: Path, segment_bytes: int):
     old = SegmentedLog(str(tmp_path), segment_bytes)
     old.append(b"old 0")
     old.sync()
@@ -202,7 +202,7 @@ def test_what_a_replaced_driver_appends_is_not_part_of_the_log(tmp_path: Path, s
     assert payloads(third, tmp_path) == [b"old 0", b"new 1", b"new 2"]
 
 
-def test_of_two_drivers_that_open_a_log_at_once_one_has_it(tmp_path: Path, monkeypatch):
+def test_only_one_of_two_drivers_can_own_a_log(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(SegmentedLog, "_newest_term", lambda self: 0)
     SegmentedLog(str(tmp_path), 1000)
     with pytest.raises(LogTaken):
@@ -222,7 +222,7 @@ def test_a_log_that_is_opened_often_has_few_files(tmp_path: Path):
 # ------------------------------------------------------------------------------------------------------ the enumerator
 
 
-def test_a_restart_goes_on_where_the_checkpoint_was(tmp_path: Path):
+def test_a_restart_continues_at_the_checkpoint(tmp_path: Path):
     source = ReceiverSource(Emits(range(20)), str(tmp_path), segment_bytes=60)
     enumerator = source.create_enumerator(1)
     assert read(source, enumerator, 8) == list(range(8))
@@ -237,7 +237,7 @@ def test_a_restart_goes_on_where_the_checkpoint_was(tmp_path: Path):
     assert again._thread is None
 
 
-def test_a_receiver_that_goes_on_numbers_its_records_on(tmp_path: Path):
+def test_a_restarted_receiver_continues_the_numbering(tmp_path: Path):
     source = ReceiverSource(Emits(range(5), "wait"), str(tmp_path))
     for start in (0, 5, 10):
         enumerator = source.create_enumerator(1, {"directory": str(tmp_path), "position": start})
@@ -248,7 +248,7 @@ def test_a_receiver_that_goes_on_numbers_its_records_on(tmp_path: Path):
         assert not enumerator._thread.is_alive()
 
 
-def test_what_was_received_before_a_failure_is_read_before_it_is_told(tmp_path: Path):
+def test_records_before_a_failure_are_read_before_the_failure_is_raised(tmp_path: Path):
     source = ReceiverSource(Emits(range(5), "raise"), str(tmp_path))
     enumerator = source.create_enumerator(1)
     assert read(source, enumerator, 5) == list(range(5))
@@ -257,7 +257,7 @@ def test_what_was_received_before_a_failure_is_read_before_it_is_told(tmp_path: 
         enumerator.plan(Budget(1, 1, 0))
 
 
-def test_segments_go_when_no_kept_checkpoint_needs_them(tmp_path: Path):
+def test_segments_are_deleted_when_no_retained_checkpoint_needs_them(tmp_path: Path):
     source = ReceiverSource(Emits(range(30)), str(tmp_path), segment_bytes=1, kept_checkpoints=2)
     enumerator = source.create_enumerator(1)
     left = []
@@ -268,7 +268,7 @@ def test_segments_go_when_no_kept_checkpoint_needs_them(tmp_path: Path):
     assert left == [0, 10, 20]
 
 
-def test_what_a_retained_checkpoint_needs_stays(tmp_path: Path):
+def test_records_that_a_retained_checkpoint_needs_are_kept(tmp_path: Path):
     source = ReceiverSource(Emits(range(40)), str(tmp_path), segment_bytes=1)
     env = StreamExecutionEnvironment.get_execution_environment()
     env.from_source(source, WatermarkStrategy.no_watermarks(), "received").print()
@@ -292,7 +292,7 @@ def test_a_receiver_waits_while_the_job_is_far_behind(tmp_path: Path):
     enumerator.close()
 
 
-def test_what_is_no_receiver_is_refused():
+def test_a_value_that_is_not_a_receiver_is_refused():
     with pytest.raises(UserError, match="not a receiver"):
         ReceiverSource(print)
     with pytest.raises(UserError, match="kept_checkpoints is 0"):
@@ -339,7 +339,7 @@ def test_text_from_a_socket():
         assert list(lines) == ["to be", "or not", "zum Glück", "to be"]
 
 
-def test_another_delimiter_and_a_server_that_hangs_up_in_between():
+def test_another_delimiter_and_a_server_that_closes_the_connection():
     with server(b"a||b||c", b"d||e") as port:
         stream = environment().socket_text_stream("127.0.0.1", port, "||", max_retry=1)
         assert list(stream.execute_and_collect()) == ["a", "b", "cd", "e"]
@@ -369,7 +369,7 @@ def test_a_job_that_fails_and_restarts_loses_nothing_that_was_received(tmp_path:
     assert {40, 41} <= set(found)
 
 
-def test_nobody_at_the_other_end():
+def test_a_server_that_cannot_be_reached():
     with server() as port:
         pass
     stream = environment(restart_strategy__type="none").socket_text_stream("127.0.0.1", port)
@@ -381,12 +381,12 @@ def test_nobody_at_the_other_end():
     ("arguments", "words"),
     [(("h", 0), "not a port"), (("h", 1, ""), "delimiter is empty"), (("h", 1, "\n", -2), "max_retry is -2")],
 )
-def test_a_socket_that_cannot_be_is_refused(arguments, words):
+def test_invalid_arguments_of_a_socket_are_refused(arguments, words):
     with pytest.raises(UserError, match=words):
         SocketTextReceiver(*arguments)
 
 
-def test_a_log_for_temporary_files_goes_with_its_source():
+def test_a_temporary_log_is_deleted_with_its_source():
     source = ReceiverSource(Emits([1]))
     enumerator = source.create_enumerator(1)
     directory = enumerator.snapshot()["directory"]

@@ -104,7 +104,7 @@ def check(result: JobExecutionResult) -> None:
     assert get("no such") is None
 
 
-def test_what_subtasks_add_up_comes_with_the_result(env: StreamExecutionEnvironment) -> None:
+def test_the_result_has_the_totals_of_all_subtasks(env: StreamExecutionEnvironment) -> None:
     check(run(env, Counts()))
 
 
@@ -126,7 +126,7 @@ def _restarting() -> Configuration:
     return configuration
 
 
-def test_a_name_for_two_kinds_of_accumulator_is_refused(env: StreamExecutionEnvironment) -> None:
+def test_a_name_for_two_types_of_accumulators_is_refused(env: StreamExecutionEnvironment) -> None:
     class Other(Counts):
         def open(self, runtime_context: RuntimeContext) -> None:
             super().open(runtime_context)
@@ -162,7 +162,7 @@ class Rude(Heard):
         raise RuntimeError("leave me alone")
 
 
-def test_listeners_hear_of_jobs_that_end_well_and_of_those_that_do_not(
+def test_listeners_are_notified_of_finished_and_failed_jobs(
     env: StreamExecutionEnvironment, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard = Heard()
@@ -205,7 +205,7 @@ class _Failing(MapFunction):
         raise ValueError(value)
 
 
-def test_execute_async_tells_of_the_submission_only(env: StreamExecutionEnvironment) -> None:
+def test_execute_async_notifies_listeners_of_the_submission_only(env: StreamExecutionEnvironment) -> None:
     heard = Heard()
     env.register_job_listener(heard)
     env.from_collection([1]).sink_to(BlackHoleSink())
@@ -219,7 +219,7 @@ def numbers(last: int) -> Any:
     return env.from_source(NumberSequenceSource(1, last), WatermarkStrategy.no_watermarks(), "numbers")
 
 
-def test_the_job_waits_for_a_reader_that_is_slow(monkeypatch: Any) -> None:
+def test_the_job_waits_for_a_slow_reader(monkeypatch: Any) -> None:
     monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     with numbers(200).execute_and_collect() as results:
         first = next(results)
@@ -283,7 +283,7 @@ def test_a_job_that_waits_for_its_reader_ends_when_its_lease_was_given_up(monkey
     assert [results.get(1), results.get(1)] == ["a", "b"]
 
 
-def test_results_wait_until_there_is_room_or_nobody_reads() -> None:
+def test_results_wait_for_space_until_the_reader_closes() -> None:
     def second_put(results: collect.Results) -> threading.Thread:
         results.put([1, 2, 3])
         waiting = threading.Thread(target=results.put, args=([4],), daemon=True)
@@ -309,7 +309,7 @@ def test_results_wait_until_there_is_room_or_nobody_reads() -> None:
     assert [held.get(1) for _ in range(4)] == [1, 2, 3, 4]
 
 
-def test_a_job_whose_results_nobody_reads_can_be_cancelled_and_closed(monkeypatch: Any) -> None:
+def test_a_job_with_unread_results_can_be_cancelled_and_closed(monkeypatch: Any) -> None:
     monkeypatch.setattr(collect.get_results, "__defaults__", (5,))
     for end in ("cancel", "close", "forget"):
         results = numbers(10**9).execute_and_collect()

@@ -74,7 +74,7 @@ class Same(KeyedProcessFunction):
 
 @pytest.mark.parametrize(("parallelism", "records"), CUTS)
 @pytest.mark.parametrize("selector", [0, lambda row: row[0]], ids=["field", "function"])
-def test_a_partitioned_stream_is_taken_as_keyed_without_an_exchange(selector, parallelism, records):
+def test_a_partitioned_stream_is_reinterpreted_as_keyed_without_an_exchange(selector, parallelism, records):
     def counted(reinterpret: bool):
         env = environment(parallelism, records)
         once = env.from_collection(ROWS, KIND).key_by(selector, Types.STRING()).process(Same(), KIND)
@@ -92,14 +92,14 @@ def test_a_partitioned_stream_is_taken_as_keyed_without_an_exchange(selector, pa
     assert results == counted(reinterpret=False)[1]
 
 
-def test_a_filter_after_another_key_does_not_pass_its_keys_on():
+def test_a_filter_after_another_key_does_not_forward_its_keys():
     env = environment()
     stream = env.from_collection(ROWS, Types.PICKLED_BYTE_ARRAY()).key_by(lambda row: row[0]).filter(lambda row: True)
     keyed = DataStreamUtils.reinterpret_as_keyed_stream(stream, lambda row: row[0])
     assert {key for key, _ in keyed.process(Count1()).execute_and_collect()} == {row[0] for row in ROWS}
 
 
-def test_windows_and_joins_of_a_stream_taken_as_keyed():
+def test_windows_and_joins_of_a_stream_reinterpreted_as_keyed():
     env = environment()
     once = timed(env).key_by(0).process(Same(), KIND)
     keyed = DataStreamUtils.reinterpret_as_keyed_stream(once, 0)
@@ -180,7 +180,7 @@ FOLDS = {
 @pytest.mark.parametrize(("parallelism", "records"), CUTS)
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("kind", WINDOWS)
-def test_folding_before_the_exchange_does_not_show(kind, fold, parallelism, records):
+def test_local_aggregation_does_not_change_results(kind, fold, parallelism, records):
     def result(combine: bool):
         env = environment(parallelism, records, combine)
         found = FOLDS[fold](timed(env).key_by("key").window(WINDOWS[kind]))
@@ -190,7 +190,7 @@ def test_folding_before_the_exchange_does_not_show(kind, fold, parallelism, reco
     assert result(combine=True) == result(combine=False) != []
 
 
-def test_built_in_aggregates_by_a_function_are_folded_too():
+def test_built_in_aggregates_by_a_function_are_pre_aggregated_too():
     def result(combine: bool):
         env = environment(2, 7, combine)
         windowed = timed(env).key_by(lambda row: row["key"], Types.STRING()).window(TUMBLING)
@@ -210,7 +210,7 @@ def test_built_in_aggregates_by_a_function_are_folded_too():
     ],
     ids=["lateness", "evictor", "trigger"],
 )
-def test_windows_that_look_at_single_records_are_not_folded_before(change):
+def test_windows_that_need_single_records_are_not_pre_aggregated(change):
     env = environment(combine=True)
     _sums(change(timed(env).key_by("key").window(TUMBLING))).print()
     _sums(timed(env).key_by("key").window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))).print()
@@ -241,14 +241,14 @@ def test_records_without_a_timestamp_are_refused_before_the_exchange_too():
 
 
 @pytest.mark.parametrize(("parallelism", "records"), CUTS)
-def test_two_phases_give_what_one_gives(parallelism, records):
+def test_two_phases_have_the_results_of_one(parallelism, records):
     env = environment(parallelism, records)
     found = salted(timed(env), lambda row: row["key"], _add, 4, TUMBLING, Types.STRING())
     sums = sorted((row["key"], row["value"]) for row in found.execute_and_collect())
     assert sums == sorted((key, value) for key, _, value in plain("tumbling"))
 
 
-def test_a_hot_key_is_dealt_out():
+def test_a_hot_key_is_distributed():
     env = environment(2)
     salted(timed(env), lambda row: "hot", _add, 8, TUMBLING)
     salt = next(node for node in env._graph().nodes if node.name == "Salt")
@@ -264,6 +264,6 @@ def test_a_hot_key_is_dealt_out():
         (4, None, "same windows"),
     ],
 )
-def test_salting_that_would_not_work_is_refused(buckets, window, words):
+def test_impossible_salting_is_refused(buckets, window, words):
     with pytest.raises(UserError, match=words):
         salted(timed(environment()), lambda row: row["key"], _add, buckets, window)

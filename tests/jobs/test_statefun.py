@@ -406,7 +406,7 @@ def test_a_call_that_never_returns_fails_the_job(env):
         (lambda record: record, "the router returned 'x'"),
     ],
 )
-def test_what_a_router_must_not_return(env, router, pattern):
+def test_invalid_results_of_a_router(env, router, pattern):
     builder = StatefulFunctionDataStreamBuilder.builder("test").with_functions(one_function(fail))
     builder = builder.with_data_stream_as_ingress(env.from_collection(["x"]), router).with_egress_id(OUT)
     stream = builder.build(env).get_data_stream_for_egress_id(OUT)

@@ -36,7 +36,7 @@ def mark_of(broker, topic, subtask=0):
     return Marks(f"{topic}-sink-{subtask}", {"bootstrap.servers": broker.bootstrap_servers}).peek()
 
 
-def test_output_is_seen_when_it_is_committed_and_committing_again_shows_nothing(broker, topic, staging, caplog):
+def test_output_is_visible_after_its_commit_and_a_second_commit_adds_nothing(broker, topic, staging, caplog):
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 1, ["c"], subtask=1) + staged(sink, 2, ["d"])
     assert broker.values(topic, "read_uncommitted") == []
@@ -55,7 +55,7 @@ CALLS = ["opening transactions", "beginning a transaction", "marking the transac
 
 @pytest.mark.parametrize("way", ["before", "after"])
 @pytest.mark.parametrize("place", [*range(len(CALLS)), "staging"])
-def test_a_crash_at_any_call_to_the_broker_shows_nothing_twice(broker, topic, staging, monkeypatch, place, way):
+def test_a_crash_at_any_call_to_the_broker_duplicates_nothing(broker, topic, staging, monkeypatch, place, way):
     """Before or after it; behind the commit of the transaction only its mark can tell."""
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["c"])
@@ -93,7 +93,7 @@ TAKING_OVER = [CALLS[0], *CALLS[1:], *CALLS[1:]]
 
 @pytest.mark.parametrize("way", ["before", "after"])
 @pytest.mark.parametrize("place", range(len(TAKING_OVER)))
-def test_a_crash_while_an_id_is_taken_over_shows_nothing_twice(broker, topic, staging, monkeypatch, place, way):
+def test_a_crash_during_a_takeover_of_an_id_duplicates_nothing(broker, topic, staging, monkeypatch, place, way):
     """The id is of a run that has died: a first transaction has the name of the new one, a second its output."""
     sink = writing(broker, topic, staging)
     sink.create_committer().commit(1, staged(sink, 1, ["a"]))
@@ -119,7 +119,7 @@ def test_output_that_is_staged_again_by_other_attempts_is_refused(broker, topic,
     assert broker.values(topic) == ["a", "b", "c", "d"]
 
 
-def test_a_job_that_begins_anew_is_not_taken_for_the_one_before(broker, topic, staging):
+def test_a_job_that_starts_from_the_beginning_is_distinguished_from_its_predecessor(broker, topic, staging):
     """Its epochs begin at 1 again, under the same prefix: its incarnation is another."""
     sink = writing(broker, topic, staging)
     sink.create_committer().commit(1, staged(sink, 1, ["a"], job="id-one") + staged(sink, 2, ["b"], job="id-one"))
@@ -127,7 +127,7 @@ def test_a_job_that_begins_anew_is_not_taken_for_the_one_before(broker, topic, s
     assert broker.values(topic) == ["a", "b", "c"]
 
 
-def test_going_back_to_the_checkpoint_of_an_earlier_run_does_not_commit_it_again(broker, topic, staging):
+def test_restoring_a_checkpoint_of_an_earlier_run_does_not_commit_it_again(broker, topic, staging):
     sink = writing(broker, topic, staging)
     first = staged(sink, 1, ["a"], job="first")
     sink.create_committer().commit(1, first)
@@ -136,7 +136,7 @@ def test_going_back_to_the_checkpoint_of_an_earlier_run_does_not_commit_it_again
     assert broker.values(topic) == ["a", "b"]
 
 
-def test_an_old_checkpoint_is_known_when_the_mark_has_forgotten_its_transaction(broker, topic, staging):
+def test_an_old_checkpoint_is_recognised_after_the_mark_dropped_its_transaction(broker, topic, staging):
     sink = writing(broker, topic, staging)
     committer, first = sink.create_committer(), staged(sink, 1, ["1"])
     committer.commit(1, first)
@@ -172,7 +172,7 @@ def test_output_is_refused_while_the_mark_cannot_be_read(broker, topic, staging)
     assert broker.values(topic) == ["a"]
 
 
-def test_output_of_the_release_before_is_committed_by_the_epoch_in_its_mark(broker, topic, staging):
+def test_output_of_the_previous_release_is_committed_by_the_epoch_in_its_mark(broker, topic, staging):
     """That release wrote all subtasks with one id, and marked the last epoch alone."""
     sink = writing(broker, topic, staging)
 
@@ -212,7 +212,7 @@ def test_output_from_before_a_rescale_comes_first(broker, topic, staging):
     assert left(staging) == []
 
 
-def test_large_commits_are_cut_between_epochs(broker, topic, staging, monkeypatch):
+def test_large_commits_are_divided_between_epochs(broker, topic, staging, monkeypatch):
     sink = writing(broker, topic, staging)
     made = [each for epoch in range(5) for subtask in (0, 1) for each in staged(sink, epoch, ["x"] * 3, subtask)]
     counted = []
@@ -271,7 +271,7 @@ class Leading(ThisProcess):
         return True
 
 
-def test_a_leader_that_an_old_one_has_fenced_goes_on(broker, topic, staging):
+def test_a_leader_that_an_old_one_has_fenced_continues(broker, topic, staging):
     """The old one made its first checkpoint, saw that it leads, and slept before it opened its transactional id."""
     sink = writing(broker, topic, staging)
     old, new = sink.create_committer(), sink.create_committer()
@@ -288,7 +288,7 @@ def test_a_leader_that_an_old_one_has_fenced_goes_on(broker, topic, staging):
     assert broker.values(topic) == ["a", "b", "c", "d"]
 
 
-def test_two_attempts_at_once_write_once(broker, topic, staging, monkeypatch):
+def test_two_concurrent_attempts_write_once(broker, topic, staging, monkeypatch):
     """Spark runs a task a second time while the first attempt is slow; the first is fenced, and its result may be the
     one that counts."""
     sink = writing(broker, topic, staging)
@@ -353,7 +353,7 @@ def test_a_transaction_that_expires_is_repeated(broker, topic, staging, monkeypa
     assert broker.values(topic) == ["a", "b"]
 
 
-def test_the_reason_why_a_broker_refuses_messages_is_told(broker, topic, staging):
+def test_the_reason_why_a_broker_refuses_messages_is_reported(broker, topic, staging):
     """A time long after now, which the broker takes for a mistake."""
     transactions = Transactions(f"{topic}-sink-0", writing(broker, topic, staging)._settings(), "run", claims=True)
     late = Messages(topic, pa.array([b"a"]), timestamps=np.array([1 << 50]))
@@ -423,7 +423,7 @@ def test_staged_output_that_is_lost_or_damaged_is_an_error(broker, topic, stagin
     assert broker.values(topic) == []
 
 
-def test_what_was_staged_is_found_when_its_directory_was_moved(broker, topic, staging):
+def test_staged_output_is_found_after_its_directory_was_moved(broker, topic, staging):
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a"])
     os.rename(staging, f"{staging}-moved")
@@ -434,7 +434,7 @@ def test_what_was_staged_is_found_when_its_directory_was_moved(broker, topic, st
     assert broker.values(topic) == ["a"]
 
 
-def test_an_attempt_that_failed_leaves_nothing(broker, topic, staging):
+def test_a_failed_attempt_leaves_no_files(broker, topic, staging):
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a"])
     sink.create_committer().abort(made)
@@ -456,7 +456,7 @@ def test_output_is_staged_on_an_object_store(broker, topic):
     assert Staging("memory://bucket/staging").exists(commit_task.Staged.from_json(made[0])) is False
 
 
-def test_producers_are_closed_with_their_job_and_when_nobody_uses_them(broker, topic, staging, monkeypatch):
+def test_producers_are_closed_with_their_job_and_when_they_are_unused(broker, topic, staging, monkeypatch):
     monkeypatch.setattr(commit_task, "_opened", {})
     sink = writing(broker, topic, staging)
     committer = sink.create_committer()

@@ -58,7 +58,7 @@ def test_a_stream_is_read_from_all_its_clusters(broker, new_topic):
         assert sorted(found) == sorted(f"{place} {n}" for place in ("east", "west", "west") for n in range(10))
 
 
-def test_parts_that_move_are_read_on_where_they_were(broker, new_topic):
+def test_topics_that_move_between_clusters_are_continued_at_their_offsets(broker, new_topic):
     """West goes and comes back, east gets another topic: nothing is read twice, nothing is left out."""
     service = Told(broker.bootstrap_servers)
     first, second, third = new_topic("a"), new_topic("b"), new_topic("c")

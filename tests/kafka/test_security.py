@@ -7,7 +7,7 @@ import pytest
 from kafka_running import LATEST, environment
 
 from millstream.common import SimpleStringSchema, WatermarkStrategy
-from millstream.connectors.kafka.client import NotAdmitted
+from millstream.connectors.kafka.client import LoginRefused
 from millstream.connectors.kafka.properties import BadKafkaProperty, translate_properties
 from millstream.datastream.connectors import DeliveryGuarantee
 from millstream.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
@@ -54,11 +54,11 @@ def test_a_job_goes_through_a_secure_listener(broker, new_topic, staging, tmp_pa
     ],
     ids=["password", "certificate"],
 )
-def test_who_is_not_let_in_is_told_why(broker, topic, staging, protocol, change):
+def test_a_refused_log_in_names_the_reason(broker, topic, staging, protocol, change):
     connection = broker.connection(protocol, "PLAIN") | change
     connection = {name: value for name, value in connection.items() if value is not None}
     for end in (source_of(connection, topic), sink_to(connection, topic, staging)):
-        with pytest.raises(NotAdmitted, match=r"refused the log-in"):
+        with pytest.raises(LoginRefused, match=r"refused the log-in"):
             end.check()
 
 
@@ -92,7 +92,7 @@ def test_a_log_in_of_java_is_translated(jaas, login):
         ({"sasl.jaas.config": f'{SCRAM} required username="ann";'}, "sasl.jaas.config", "password="),
     ],
 )
-def test_what_only_java_can_do_is_refused_with_what_to_do(properties, named, instead):
+def test_properties_of_java_only_are_refused_with_an_alternative(properties, named, instead):
     with pytest.raises(BadKafkaProperty) as refused:
         translate_properties(properties)
     assert refused.value.name == named

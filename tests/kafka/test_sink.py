@@ -87,7 +87,7 @@ def test_a_message_has_topic_key_headers_and_partition_of_its_record(broker, new
     }
 
 
-def test_a_key_goes_where_the_java_client_sends_it(broker, new_topic):
+def test_a_key_goes_to_the_partition_that_the_java_client_chooses(broker, new_topic):
     """murmur2 of the key; the hashes are those of Kafka's own tests."""
     hashes = {
         "21": -973932308,
@@ -116,7 +116,7 @@ def test_timestamps_of_records_become_those_of_messages(broker, new_topic):
     assert [message.timestamp()[1] for message in broker.read(target)] == [1234, 5678]
 
 
-def test_a_topic_that_was_made_a_moment_ago_is_waited_for(broker, topic, staging):
+def test_the_sink_waits_for_a_topic_that_was_just_created(broker, topic, staging):
     """Brokers hear of a topic one after the other."""
     late = f"{topic}-late"
     maker = threading.Timer(0.3, broker.create_topic, [late])
@@ -125,7 +125,7 @@ def test_a_topic_that_was_made_a_moment_ago_is_waited_for(broker, topic, staging
     maker.join()
 
 
-def test_what_cannot_work_is_told_before_the_job_starts(broker, topic, staging):
+def test_invalid_settings_are_refused_before_the_job_starts(broker, topic, staging):
     def start(sink):
         env = environment()
         env.from_collection(["a"], Types.STRING()).sink_to(sink)
@@ -198,7 +198,7 @@ def test_a_job_that_fails_and_restarts_writes_every_result_once(broker, new_topi
 
 
 @pytest.mark.parametrize("place", ["given", "of the job"])
-def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topic, tmp_path, monkeypatch, place):
+def test_a_new_run_continues_from_the_checkpoint_of_a_dead_one(broker, new_topic, tmp_path, monkeypatch, place):
     """The first run dies for good inside a commit, behind its transaction: what it committed is not repeated. The new
     one finds what was staged, wherever that is, and leaves nothing there."""
     topics = filled(broker, new_topic)
@@ -218,7 +218,7 @@ def test_a_new_run_goes_on_from_the_checkpoint_of_one_that_died(broker, new_topi
     assert list(tmp_path.glob("**/*@*")) == list(tmp_path.glob("**/staged")) == []
 
 
-def test_a_buffer_that_is_full_is_waited_for(broker, topic):
+def test_the_sink_waits_while_the_buffer_is_full(broker, topic):
     serializer = KafkaRecordSerializationSchema.builder().set_topic(topic).set_key_serialization_schema(Field(0))
     serializer.set_value_serialization_schema(Field(1))
     sink = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
@@ -232,7 +232,7 @@ def test_a_buffer_that_is_full_is_waited_for(broker, topic):
     assert found == pairs
 
 
-def test_what_is_staged_survives_a_rescale(broker, topic, staging):
+def test_staged_output_survives_a_rescale(broker, topic, staging):
     """Between two checkpoints, after every epoch."""
 
     def program(env):

@@ -58,7 +58,7 @@ def numbers(broker, topic):
     ],
     ids=["earliest", "latest", "offsets", "reset", "reset-latest", "offsets-committed", "time", "late", "committed"],
 )
-def test_reading_begins_where_it_was_told_to(broker, numbers, starting, expected):
+def test_reading_begins_at_the_starting_offsets(broker, numbers, starting, expected):
     builder = reading(broker, numbers).set_group_id(f"readers-{numbers}").set_bounded(LATEST)
     assert collected(builder.set_starting_offsets(starting(numbers)).build()) == expected
 
@@ -73,7 +73,7 @@ def test_reading_begins_where_it_was_told_to(broker, numbers, starting, expected
     ],
     ids=["offsets", "timestamp", "committed", "latest"],
 )
-def test_reading_ends_where_it_was_told_to(broker, numbers, stopping, expected):
+def test_reading_ends_at_the_stopping_offsets(broker, numbers, stopping, expected):
     builder = reading(broker, numbers).set_group_id(f"readers-{numbers}")
     assert collected(builder.set_bounded(stopping(numbers)).build()) == expected
     assert collected(builder.set_unbounded(stopping(numbers)).build()) == expected
@@ -97,7 +97,7 @@ def test_topics_are_found_by_pattern_and_single_partitions_by_number(broker, new
     assert collected(chosen.build()) == []
 
 
-def test_a_message_has_its_key_headers_and_place(broker, topic):
+def test_a_message_has_its_key_headers_partition_and_offset(broker, topic):
     broker.produce(topic, ["v", None], key="k", headers=[("h", b"1")], timestamps=[7, 8])
     whole = reading(broker, topic).set_deserializer(KafkaRecordDeserializationSchema.rows()).set_bounded(LATEST)
     rows = [tuple(row) for row in collected(whole.build())]
@@ -135,7 +135,7 @@ def test_a_slow_partition_holds_the_watermark(broker, new_topic):
         assert list(late) == []
 
 
-def test_aborted_transactions_are_skipped_and_their_offsets_do_not_hang(broker, topic):
+def test_aborted_transactions_are_skipped_without_waiting(broker, topic):
     """With three offsets an epoch, some ranges hold nothing but aborted messages and marks."""
     broker.produce(topic, ["a", "b"], transaction=topic)
     broker.produce(topic, [f"no {number}" for number in range(9)], transaction=topic, commit=False)
@@ -158,7 +158,7 @@ def test_a_range_is_read_exactly_again_and_from_anywhere(broker, numbers):
     reader.close()
 
 
-def test_what_was_fetched_behind_a_range_belongs_to_the_next(broker, topic):
+def test_messages_fetched_after_a_range_belong_to_the_next_one(broker, topic):
     """Offset 2 is a mark: a batch of two messages from offset 1 on goes beyond the range that ends with 3."""
     broker.produce(topic, ["a", "b"], transaction=topic)
     broker.produce(topic, ["c", "d"], transaction=topic)
@@ -177,7 +177,7 @@ def str_of(block):
     return [str(value) for value in block.values]
 
 
-def test_offsets_that_are_gone_are_an_error(broker, numbers):
+def test_deleted_offsets_are_an_error(broker, numbers):
     source = reading(broker, numbers).build()
     enumerator = source.create_enumerator(1)
     enumerator.plan(Budget(3, 1 << 30, 0))
@@ -190,7 +190,7 @@ def test_offsets_that_are_gone_are_an_error(broker, numbers):
     enumerator.close()
 
 
-def test_offsets_that_are_gone_are_counted_by_a_source_that_may_go_on(broker, numbers):
+def test_deleted_offsets_are_counted_if_the_source_may_skip_them(broker, numbers):
     source = reading(broker, numbers).set_property("auto.offset.reset", "earliest").build()
     reader = source.create_reader(ReaderContext(0, 1, 100))
 
@@ -201,11 +201,11 @@ def test_offsets_that_are_gone_are_counted_by_a_source_that_may_go_on(broker, nu
     broker.delete_records(numbers, 0, 5)
     assert [read(1, 4), read(4, 7), read(7, 10)] == [([], 3), (NUMBERS[5:7], 1), (NUMBERS[7:], 0)]
     reader.close()
-    with pytest.raises(BadKafkaProperty, match="would drop records that are there"):
+    with pytest.raises(BadKafkaProperty, match="would skip records that exist"):
         reading(broker, numbers).set_property("auto.offset.reset", "latest").build()
 
 
-def test_a_topic_that_was_made_anew_is_an_error(broker, numbers):
+def test_a_recreated_topic_is_an_error(broker, numbers):
     source = reading(broker, numbers).build()
     enumerator = source.create_enumerator(1, {"open": {f"{numbers}-0": [99, None]}, "done": {}})
     assert enumerator.plan(Budget(3, 1 << 30, 0)) == []  # a broker that was just restarted may find its end yet
@@ -214,7 +214,7 @@ def test_a_topic_that_was_made_anew_is_an_error(broker, numbers):
     enumerator.close()
 
 
-def test_a_logged_plan_holds_where_each_partition_began(broker, new_topic):
+def test_a_logged_plan_contains_the_starting_offset_of_each_partition(broker, new_topic):
     """Begun with the latest offset, a job that dies before its first checkpoint goes on from there, not from later."""
     topic = new_topic("two", 2)
     broker.produce(topic, ["before"], partition=0)
@@ -268,7 +268,7 @@ def test_a_partition_that_is_added_is_found_while_the_job_runs(broker, topic, tm
         client.cancel().result(60)
 
 
-def test_the_group_is_told_with_each_checkpoint(broker, numbers, tmp_path):
+def test_offsets_are_committed_to_the_group_with_each_checkpoint(broker, numbers, tmp_path):
     source = reading(broker, numbers).set_group_id(f"told-{numbers}").set_bounded(LATEST).build()
     collected(source, environment(tmp_path))
     consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": f"told-{numbers}"})
@@ -291,7 +291,7 @@ def test_a_message_that_cannot_be_decoded_is_named(broker, topic):
         collected(source)
 
 
-def test_a_format_decodes_messages_and_says_which_one_it_cannot(broker, topic):
+def test_a_format_decodes_messages_and_names_an_invalid_one(broker, topic):
     broker.produce(topic, ['{"id": 1}', "[", None, '{"id": 2}'], timestamps=[5, 6, 7, 8])
     kind = Types.ROW_NAMED(["id"], [Types.LONG()])
     json = JsonRowDeserializationSchema.builder().type_info(kind)
@@ -302,7 +302,7 @@ def test_a_format_decodes_messages_and_says_which_one_it_cannot(broker, topic):
     assert [row.id for row in rows] == [1, 2]
 
 
-def test_what_is_missing_is_told_before_the_job_starts(broker, topic, monkeypatch):
+def test_missing_topics_are_refused_before_the_job_starts(broker, topic, monkeypatch):
     with pytest.raises(TopicMissing, match="topic 'nowhere' does not exist"):
         collected(reading(broker, "nowhere").build())
     with pytest.raises(TopicMissing, match=f"partition 5 of topic '{topic}'"):
@@ -318,7 +318,7 @@ def test_what_is_missing_is_told_before_the_job_starts(broker, topic, monkeypatc
     assert issubclass(BrokerUnreachable, ExternalError)
 
 
-def test_a_reader_fetches_far_ahead_for_few_partitions_unless_told_how_far(monkeypatch):
+def test_a_reader_prefetches_much_for_few_partitions_unless_configured(monkeypatch):
     opened = []
     monkeypatch.setattr(reader, "_Partition", lambda _split, settings, _reset: opened.append(settings))
     for told in ({}, {"queued.max.messages.kbytes": 7}):

@@ -29,7 +29,7 @@ def kill_worker() -> None:
 
 
 @pytest.mark.usefixtures("spark_context")
-def test_a_worker_that_is_killed_does_not_show(broker, new_topic, tmp_path, staging):
+def test_a_killed_worker_does_not_change_the_output(broker, new_topic, tmp_path, staging):
     topics = filled(broker, new_topic)
     counting(broker, topics, tmp_path, staging, kill_worker).execute("counts")
     assert (tmp_path / "happened").exists()
@@ -68,7 +68,7 @@ def die(staging: Staging, marker: Path, staged: Staged) -> None:
 
 
 @pytest.mark.usefixtures("spark_context")
-def test_tasks_that_are_killed_while_they_commit_do_not_show(broker, new_topic, tmp_path, staging, monkeypatch):
+def test_tasks_killed_during_a_commit_do_not_change_the_output(broker, new_topic, tmp_path, staging, monkeypatch):
     topics = filled(broker, new_topic)
     monkeypatch.setattr(
         KafkaSink, "create_committer", lambda sink: Dying(tmp_path, sink.prefix, staging, sink._settings())

@@ -55,7 +55,7 @@ def order_message(folder: Path) -> tuple[Any, str]:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Order")), str(path)
 
 
-def test_protobuf_messages_go_both_ways(env, broker, topic, tmp_path):
+def test_protobuf_messages_are_read_and_written(env, broker, topic, tmp_path):
     order, file = order_message(tmp_path)
     theirs = order(id=1, tags=["a", "b"])
     theirs.item.name, theirs.item.price = "pear", 1.5

@@ -35,7 +35,7 @@ def rows_of(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
         return sorted((tuple(row) for row in rows), key=repr)
 
 
-def test_what_is_written_is_read_with_its_metadata(env, broker, new_topic):
+def test_written_rows_are_read_with_their_metadata(env, broker, new_topic):
     topic = new_topic("t", partitions=2)
     env.execute_sql(
         "CREATE TABLE k (word STRING, n INT, sent TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', "

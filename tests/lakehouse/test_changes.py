@@ -157,7 +157,7 @@ def test_a_key_of_several_columns_of_any_type(table: Table) -> None:
     assert isinstance(table.rows()[0]["at"], datetime)
 
 
-def test_rows_of_others_stay(table: Table) -> None:
+def test_rows_of_other_writers_stay(table: Table) -> None:
     sink, other = table.sink("id"), table.sink()
     other.create_committer().commit(1, write(other, [change("+I", 1, "a"), change("+I", 2, "b")], attempt="0-o"))
     writer = sink.create_writer(WriterContext("mine", "sink", 0, 1, 1, "0-a", 0))
@@ -166,7 +166,7 @@ def test_rows_of_others_stay(table: Table) -> None:
     assert table.names() == {2: "b", 3: "c"}
 
 
-def test_what_is_aborted_or_has_no_key_leaves_nothing(table: Table) -> None:
+def test_aborted_changes_and_rows_without_a_key_leave_nothing(table: Table) -> None:
     sink = table.sink("id")
     sink.create_committer().abort(write(sink, [change("+I", 1, "a")]))
     with pytest.raises(KeyIsNull, match="NULL in column id"):
@@ -203,7 +203,7 @@ def test_two_drivers_that_commit_at_the_same_time_commit_once(
 
 
 @pytest.mark.parametrize("key", [(), ("id",)])
-def test_a_commit_is_tried_again_if_others_change_the_table(
+def test_a_commit_is_retried_if_others_change_the_table(
     tmp_path: Path, key: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table("iceberg", tmp_path)

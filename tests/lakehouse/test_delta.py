@@ -60,7 +60,7 @@ def versions(location):
     return deltalake.DeltaTable(location).version()
 
 
-def test_rows_are_in_the_table_after_the_commit_and_once(location):
+def test_rows_are_in_the_table_once_after_the_commit(location):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     staged = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2, subtask=1)
@@ -76,7 +76,7 @@ def test_rows_are_in_the_table_after_the_commit_and_once(location):
     assert names(location) == ["a", "b", "c", "d"]
 
 
-def test_a_commit_is_known_after_its_files_were_compacted_away(location):
+def test_a_commit_is_recognised_after_its_files_were_compacted(location):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     staged = [written(sink, [Row(n, str(n))], epoch=n) for n in (1, 2)]
@@ -107,7 +107,7 @@ def test_only_the_same_attempt_counts_as_committed(location, caplog):
     assert names(location) == ["a", "b", "c"]
 
 
-def test_a_commit_is_known_when_the_history_is_cleaned_up(location):
+def test_a_commit_is_recognised_after_the_history_was_cleaned_up(location):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     staged = [written(sink, [Row(n, str(n))], epoch=n) for n in (1, 2, 3)]
@@ -126,7 +126,7 @@ def test_a_commit_is_known_when_the_history_is_cleaned_up(location):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_a_commit_is_known_when_its_transaction_identifier_has_expired(location, monkeypatch, compacted):
+def test_a_commit_is_recognised_after_its_transaction_identifier_expired(location, monkeypatch, compacted):
     """Another writer has cleaned the table up, with delta.setTransactionRetentionDuration."""
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
@@ -143,7 +143,7 @@ def test_a_commit_is_known_when_its_transaction_identifier_has_expired(location,
     assert names(location) == ["1", "2", "3"]
 
 
-def test_what_is_aborted_is_removed(location):
+def test_aborted_output_is_removed(location):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     staged = written(sink, [Row(1, "a")])
@@ -159,7 +159,7 @@ def test_what_is_aborted_is_removed(location):
         sink.create_committer().commit(1, [{**staged[0], "path": "../other/x.parquet"}])
 
 
-def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(location, monkeypatch):
+def test_a_commit_that_failed_or_whose_response_was_lost_is_retried(location, monkeypatch):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     real = deltalake.DeltaTable.create_write_transaction
@@ -216,7 +216,7 @@ def test_a_job_writes_partitions_and_another_reads_them(location):
     assert sorted((row.id, row.part) for row in stream.execute_and_collect()) == [(row[0], row[2]) for row in rows]
 
 
-def test_every_type_comes_back(location):
+def test_every_type_survives_a_round_trip(location):
     row = Row(
         *(1, 2, 0.5, Decimal("1.100000000000000000"), "é", True, Instant(-1, 500_000_000), datetime.date(1960, 2, 29)),
         *(b"\0\xff", [1, None], {"a": 1}, Row(x=7)),
@@ -258,7 +258,7 @@ class Reading:
 
 
 @pytest.mark.parametrize("replay", [False, True])
-def test_a_continuous_source_reads_what_is_added_once(location, replay):
+def test_a_continuous_source_reads_added_rows_once(location, replay):
     sink = DeltaSink.for_row_data(location, ROWS).build()
     sink.check()
     add = lambda n: sink.create_committer().commit(n, written(sink, [Row(n, str(n))], epoch=n))  # noqa: E731
@@ -293,7 +293,7 @@ def test_an_older_version_is_read(location):
     assert sorted(found) == ["1", "2"]
 
 
-def test_a_crash_of_the_job_doubles_nothing(location, monkeypatch):
+def test_a_crash_of_the_job_duplicates_nothing(location, monkeypatch):
     env = job()
     real, calls = deltalake.DeltaTable.create_write_transaction, []
 
@@ -312,7 +312,7 @@ def test_a_crash_of_the_job_doubles_nothing(location, monkeypatch):
     assert len(calls) > 2
 
 
-def test_what_cannot_be_written_is_refused(location):
+def test_unsupported_types_and_tables_are_refused(location):
     with pytest.raises(UserError, match="cannot hold"):
         DeltaSink.for_row_data(location, Types.ROW_NAMED(["x"], [Types.PICKLED_BYTE_ARRAY()])).build()
     deltalake.write_deltalake(location, pa.table({"id": [1], "name": [2.0]}))

@@ -63,7 +63,7 @@ def names(loader):
         return sorted(table.scan().to_arrow().column("name").to_pylist())
 
 
-def test_rows_are_in_the_table_after_the_commit_and_once(loader):
+def test_rows_are_in_the_table_once_after_the_commit(loader):
     sink = made(loader)
     staged = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2, subtask=1)
     assert names(loader) == []
@@ -91,7 +91,7 @@ def test_only_the_same_attempt_counts_as_committed(loader, caplog):
     assert "checkpoint 2: 1 files with 1 rows were committed to shop.items before" in caplog.text
 
 
-def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
+def test_a_table_keeps_the_marks_of_a_bounded_number_of_jobs(loader, monkeypatch):
     monkeypatch.setattr(iceberg_commits, "_MAX_MARKS", 3)
     sink = made(loader)
     with loader.open_table() as (_, table), table.transaction() as transaction:
@@ -112,7 +112,7 @@ def test_a_table_remembers_some_jobs_and_no_more(loader, monkeypatch):
 
 
 @pytest.mark.parametrize("proof", ["snapshot", "files"])
-def test_a_commit_is_known_when_the_table_has_forgotten_the_job(loader, monkeypatch, proof):
+def test_a_commit_is_recognised_after_the_mark_of_its_job_expired(loader, monkeypatch, proof):
     monkeypatch.setattr(iceberg_commits, "_MAX_MARKS", 3)
     sink = made(loader)
 
@@ -139,7 +139,7 @@ def test_a_commit_is_known_when_the_table_has_forgotten_the_job(loader, monkeypa
     assert len(names(loader)) == (6 if proof == "files" else 5)
 
 
-def test_files_of_which_the_table_has_some_are_refused(loader):
+def test_partly_committed_files_are_refused(loader):
     sink = made(loader)
     first, second = written(sink, [Row(1, "a")]), written(sink, [Row(2, "b")], epoch=2)
     sink.create_committer().commit(1, first)
@@ -151,7 +151,7 @@ def test_files_of_which_the_table_has_some_are_refused(loader):
     assert names(loader) == ["a", "b"]
 
 
-def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, monkeypatch):
+def test_a_commit_that_failed_or_whose_response_was_lost_is_retried(loader, monkeypatch):
     sink = made(loader)
     staged = written(sink, [Row(1, "a")])
     table_class = __import__("pyiceberg.table").table.Table
@@ -174,7 +174,7 @@ def test_a_commit_that_failed_or_whose_answer_was_lost_is_tried_again(loader, mo
     assert len(snapshots(loader)) == 1
 
 
-def test_what_is_aborted_is_removed(loader):
+def test_aborted_output_is_removed(loader):
     sink = made(loader)
     staged = written(sink, [Row(1, "a")])
     path = f"{sink.form.location.removeprefix('file://')}/{staged[0]['path']}"
@@ -214,7 +214,7 @@ def test_a_job_writes_and_another_reads(loader):
     assert sorted(row.id for row in now) == list(range(11, 51))
 
 
-def test_every_type_comes_back(loader):
+def test_every_type_survives_a_round_trip(loader):
     kinds = Types.ROW_NAMED(
         ["l", "i", "d", "n", "t", "b", "z", "day", "raw", "list"],
         [
@@ -248,7 +248,7 @@ def test_a_partitioned_table_is_written_by_partition(loader):
         assert len(list(table.scan("name = 'p1'").plan_files())) == 1
 
 
-def test_what_cannot_be_written_is_refused(loader):
+def test_unsupported_types_and_tables_are_refused(loader):
     with pytest.raises(UserError, match=r"the catalog has no table shop\.items"):
         IcebergSink.for_row(loader, ROWS).build()
     with pytest.raises(UserError, match=r"partitioned by \['day'\]"):

@@ -45,7 +45,7 @@ def test_tables_are_created_written_read_and_survive_the_session(tmp_path):
     assert second.list_tables() == []
 
 
-def test_what_iceberg_cannot_hold_is_refused(tmp_path):
+def test_types_that_iceberg_lacks_are_refused(tmp_path):
     t_env = create_session(tmp_path)
     t_env.execute_sql("CREATE TABLE t (a INT)")
     for statement, error, message in (

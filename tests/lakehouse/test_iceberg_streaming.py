@@ -150,7 +150,7 @@ def test_snapshots_that_change_rows_are_refused_or_skipped(numbers: Numbers) -> 
     assert read_on(*enumerators[1], now=100) == [3]
 
 
-def test_a_history_that_is_gone_is_an_error(numbers: Numbers) -> None:
+def test_an_expired_history_is_an_error(numbers: Numbers) -> None:
     numbers.append(1)
     source = numbers.source()
     enumerator = source.create_enumerator(1)

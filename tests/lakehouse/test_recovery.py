@@ -101,7 +101,7 @@ def append(table: Table, first: int, last: int) -> None:
 
 
 @pytest.mark.parametrize("every", [2, 3])
-def test_what_is_staged_survives_a_rescale(table: Table, every: int) -> None:
+def test_staged_output_survives_a_rescale(table: Table, every: int) -> None:
     def listen(observation: Any, master: Any) -> None:
         if isinstance(observation, EpochDone) and observation.epoch <= every + 1:
             master.rescale(1 + observation.epoch % 3)
@@ -113,7 +113,7 @@ def test_what_is_staged_survives_a_rescale(table: Table, every: int) -> None:
     assert table.ids() == list(range(1, LAST + 1))
 
 
-def test_a_job_that_begins_anew_under_its_id_adds_its_rows(table: Table) -> None:
+def test_a_job_that_starts_again_under_its_id_adds_its_rows(table: Table) -> None:
     """The lease is deleted, as the guide says; epochs, terms and attempts begin again."""
     with World() as world:
         first = setup_of(table, incarnation="one")
@@ -153,7 +153,7 @@ def _leader(world: World) -> Any:
     return create_leadership(world, "any")
 
 
-def test_overwriting_goes_on_from_a_savepoint(table: Table) -> None:
+def test_overwriting_continues_from_a_savepoint(table: Table) -> None:
     def listen(observation: Any, master: Any) -> None:
         if isinstance(observation, EpochDone) and observation.epoch == 5:
             master.savepoint("/savepoints", stop=True)
@@ -167,7 +167,7 @@ def test_overwriting_goes_on_from_a_savepoint(table: Table) -> None:
     assert table.ids() == list(range(1, LAST + 1))
 
 
-def test_overwriting_a_table_that_was_not_there_keeps_the_jobs_rows(table: Table) -> None:
+def test_overwriting_a_new_table_keeps_the_rows_of_the_job(table: Table) -> None:
     with World() as world:
         replacing = setup_of(table, overwrite=True)
         assert run(replacing, world, listen=die_after(CheckpointDone, 4)).crashed
@@ -223,7 +223,7 @@ def test_data_files_follow_the_umask_for_the_readers_of_the_table(table: Table, 
     assert {path.stat().st_mode & 0o777 for path in table.path.rglob("part-*.parquet")} == {rights}
 
 
-def test_a_crash_around_a_checkpoint_doubles_nothing(table: Table) -> None:
+def test_a_crash_around_a_checkpoint_duplicates_nothing(table: Table) -> None:
     with World() as world:
         done = run(setup_of(Table(table.kind, table.path / "probe")), world).operations
     published = next(number for number, each in enumerate(done) if each.target.endswith("chk-3/_metadata"))

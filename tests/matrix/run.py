@@ -26,7 +26,7 @@ REPOSITORY = Path(__file__).parents[2]
 VERSIONS = ("3.5", "4.0", "4.1", "4.2", "4.3")
 TESTS = (
     "tests/programs",  # golden programs: to the end, and restored at another parallelism after a kill of the driver
-    "tests/spark/test_failures.py::test_an_accident_in_a_worker_does_not_show_in_the_output",
+    "tests/spark/test_failures.py::test_a_failure_in_a_worker_does_not_change_the_output",
     "tests/spark/test_batch.py",
     "tests/spark/test_catalyst.py",
     "tests/spark/test_public_api.py",
@@ -38,9 +38,9 @@ QUICK_TESTS = (
     "tests/programs/test_three_ways.py::test_program_to_the_end[timers_event_time]",
     "tests/programs/test_three_ways.py::test_program_to_the_end[window_session]",
     "tests/spark/test_batch.py",
-    "tests/spark/test_catalyst.py::test_what_is_spelled_for_spark_is_what_our_functions_compute",
-    "tests/spark/test_catalyst.py::test_a_batch_leaves_what_the_stream_leaves[joins]",
-    "tests/spark/test_failures.py::test_an_accident_in_a_worker_does_not_show_in_the_output",
+    "tests/spark/test_catalyst.py::test_spark_expressions_compute_the_same_as_our_functions",
+    "tests/spark/test_catalyst.py::test_batch_and_streaming_have_the_same_final_table[joins]",
+    "tests/spark/test_failures.py::test_a_failure_in_a_worker_does_not_change_the_output",
 )
 FIGURES = {  # names of the parts of trial.py
     "first_job": "first job, s",

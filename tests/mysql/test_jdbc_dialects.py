@@ -166,7 +166,7 @@ def test_statements_of_a_stream(db: Any) -> None:
         JdbcSink.exactly_once_sink(sql, PAIR, options_of(db))
 
 
-def test_a_commit_that_is_repeated_changes_nothing(db: Any) -> None:
+def test_a_repeated_commit_changes_nothing(db: Any) -> None:
     """Rows are invisible until the commit; of a key the last row of the checkpoint counts, over epochs."""
     db.execute("CREATE TABLE pairs (id int PRIMARY KEY, name varchar(9))")
     db.execute("INSERT INTO pairs VALUES (3, 'old')")
@@ -213,7 +213,7 @@ def test_other_addresses_are_refused(url: str, driver: str | None, words: str) -
         JdbcConnectionOptions(url, driver)
 
 
-def test_what_only_postgresql_has_says_so() -> None:
+def test_features_of_postgresql_only_are_refused() -> None:
     options = JdbcConnectionOptions("jdbc:mysql://me:secret@h/d")
     assert "secret" not in repr(options)
     with pytest.raises(InvalidJdbcOption, match="is not the URL of a PostgreSQL database"):

@@ -104,7 +104,7 @@ EXPECTED = [
 ]  # fmt: skip
 
 
-def test_every_type_comes_from_snapshot_and_log_alike(database):
+def test_every_type_is_the_same_from_snapshot_and_log(database):
     database.execute(f"CREATE TABLE items (id bigint PRIMARY KEY, {COLUMNS})")
     database.execute("SET time_zone = '+00:00'")
     insert = f"INSERT INTO items VALUES (%s, {VALUES}), (%s, {', '.join(['NULL'] * 32)})"
@@ -122,7 +122,7 @@ def test_every_type_comes_from_snapshot_and_log_alike(database):
     running.close()
 
 
-def test_dates_that_are_none_and_bytes_as_text(database):
+def test_invalid_dates_and_bytes_as_text(database):
     database.execute("CREATE TABLE items (id int PRIMARY KEY, day date, at datetime, ts timestamp, b varbinary(3))")
     database.execute("SET sql_mode = ''")
     running = Running(builder(database).binary_handling_mode("base64").build(), Mirror(["id"]))
@@ -133,7 +133,7 @@ def test_dates_that_are_none_and_bytes_as_text(database):
     running.close()
 
 
-def test_keys_of_several_columns_and_words(database):
+def test_keys_of_several_columns_and_of_texts(database):
     database.execute(
         "CREATE TABLE items (k varchar(9) COLLATE utf8mb4_general_ci, e enum('z','a'), at datetime(3), n int, "
         "PRIMARY KEY (k, e, at))"
@@ -152,7 +152,7 @@ def test_keys_of_several_columns_and_words(database):
         running.close()
 
 
-def test_a_table_without_a_key_needs_a_column_to_be_read_by(database):
+def test_a_table_without_a_key_needs_a_chunk_key_column(database):
     database.execute("CREATE TABLE items (id int NOT NULL, name text, other int)")
     with pytest.raises(UserError, match="has no primary key") as told:
         builder(database).build()
@@ -212,7 +212,7 @@ def test_where_a_job_begins(items):
         rows_from(StartupOptions.specific_offset("binlog.000999", 4))
 
 
-def test_a_quiet_table_moves_on_with_the_heartbeat(items):
+def test_the_heartbeat_advances_the_position_of_an_unchanged_table(items):
     running = Running(builder(items).heartbeat_interval_ms(1000).build(), Mirror(["id"]))
     running.drain()
     items.execute("CREATE TABLE other (t int)")
@@ -258,7 +258,7 @@ def test_columns_are_found_by_the_names_in_the_log(items):
         items.execute("SET GLOBAL binlog_row_metadata = NO_LOG")
 
 
-def test_a_truncated_table_is_told_or_ignored(items):
+def test_a_truncated_table_is_an_error_or_ignored(items):
     for reaction in ("fail", "ignore"):
         items.execute("INSERT INTO items VALUES (1, 'a')")
         running = Running(builder(items).on_truncate(reaction).build(), Mirror(["id"]))

@@ -84,7 +84,7 @@ class Writers:
     [("int", lambda n: n, True), ("int", lambda n: n, False), ("varchar(20)", lambda n: WORDS[n], True)],
     ids=["as MariaDB", "as MySQL", "words"],
 )
-def test_busy_writers_and_crashes_change_nothing(database, kind, key, exact):
+def test_concurrent_writers_and_crashes_do_not_change_the_output(database, kind, key, exact):
     """Each row once from the snapshot, then its changes, whatever happens while it is read; the mirror would object."""
     database.execute(f"CREATE TABLE items (id {kind} PRIMARY KEY, name text)")
     for number in range(0, 300, 2):
@@ -135,7 +135,7 @@ def test_connections_and_the_server_die(database):
     running.close()
 
 
-def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, monkeypatch):
+def test_a_crash_at_any_statement_loses_and_duplicates_nothing(database, monkeypatch):
     database.execute("CREATE TABLE items (id int PRIMARY KEY, name text)")
     real, countdown = driver.fetch, [-1]
 

@@ -150,7 +150,7 @@ def test_a_wrong_option_is_refused_by_name(env, create, columns, options, messag
         env.execute_sql("SELECT * FROM items")
 
 
-def test_a_job_goes_on_from_its_savepoint(
+def test_a_job_continues_from_its_savepoint(
     env: TableEnvironment, create: Callable[..., None], database: Any, tmp_path: Path
 ) -> None:
     """Stopped with a savepoint after the snapshot; started from it, the job emits what changed meanwhile, once."""

@@ -86,7 +86,7 @@ WORDS = [chr(97 + n % 26).upper() * (n % 3) + chr(97 + n % 26) + "-_ é"[n % 4] 
     [("int", lambda n: n, False), ("int", lambda n: n, True), ("text", lambda n: WORDS[n], False)],
     ids=["numbers", "full", "words"],
 )
-def test_busy_writers_and_crashes_change_nothing(database, kind, key, full):
+def test_concurrent_writers_and_crashes_do_not_change_the_output(database, kind, key, full):
     """Each row once from the snapshot, then its changes, whatever happens while it is read; the mirror would object."""
     seed = 4711
     if kind == "text":  # words are not in the order of their bytes, unless the server is built without ICU
@@ -116,7 +116,7 @@ def test_busy_writers_and_crashes_change_nothing(database, kind, key, full):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(items, faults, after):
+def test_a_crash_at_any_statement_loses_and_duplicates_nothing(items, faults, after):
     source = builder(items).build()
     for at in range(1000):
         items.execute("DELETE FROM items")
@@ -237,7 +237,7 @@ def test_a_transaction_that_was_open_when_its_rows_were_read_follows_them(items,
     running.close()
 
 
-def test_a_chunk_written_by_a_driver_that_died_before_it_logged_the_plan_is_passed_over(items):
+def test_a_chunk_of_a_driver_that_died_before_it_logged_the_plan_is_skipped(items):
     items.execute("INSERT INTO items VALUES (1, 'a'), (2, 'b')")
     running = Running(builder(items).build(), Mirror(["id"]), records=100)
     running.enumerator.plan(running.budget)  # in the log of the database, not in ours

@@ -153,7 +153,7 @@ def test_a_wrong_option_is_refused_by_name(env, create, columns, options, messag
 
 
 @pytest.mark.parametrize("mode", ["all", "upsert"])
-def test_no_change_is_lost_or_doubled_by_crashes(env, create, database, mode):
+def test_no_change_is_lost_or_duplicated_by_crashes(env, create, database, mode):
     """The source is killed between planning, reading and checkpoints, while rows change."""
     if mode == "all":
         database.execute("ALTER TABLE items REPLICA IDENTITY FULL")

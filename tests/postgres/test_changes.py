@@ -13,7 +13,7 @@ from cdc_running import Mirror, Running
 from millstream.common import Row, RowKind
 from millstream.connectors.jdbc.cdc import enumerator as enumerators
 from millstream.connectors.jdbc.cdc.pgoutput import DatabaseSnapshot, format_lsn, parse_lsn
-from millstream.connectors.jdbc.cdc.slot import SlotMovedOn
+from millstream.connectors.jdbc.cdc.slot import SlotAdvanced
 from millstream.datastream.connectors.postgres_cdc import (
     JsonDebeziumDeserializationSchema,
     PostgresSource,
@@ -79,7 +79,7 @@ def test_rows_have_their_kind(items):
     running.close()
 
 
-def test_with_full_identity_an_update_says_what_was_before(items):
+def test_with_full_identity_an_update_has_the_old_row(items):
     items.execute("ALTER TABLE items REPLICA IDENTITY FULL")
     items.execute("INSERT INTO items VALUES (1, 'a')")
     running = Running(builder(items).build(), Mirror(["id"]))
@@ -96,7 +96,7 @@ def test_with_full_identity_an_update_says_what_was_before(items):
     running.close()
 
 
-def test_every_type_comes_from_snapshot_and_stream_alike(database):
+def test_every_type_is_the_same_from_snapshot_and_stream(database):
     database.execute(
         "CREATE TABLE items (id int8 PRIMARY KEY, n numeric, t text, b bool, at timestamp, z timestamptz, day date, "
         "raw bytea, doc jsonb, u uuid, list int[], d float8, odd interval)"
@@ -151,13 +151,13 @@ def test_the_log_is_kept_until_the_checkpoint_and_no_longer(items):
     running.checkpoint()
     assert parse_lsn(items.execute(held)[0][0]) == running.saved[0]["lsn"]
     running.close()
-    with pytest.raises(SlotMovedOn, match="begins at"):
+    with pytest.raises(SlotAdvanced, match="begins at"):
         source.create_enumerator(1, old[0])
     source.drop_slot()
     assert items.execute("SELECT count(*) FROM pg_replication_slots") == [(0,)]
 
 
-def test_a_quiet_table_does_not_hold_the_log_back(items, monkeypatch):
+def test_an_unchanged_table_does_not_hold_the_log_back(items, monkeypatch):
     monkeypatch.setattr(enumerators, "_HEARTBEAT", 300_000)
     running = Running(builder(items).build(), Mirror(["id"]))
     running.drain()
@@ -171,7 +171,7 @@ def test_a_quiet_table_does_not_hold_the_log_back(items, monkeypatch):
     running.close()
 
 
-def test_what_an_old_slot_has_kept_is_passed_by(items, monkeypatch):
+def test_old_changes_of_a_slot_are_skipped(items, monkeypatch):
     """A slot of an earlier job, long behind: a new snapshot begins where the log is now, in bounded memory."""
     source = builder(items).build()
     running = Running(source, Mirror(["id"]))
@@ -189,7 +189,7 @@ def test_what_an_old_slot_has_kept_is_passed_by(items, monkeypatch):
     anew.close()
 
 
-def test_a_large_value_that_an_update_did_not_touch(items):
+def test_a_large_value_that_an_update_did_not_change(items):
     items.execute("ALTER TABLE items ADD note text")
     items.execute("ALTER TABLE items ALTER name SET STORAGE EXTERNAL")
     items.execute("INSERT INTO items VALUES (1, repeat('x', 100000), 'a')")
@@ -228,7 +228,7 @@ def test_a_table_that_changes_its_columns(items, caplog):
         Running(replace(source, slot_name="another", publication="another"), Mirror(["id"])).drain()
 
 
-def test_a_truncated_table_is_told_or_ignored(items):
+def test_a_truncated_table_is_an_error_or_ignored(items):
     running = Running(builder(items).build(), Mirror(["id"]))
     running.drain()
     items.execute("TRUNCATE items")
@@ -258,7 +258,7 @@ def test_bounded_sources_end(items):
         running.close()
 
 
-def test_a_table_without_a_key_comes_whole(database):
+def test_a_table_without_a_key_is_read_in_one_chunk(database):
     database.execute("CREATE TABLE items (id int, name text)")
     database.execute("INSERT INTO items VALUES (1, 'a'), (1, 'a')")
     running = Running(builder(database).build(), Mirror(["id"]), records=1)
@@ -300,7 +300,7 @@ def test_what_cannot_be_captured_is_refused(items, make, words):
         make(items).build()
 
 
-def test_positions_and_snapshots_are_read_as_written():
+def test_positions_and_snapshots_survive_a_round_trip():
     assert parse_lsn(format_lsn(0x16_B374_D848)) == 0x16_B374_D848
     assert format_lsn(0x16B374D848) == "16/B374D848"
     seen = DatabaseSnapshot.parse("10:20:12,15")

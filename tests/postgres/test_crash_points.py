@@ -120,7 +120,7 @@ def lived(setup, world, script, complete):
 
 
 @pytest.mark.parametrize("make", [prepared, staged])
-def test_what_is_staged_survives_a_rescale_after_any_epoch(database, items, faults, make):
+def test_staged_output_survives_a_rescale_after_any_epoch(database, items, faults, make):
     sink = make(database)
     sink.check()
     for every, epoch in ((2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (3, 4)):

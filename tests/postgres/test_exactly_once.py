@@ -62,7 +62,7 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_rows_are_visible_after_the_commit_and_once(database, items, make):
+def test_rows_are_visible_once_after_the_commit(database, items, make):
     sink = make(database)
     sink.check()
     committables = written(sink, [Row(1, "a"), Row(2, "b")]) + written(sink, [Row(3, "c")], epoch=2)
@@ -73,7 +73,7 @@ def test_rows_are_visible_after_the_commit_and_once(database, items, make):
 
 
 @BOTH
-def test_what_is_aborted_is_gone(database, items, make):
+def test_aborted_output_is_removed(database, items, make):
     sink = make(database)
     committables = written(sink, [Row(1, "a")])
     writer = sink.create_writer(context(epoch=2))
@@ -89,7 +89,7 @@ def test_what_is_aborted_is_gone(database, items, make):
     assert items() == [(1, "a")]
 
 
-def test_staged_rows_that_someone_has_deleted_are_missed(database, items):
+def test_deleted_staged_rows_are_detected(database, items):
     sink = staged(database)
     committables = written(sink, [Row(1, "a"), Row(2, "b")])
     database.execute("DELETE FROM millstream_staged_items WHERE id = 1")
@@ -117,7 +117,7 @@ def test_an_epoch_that_another_attempt_has_committed_is_refused(database, items,
 
 
 @BOTH
-def test_what_dead_attempts_left_is_removed_with_the_commit_of_their_epoch(database, items, make):
+def test_output_of_dead_attempts_is_removed_with_the_commit_of_their_epoch(database, items, make):
     sink = make(database)
     written(sink, [Row(10, "dead")], attempt="0-dead")
     later = written(sink, [Row(11, "later")], epoch=2, subtask=1, attempt="0-later")
@@ -131,7 +131,7 @@ def test_what_dead_attempts_left_is_removed_with_the_commit_of_their_epoch(datab
         assert database.execute("SELECT count(*) FROM millstream_staged_items") == [(0,)]
 
 
-def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, items):
+def test_a_restarted_job_rolls_back_transactions_that_lock_its_rows(database, items):
     sink = prepared(database, timeout_sec=1)
     written(sink, [Row(1, "dead")], attempt="0-dead")
     same = sink.create_writer(context(attempt="0-other"))
@@ -148,7 +148,7 @@ def test_a_job_that_has_started_over_rolls_back_what_held_its_rows(database, ite
     assert items() == [(1, "a")]
 
 
-def test_proofs_of_old_epochs_are_forgotten_but_not_what_they_proved(database, items):
+def test_commit_records_of_old_epochs_are_replaced_by_one(database, items):
     sink = prepared(database)
     old = written(sink, [Row(1, "a")], epoch=1)
     sink.create_committer().commit(1, old)
@@ -218,7 +218,7 @@ def run_epochs(sink, checkpoints):
 
 @pytest.mark.parametrize("make", [prepared, staged])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, items, faults, make, after):
+def test_a_crash_at_any_statement_loses_and_duplicates_nothing(database, items, faults, make, after):
     """A row that came twice would be refused by the primary key; the database itself says what is visible."""
     sink = make(database)
     sink.check()
@@ -243,7 +243,7 @@ def test_a_crash_at_any_statement_loses_nothing_and_doubles_nothing(database, it
 
 @BOTH
 @pytest.mark.parametrize("seed", range(3))
-def test_crashes_of_recovery_itself_lose_nothing_and_double_nothing(database, items, faults, make, seed):
+def test_crashes_of_a_recovery_lose_and_duplicate_nothing(database, items, faults, make, seed):
     sink = make(database)
     sink.check()
     faults.arm_often(seed, 1 / 40)
@@ -255,7 +255,7 @@ def test_crashes_of_recovery_itself_lose_nothing_and_double_nothing(database, it
     assert faults.breaks > 2
 
 
-def test_what_a_dead_job_left_can_be_listed_and_rolled_back(database, items):
+def test_transactions_of_a_dead_job_can_be_listed_and_rolled_back(database, items):
     written(prepared(database), [Row(1, "a")])
     (left,) = list_prepared(database.url)
     assert (left.owner, left.epoch) == ("millstream:job:sink", 1)

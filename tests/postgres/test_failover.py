@@ -86,7 +86,7 @@ def test_output_that_was_staged_on_the_old_primary_is_an_error(primary, make) ->
     committables = write(sink, 2)
     committer.close()
     primary.fail_over()
-    with pytest.raises(OutputLost, match="is not committed and cannot be"):
+    with pytest.raises(OutputLost, match="is not committed, and cannot be"):
         sink.create_committer().commit(2, committables)
     assert primary.ids() == [1]
 
@@ -107,7 +107,7 @@ def test_committed_output_that_the_new_primary_lacks_is_an_error(primary, make) 
     assert primary.ids() == [1]
 
 
-def test_a_job_fails_and_says_why(primary, tmp_path) -> None:
+def test_the_job_fails_with_the_reason(primary, tmp_path) -> None:
     settings = {
         "execution.checkpointing.dir": str(tmp_path),
         "execution.checkpointing.interval": "1 ms",

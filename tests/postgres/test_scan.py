@@ -75,7 +75,7 @@ def test_every_row_is_read_once(database, numbers, cut, stop, replay):
     assert cut in ("whole", "parameters") or epochs > 2
 
 
-def test_the_cut_stays_when_the_table_grows_before_a_replay(database, numbers):
+def test_the_layout_stays_when_the_table_grows_before_a_replay(database, numbers):
     source = CUTS["column"](builder(database)).build()
     enumerator = source.create_enumerator(2)
     first = enumerator.plan(Budget(1000, 1, 0))
@@ -85,7 +85,7 @@ def test_the_cut_stays_when_the_table_grows_before_a_replay(database, numbers):
     assert again.snapshot() == enumerator.snapshot()
 
 
-def test_bounds_leave_rows_out(database, numbers):
+def test_rows_outside_the_bounds_are_not_read(database, numbers):
     source = builder(database).set_table("numbers").set_partition("id", 4, 100, 199).build()
     rows, _ = read_all(source)
     assert sorted(row["id"] for row in rows) == [n for n in range(100, 200) if n % 10]
@@ -132,12 +132,12 @@ def test_one_column_of_nulls_and_an_empty_result(database):
         (lambda b: b, "a table or a query"),
     ],
 )
-def test_what_cannot_be_read_is_refused_when_the_source_is_built(database, numbers, make, words):
+def test_invalid_sources_are_refused_when_they_are_built(database, numbers, make, words):
     with pytest.raises(UserError, match=words):
         make(builder(database)).build()
 
 
-def test_a_value_that_has_no_place_here_is_named(database):
+def test_a_value_that_cannot_be_represented_is_named(database):
     database.execute("CREATE TABLE odd (at timestamp)")
     database.execute("INSERT INTO odd VALUES ('infinity')")
     with pytest.raises(UserError, match="infinity"):
@@ -154,7 +154,7 @@ def users(database):
     return lambda **how: JdbcLookupFunction(database.options, "users", ["id"], ["name"], **how)
 
 
-def test_a_lookup_finds_all_rows_and_remembers_them(database, users):
+def test_a_lookup_finds_all_rows_and_caches_them(database, users):
     lookup = users(cache_max_rows=2)
     lookup.open()
     assert lookup.lookup(1) == [Row(name="ann")]
@@ -169,7 +169,7 @@ def test_a_lookup_finds_all_rows_and_remembers_them(database, users):
     lookup.close()
 
 
-def test_a_lookup_gives_the_types_of_the_source(database):
+def test_a_lookup_returns_the_types_of_the_source(database):
     database.execute("CREATE TABLE kinds (id int, n numeric, z timestamptz, u uuid, list int[])")
     uuid = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
     database.execute("INSERT INTO kinds VALUES (1, 1.10, '1969-12-31 23:59:59.5+00', %s, '{1,NULL}')", (uuid,))
@@ -181,7 +181,7 @@ def test_a_lookup_gives_the_types_of_the_source(database):
     lookup.close()
 
 
-def test_a_remembered_row_is_forgotten_in_time(database, users):
+def test_a_cached_row_expires(database, users):
     lookup = users(cache_max_rows=9, cache_ttl_ms=1000)
     lookup.open()
     now = 0

@@ -69,7 +69,7 @@ def test_the_programs_of_a_closed_directory_are_copied(tmp_path: Path, monkeypat
     assert (tmp_path / "server" / "installed" / "bin" / "postgres").exists()
 
 
-def test_the_server_ends_when_its_starter_is_killed() -> None:
+def test_the_server_ends_when_its_parent_process_is_killed() -> None:
     with subprocess.Popen([sys.executable, "-c", _STARTER], stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         pid, directory = starter.stdout.readline().split()

@@ -41,7 +41,7 @@ def through(database, proxy) -> JdbcConnectionOptions:
     return JdbcConnectionOptions(f"jdbc:{parts._replace(netloc=address).geturl()}")
 
 
-def test_a_connection_notices_by_itself_that_nobody_is_there(database):
+def test_a_connection_detects_an_unreachable_server(database):
     connection = driver.connect(database.options.conninfo())
     given = connection.info.get_parameters()
     connection.close()
@@ -122,7 +122,7 @@ def prepared(database) -> list[str]:
     return [gid for (gid,) in database.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()")]
 
 
-def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_back(database, proxy, tmp_path):
+def test_a_job_continues_when_a_silent_database_is_back(database, proxy, tmp_path):
     database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
     configuration = options_of(tmp_path, **{"execution.checkpointing.timeout": "1 s"})
     job = submit(through(database, proxy), configuration, silenced_at_a_commit(proxy)[0])
@@ -139,9 +139,7 @@ def test_a_job_whose_database_falls_silent_during_a_commit_goes_on_when_it_is_ba
 
 
 @pytest.mark.parametrize("comes_back", [True, False], ids=["that comes back", "that stays silent"])
-def test_a_job_that_is_cancelled_during_a_commit_leaves_no_transaction_that_nothing_names(
-    database, proxy, tmp_path, caplog, comes_back
-):
+def test_a_job_cancelled_during_a_commit_leaves_no_unnamed_transaction(database, proxy, tmp_path, caplog, comes_back):
     """PostgreSQL keeps the locks of a prepared transaction until it is committed or rolled back."""
     database.execute("CREATE TABLE items (id bigint PRIMARY KEY, name text)")
     listen, silenced = silenced_at_a_commit(proxy)

@@ -113,14 +113,14 @@ def changes():
 
 
 @pytest.mark.parametrize("batch", [1, 3, 0])
-def test_an_upsert_follows_the_kinds_of_rows(database, items, batch):
+def test_an_upsert_follows_the_row_kinds(database, items, batch):
     options = JdbcExecutionOptions(batch_size=batch)
     builder = JdbcSink.builder().with_table("items", ROWS, ["id"]).with_execution_options(options)
     written(builder.build_at_least_once(database.options), changes())
     assert items() == [(1, "uno"), (4, "four")]
 
 
-def test_a_failed_write_is_tried_again(database, items, faults):
+def test_a_failed_write_is_retried(database, items, faults):
     sink = JdbcSink.builder().with_table("items", ROWS, ["id"]).build_at_least_once(database.options)
     for after in (False, True):
         for at in range(100):
@@ -140,7 +140,7 @@ def test_a_failed_write_is_tried_again(database, items, faults):
         (lambda b: b.with_table("items", ["id", "name"], ["name"]), "no unique index on name"),
     ],
 )
-def test_what_cannot_be_written_to_is_refused_before_the_job_starts(database, items, make, words):
+def test_invalid_targets_are_refused_before_the_job_starts(database, items, make, words):
     sink = make(JdbcSink.builder()).build_at_least_once(database.options)
     with pytest.raises(UserError, match=words):
         sink.check()
@@ -149,7 +149,7 @@ def test_what_cannot_be_written_to_is_refused_before_the_job_starts(database, it
         written(plain, [Row.of_kind(RowKind.DELETE, 1, "a")])
 
 
-def test_a_session_that_is_garbage_closes_its_connection_before_anything_complains(database):
+def test_a_garbage_collected_session_closes_its_connection_without_a_warning(database):
     older = driver.connect(database.url)  # finalizers of a cycle run in the order of age
     driver.return_connection(database.url, older)
     session = driver.Session(database.url)

@@ -34,7 +34,7 @@ from millstream.errors import UserError
         ("jdbc:postgresql://h/d?currentSchema=s", "u", None, "postgresql://u@h/d?options=-csearch_path%3Ds"),
     ],
 )
-def test_an_address_of_jdbc_becomes_one_of_libpq(url, user, password, conninfo):
+def test_a_jdbc_url_is_converted_for_libpq(url, user, password, conninfo):
     options = JdbcConnectionOptions(url, None, user, password)
     assert options.conninfo() == conninfo
     assert pickle.loads(pickle.dumps(options)) == options
@@ -72,7 +72,7 @@ def test_a_plain_insert_is_copied(sql, copied):
     assert statement(sql).copy == copied
 
 
-def test_as_many_placeholders_as_fields():
+def test_there_must_be_as_many_placeholders_as_fields():
     with pytest.raises(InvalidJdbcOption, match="2 placeholders, the type has 1 fields"):
         StatementTarget("insert into t values (?, ?)", 1)
     with pytest.raises(WrongWidth, match="has 1 fields, the statement has 2"):
@@ -82,7 +82,7 @@ def test_as_many_placeholders_as_fields():
 
 
 @pytest.mark.parametrize("name", ["a;b", "a.b.c", "", 'a" b', "a b"])
-def test_what_is_no_name_is_refused(name):
+def test_an_invalid_name_is_refused(name):
     with pytest.raises(UserError, match="is not the name of a table"):
         quote_table(name)
 
@@ -92,7 +92,7 @@ def test_names_are_quoted():
     assert quote_table('"My ""x""".t') == '"My ""x"""."t"'
 
 
-def test_an_output_is_known_by_its_name():
+def test_output_is_identified_by_its_name():
     gid = Gid.of(WriterContext("job:1", "sink", 3, 4, 17, "2-5.9", 0))
     assert Gid.parse(str(gid)) == gid
     assert (gid.generation, gid.epoch, gid.subtask) == (2, 17, 3)
@@ -114,11 +114,11 @@ def test_an_output_is_known_by_its_name():
         (16, "t", True),
     ],
 )
-def test_the_text_of_a_value_is_read(oid, text, value):
+def test_the_text_of_a_value_is_parsed(oid, text, value):
     assert pg_type(oid).value(text) == value
 
 
-def test_a_value_without_a_place_here_is_named():
+def test_a_value_that_cannot_be_represented_is_named():
     with pytest.raises(UserError, match="'infinity' of type timestamp cannot be read"):
         pg_type(1114).value("infinity")
     assert pg_type(1186).type_info == Types.STRING()

@@ -98,7 +98,7 @@ def test_rows_are_looked_up_with_one_query_for_many_keys(
     ]  # fmt: skip
 
 
-def test_a_table_that_is_kept_as_a_whole_answers_too(env: TableEnvironment, table: Callable[..., None]) -> None:
+def test_a_fully_cached_table_is_looked_up_too(env: TableEnvironment, table: Callable[..., None]) -> None:
     full = ", 'lookup.cache'='FULL', 'lookup.full-cache.periodic-reload.interval'='1 h'"
     table("items", ITEMS, "items", full)
     register_values("orders", [(n, n * 50) for n in range(4)])
@@ -112,9 +112,7 @@ def test_a_table_that_is_kept_as_a_whole_answers_too(env: TableEnvironment, tabl
     assert found == [(1, "item 50", Decimal("75.00")), (2, "item 100", Decimal("150.00"))]
 
 
-def test_only_the_columns_that_are_used_are_asked_for(
-    env: TableEnvironment, table: Callable[..., None], database: Any
-) -> None:
+def test_only_used_columns_are_selected(env: TableEnvironment, table: Callable[..., None], database: Any) -> None:
     table("items", f"{ITEMS}, gone STRING", "items")  # the database has no such column
     register_values("orders", [(1,), (2,)])
     env.execute_sql("CREATE TABLE orders (item INT, p AS PROCTIME()) WITH ('connector'='values', 'data-id'='orders')")
@@ -135,7 +133,7 @@ def test_keys_of_several_columns_have_the_types_of_the_table(database: Any) -> N
     }
 
 
-def test_a_table_that_is_not_there_is_refused(env: TableEnvironment, table: Callable[..., None]) -> None:
+def test_a_missing_table_is_refused(env: TableEnvironment, table: Callable[..., None]) -> None:
     table("missing", "id INT", "nowhere")
     with pytest.raises(MillstreamError, match="nowhere"):
         env.execute_sql("SELECT * FROM missing")
@@ -171,7 +169,7 @@ def test_a_failed_update_changes_no_row(env: TableEnvironment, table: Callable[.
     assert database.execute("SELECT * FROM items ORDER BY id") == before
 
 
-def test_the_primary_key_is_needed_and_stays(env: TableEnvironment, table: Callable[..., None]) -> None:
+def test_updates_need_a_primary_key_and_cannot_change_it(env: TableEnvironment, table: Callable[..., None]) -> None:
     in_batch_mode(env)
     table("items", f"{ITEMS}, PRIMARY KEY (id) NOT ENFORCED", "items")
     table("keyless", ITEMS, "items")

@@ -165,7 +165,7 @@ def test_the_installed_command_plays_a_case(chaos_bin_folder, tmp_path):
     assert printed.splitlines()[-1].strip() == "all held"
 
 
-def test_the_installed_command_tells_its_version(bin_folder):
+def test_the_installed_command_prints_its_version(bin_folder):
     assert run(bin_folder / "millstream", "--version") == f"millstream {__version__}"
 
 

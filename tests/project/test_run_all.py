@@ -35,7 +35,7 @@ def test_the_slowest_folder_is_first_and_the_sum_last() -> None:
     assert {len(line) for line in (header, *rows, last)} == {16 + 2 * 24}
 
 
-def test_a_part_that_wrote_no_times_has_an_empty_column() -> None:
+def test_a_part_without_times_has_an_empty_column() -> None:
     *_, last = RUNNER["format_table"]({"others": {"unit": times(1, 2.0)}, "faults": {}}).splitlines()
     assert last.split() == ["all", "1", "in", "2.0", "s"]
 
@@ -62,7 +62,7 @@ def item(nodeid: str, *, spark: bool = False) -> Any:
         ("/elsewhere/test_page.py::test_a", False, "others", "/elsewhere/test_page.py"),
     ],
 )
-def test_a_test_is_of_one_group(nodeid: str, spark: bool, room: str, name: str) -> None:
+def test_a_test_belongs_to_one_group(nodeid: str, spark: bool, room: str, name: str) -> None:
     assert CONFTEST["Group"].of(item(nodeid, spark=spark)) == (room, name)
 
 
@@ -74,7 +74,7 @@ def queues(folder: Path, count: int, work: list[Any]) -> list[Any]:
     return [CONFTEST["WorkQueue"](folder, str(number), work) for number in range(count)]
 
 
-def test_every_group_is_taken_once_however_workers_take_turns(tmp_path: Path) -> None:
+def test_every_group_is_run_once_in_any_order_of_workers(tmp_path: Path) -> None:
     work = groups(chaos=3, spark=4, sql=5, unit=6, cluster_real=1, kafka=2)
     for seed in range(20):
         (tmp_path / str(seed)).mkdir()
@@ -89,7 +89,7 @@ def test_every_group_is_taken_once_however_workers_take_turns(tmp_path: Path) ->
         assert sorted(taken) == sorted(work), seed
 
 
-def test_a_worker_stays_in_its_room_and_helps_when_every_room_has_a_worker(tmp_path: Path) -> None:
+def test_a_worker_stays_in_its_folder_and_helps_when_every_folder_has_a_worker(tmp_path: Path) -> None:
     one, other = queues(tmp_path, 2, groups(unit=2, chaos=3, sql=1))
     assert [one.take().room, other.take().room] == ["chaos", "sql"]  # those that take long are first
     assert [one.take().room, other.take().room] == ["chaos", "unit"]
@@ -97,7 +97,7 @@ def test_a_worker_stays_in_its_room_and_helps_when_every_room_has_a_worker(tmp_p
     assert one.take() is other.take() is None
 
 
-def test_after_spark_a_worker_leaves_some_tests_to_others(tmp_path: Path) -> None:
+def test_after_spark_tests_a_worker_leaves_some_tests_to_others(tmp_path: Path) -> None:
     one, other = queues(tmp_path, 2, groups(spark=1, unit=1, cluster_real=1, kafka=1))
     assert [one.take().room, one.take().room, one.take()] == ["spark", "kafka", None]
     assert [other.take().room, other.take().room, other.take()] == ["unit", "cluster_real", None]

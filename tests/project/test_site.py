@@ -43,7 +43,7 @@ def site(tmp_path_factory):
     return into
 
 
-def test_every_page_is_there_and_can_be_searched(site):
+def test_every_page_exists_and_can_be_searched(site):
     for page in DOCS.rglob("*.md"):
         assert (site / page.relative_to(DOCS)).with_suffix(".html").is_file()
     assert (site / "search.html").is_file()

@@ -16,7 +16,7 @@ def names(node: dict[str, Any]) -> Iterator[str]:
         yield from names(child)
 
 
-def test_a_vertex_is_sampled_when_its_flame_graph_is_asked_for(cluster: Cluster) -> None:
+def test_a_vertex_is_sampled_when_its_flame_graph_is_requested(cluster: Cluster) -> None:
     graph = wait_for(lambda: cluster.get(f"/jobs/{cluster.job}/millstream/graph"))
     source, reduce = (vertex["id"] for vertex in graph["vertices"])
     path = f"/jobs/{cluster.job}/vertices/{reduce}/flamegraph"

@@ -128,7 +128,7 @@ def test_a_failed_checkpoint_and_the_restored_one_are_shown(cluster: Cluster, mo
     assert metrics["totalNumberOfCheckpoints"] > shown["counts"]["completed"]
 
 
-def test_requests_of_flinks_clients_that_have_little_meaning_here(cluster: Cluster) -> None:
+def test_requests_of_flinks_clients_without_effect(cluster: Cluster) -> None:
     job = f"/jobs/{cluster.job}"
     assert cluster.request("PATCH", f"{job}/clientHeartbeat", {"expiredTimestamp": 1}) == (202, {})
     assert cluster.request("PATCH", f"/jobs/{NO_JOB}/clientHeartbeat", {"expiredTimestamp": 1})[0] == 404
@@ -214,7 +214,7 @@ def test_errors_have_the_form_that_flinks_clients_read(cluster: Cluster, method:
     assert all(isinstance(text, str) for text in body["errors"])
 
 
-def test_what_a_job_lacks_is_not_found(cluster: Cluster) -> None:
+def test_missing_resources_of_a_job_are_not_found(cluster: Cluster) -> None:
     assert cluster.request("GET", f"/jobs/{cluster.job}/vertices/{NO_JOB}")[0] == 404
     assert cluster.request("GET", f"/jobs/{cluster.job}/savepoints/{NO_JOB}")[0] == 404
 
@@ -234,13 +234,13 @@ def test_a_checkpoint_is_taken_now(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("parallelism", [0, True, 1.5, "2", {}, {"sums": 0}, {"nobody": 2}, 9])
-def test_a_parallelism_that_is_not_possible_is_refused_at_once(cluster: Cluster, parallelism: Any) -> None:
+def test_an_impossible_parallelism_is_refused_immediately(cluster: Cluster, parallelism: Any) -> None:
     code, answer = cluster.request("POST", f"/jobs/{cluster.job}/rescale", {"parallelism": parallelism})
     assert code == 400, answer
     assert cluster.get(f"/jobs/{cluster.job}")["vertices"][1]["parallelism"] == 2
 
 
-def test_vertices_get_the_parallelism_that_is_required(cluster: Cluster) -> None:
+def test_vertices_get_the_required_parallelism(cluster: Cluster) -> None:
     path = f"/jobs/{cluster.job}/resource-requirements"
     wait_for(lambda: cluster.get(f"/jobs/{cluster.job}/checkpoints")["counts"]["completed"])
     source, sums = cluster.get(path)

@@ -151,7 +151,7 @@ def test_metrics_are_gauges_with_flinks_names(receiver: Receiver) -> None:
     assert attributes_of(point) == dict(task.variables)
 
 
-def test_what_cannot_be_sent_is_refused() -> None:
+def test_invalid_options_are_refused() -> None:
     assert find_endpoint("traces", {"exporter.endpoint": "http://c:4318/"}) == "http://c:4318/v1/traces"
     assert find_endpoint("traces", {"exporter.endpoint": "http://c/own"}) == "http://c/own"
     with pytest.raises(NoEndpoint, match="has no exporter"):

@@ -53,7 +53,7 @@ def test_programs_share_slots_and_are_archived(cluster: SessionCluster, tmp_path
     assert "the program is" in (cluster.driver.logs / f"{first}.log").read_text()
 
 
-def test_the_savepoint_of_a_stopped_job_is_known_after_its_program_has_ended(
+def test_the_savepoint_of_a_stopped_job_is_kept_after_its_program_has_ended(
     cluster: SessionCluster, tmp_path: Path
 ) -> None:
     program = cluster.run(1, ENDLESS, "endless")
@@ -73,7 +73,7 @@ def test_the_savepoint_of_a_stopped_job_is_known_after_its_program_has_ended(
     )
 
 
-def test_a_failing_program_and_a_killed_one_do_not_touch_others(cluster: SessionCluster) -> None:
+def test_a_failing_or_killed_program_does_not_affect_others(cluster: SessionCluster) -> None:
     upload = cluster.client.upload("broken.py", b"import no_such_module")
     broken = cluster.client.run(upload, [], {})
     victim = cluster.run(1, ENDLESS, "victim")
@@ -93,7 +93,7 @@ def test_a_failing_program_and_a_killed_one_do_not_touch_others(cluster: Session
     wait_for(lambda: cluster.jobs()["neighbour"].state == "RUNNING")
 
 
-def test_a_cluster_takes_no_programs_if_an_option_says_so(tmp_path: Path) -> None:
+def test_an_option_disables_the_submission_of_programs(tmp_path: Path) -> None:
     cluster = start(tmp_path / "local", tmp_path / "shared", web={"web.submit.enable": "false"})
     try:
         assert cluster.client.get("/config")["features"]["web-submit"] is False
@@ -118,7 +118,7 @@ while True:
 """
 
 
-def test_a_program_without_jobs_is_cancelled_and_delays_no_other(
+def test_a_program_without_jobs_is_cancelled_and_does_not_delay_others(
     cluster: SessionCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("millstream.cluster.session.driver._IDLE_CANCEL_MS", 1000)
@@ -211,7 +211,7 @@ def test_archives_with_dependencies_and_modules(cluster: SessionCluster, tmp_pat
     assert "helped ['helpers.py']" in (cluster.driver.logs / f"{program}.log").read_text()
 
 
-def test_what_cannot_run_is_refused_with_a_sentence(cluster: SessionCluster) -> None:
+def test_invalid_programs_are_refused(cluster: SessionCluster) -> None:
     for attempt, text in {
         "upload": lambda: cluster.client.upload("job.jar", b""),
         "large": lambda: cluster.client.upload("job.py", b"#" * 200_000),
@@ -229,7 +229,7 @@ def test_what_cannot_run_is_refused_with_a_sentence(cluster: SessionCluster) -> 
         cluster.client._request("POST", f"/jars/{cluster.client.upload('a.py', b'')}/run", {})
 
 
-def test_nothing_is_answered_without_the_token(cluster: SessionCluster) -> None:
+def test_requests_without_the_token_are_refused(cluster: SessionCluster) -> None:
     for method, path in (("GET", "/jobs"), ("DELETE", "/cluster"), ("POST", "/jars/upload"), ("GET", "/openapi.json")):
         request = urllib.request.Request(cluster.server.address + path, method=method)
         with pytest.raises(urllib.error.HTTPError) as refused:

@@ -33,7 +33,7 @@ def get(address: str) -> tuple[int, Message, str]:
         return refused.code, refused.headers, refused.read().decode()
 
 
-def test_the_built_files_are_those_of_the_sources() -> None:
+def test_the_built_files_are_up_to_date_with_the_sources() -> None:
     names = ["index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.ts"]
     names += [path.relative_to(SOURCES).as_posix() for path in (SOURCES / "src").rglob("*") if path.is_file()]
     digest = hashlib.sha256()

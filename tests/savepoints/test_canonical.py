@@ -51,7 +51,7 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers())), VALUES, min_size=1))
-def test_untyped_state_comes_back_exactly(state):
+def test_untyped_state_survives_a_round_trip_exactly(state):
     schema = TableSchema("user/x", OBJECTS, OBJECTS)
     found = read_back(schema, written(schema, entries(list(state), list(state.values()))))
     assert {key: value for _, key, _, value in found} == state
@@ -71,7 +71,7 @@ def assert_same(one, other):
             assert_same(one[key], other[key])
 
 
-def test_plain_objects_are_columns_that_anybody_reads():
+def test_plain_objects_are_typed_columns():
     schema = TableSchema("user/x", OBJECTS, OBJECTS)
     data = written(schema, entries(["a", "b"], [(1, 0.5), None]), np.array([3, 4]))
     table = pq.read_table(io.BytesIO(data))
@@ -108,7 +108,7 @@ def test_rows_and_records_without_fields():
 
 
 @pytest.mark.parametrize("damage", [b"PAR1", b"PAR1 and nothing like it PAR1"])
-def test_damage_is_told(damage):
+def test_damage_is_reported(damage):
     with pytest.raises(canonical.UnreadableTable):
         deltas.describe(damage)
     with pytest.raises(canonical.UnreadableTable):

@@ -63,7 +63,7 @@ def saved(tmp_path):
     return writer.write(str(tmp_path / "savepoint"))
 
 
-def test_everything_has_a_fate(check, saved):
+def test_every_operator_and_state_has_an_outcome(check, saved):
     verdicts, code = check(saved, "-n")
     assert code == 0
     assert verdicts["count"] == ("migrated", "INT becomes LONG")
@@ -72,7 +72,7 @@ def test_everything_has_a_fate(check, saved):
     assert verdicts["other"] == ("dropped", "the program has no such operator")
 
 
-def test_what_would_be_refused_is_told_and_gives_1(check, saved):
+def test_a_refused_restore_is_reported_with_exit_code_1(check, saved):
     verdicts, code = check(saved, count="STRING")
     assert code == 1
     assert verdicts["count"] == (
@@ -88,7 +88,7 @@ def test_another_max_parallelism_is_refused(check, saved):
     assert verdicts["count"][0] == "kept"  # the state; its operator is told by the same name before it
 
 
-def test_a_max_parallelism_that_is_left_open_is_that_of_the_savepoint(check, saved, tmp_path):
+def test_an_unset_max_parallelism_is_that_of_the_savepoint(check, saved, tmp_path):
     """At this parallelism the program's own would be 256; state of 128 cannot be shared out among more subtasks."""
     _, code = check(saved, "-n", "--no-open", more="env.set_parallelism(100)")
     assert code == 0

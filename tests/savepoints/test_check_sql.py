@@ -124,7 +124,7 @@ def test_a_changed_filter_keeps_state(check: Any, restore: Any) -> None:
     restore(changed)
 
 
-def test_what_comes_behind_an_operator_does_not_matter_to_it(check: Any) -> None:
+def test_changes_downstream_of_an_operator_keep_its_state(check: Any) -> None:
     told, code = check(BASE.replace("SELECT k, COUNT(*)", "SELECT LOWER(k), COUNT(*)"))
     assert code == 0
     assert told["groups/GroupAggregate"] == [("kept", "")]
@@ -144,7 +144,7 @@ def test_what_comes_behind_an_operator_does_not_matter_to_it(check: Any) -> None
         ("JOIN names", "LEFT JOIN names", "joined/Join", "join: inner becomes left"),
     ],
 )  # fmt: skip
-def test_state_that_means_something_else_is_refused(check: Any, old: str, new: str, operator: str, reason: str) -> None:
+def test_state_with_another_meaning_is_refused(check: Any, old: str, new: str, operator: str, reason: str) -> None:
     assert old in BASE
     changed = BASE.replace(old, new)
     told, code = check(changed)
@@ -158,7 +158,7 @@ def test_state_that_means_something_else_is_refused(check: Any, old: str, new: s
     assert {fate for fate, _ in told[operator]} == {"dropped", "new"}
 
 
-def test_what_reads_a_changed_operator_is_refused_too(check: Any) -> None:
+def test_operators_downstream_of_a_changed_operator_are_refused_too(check: Any) -> None:
     inner = (
         "(SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts{}) AS r FROM events) WHERE r = 1)"
     )
@@ -167,7 +167,7 @@ def test_what_reads_a_changed_operator_is_refused_too(check: Any) -> None:
     assert any("what it reads: events becomes Deduplicate/" in note for _, note in told["groups/GroupAggregate"])
 
 
-def test_a_statement_that_is_gone_is_refused_unless_that_is_allowed(check: Any, restore: Any) -> None:
+def test_a_removed_statement_is_refused_unless_that_is_allowed(check: Any, restore: Any) -> None:
     told, code = check(f"{GROUPS}{TOP}")
     assert code == 1
     assert told["joined/Join"][0][0] == "refused"
@@ -180,7 +180,7 @@ def test_a_statement_that_is_gone_is_refused_unless_that_is_allowed(check: Any, 
     restore(f"{GROUPS}{TOP}", **{"execution__state-recovery__ignore-unclaimed-state": "true"})
 
 
-def test_options_that_change_the_form_of_state_are_seen(check: Any) -> None:
+def test_options_that_change_the_form_of_state_are_detected(check: Any) -> None:
     told, code = check(BASE, "-D", "table.exec.mini-batch.enabled=true")
     assert code == 1
     assert ("refused") in {fate for fate, _ in told["groups/GroupAggregate"]}
@@ -220,7 +220,7 @@ def test_compiled_plans_and_table_programs_are_checked_too(
     assert "refused" not in capsys.readouterr().out
 
 
-def test_a_script_that_fails_says_where(record: Any, saved: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_failing_script_names_the_statement(record: Any, saved: str, tmp_path: Path, capsys: Any) -> None:
     script = tmp_path / "job.sql"
     script.write_text(f"{record.PROGRAM.TABLES}\nINSERT INTO groups SELECT nothing FROM events;")
     assert main(["savepoint", "check", str(script), saved]) == 1

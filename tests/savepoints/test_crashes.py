@@ -95,7 +95,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.value)
-def test_a_crash_at_any_step_of_a_savepoint_of_a_job_that_goes_on(form):
+def test_a_crash_at_any_step_of_a_savepoint_of_a_running_job(form):
     setup = setup_of()
     expected = compute_reference(setup)
     how = {"form": form}

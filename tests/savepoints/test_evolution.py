@@ -58,7 +58,7 @@ def test_a_new_field_without_default_is_refused_by_name():
         resolve(old.to_json(), new)
 
 
-def test_a_dropped_field_is_told():
+def test_a_dropped_field_is_reported():
     old_cls, old = record("Old", a=int, b=str)
     new_cls, new = record("New", a=int)
     assert migrated(old, new, [old_cls(1, "x")]) == [new_cls(1)]
@@ -94,7 +94,7 @@ def test_records_within_records_lists_and_maps_evolve():
     ]
 
 
-def test_named_tuples_rows_and_dataclasses_stand_for_one_another():
+def test_named_tuples_rows_and_dataclasses_are_interchangeable():
     class Pair(NamedTuple):
         b: str
         a: int = 0
@@ -142,7 +142,7 @@ def test_other_shapes_are_refused(old, new):
         resolve(old.to_json(), new)
 
 
-def test_untyped_state_is_read_as_the_type_it_has_and_the_other_way():
+def test_untyped_state_is_read_as_typed_state_and_the_reverse():
     objects = Types.PICKLED_BYTE_ARRAY()
     assert migrated(objects, Types.LONG(), [1, None, 2]) == [1, None, 2]
     assert migrated(Types.LONG(), objects, [1, None, 2]) == [1, None, 2]
@@ -161,7 +161,7 @@ def test_keys_keep_their_values_or_are_refused():
         way(objects.to_arrow([1.5]), 0)
 
 
-def test_a_record_as_key_must_stay_as_it_is():
+def test_a_record_as_key_must_not_change():
     _, old = record("Key", a=int)
     _, same = record("Renamed", a=int)
     _, grown = record("Key", a=int, b=(int, 0))
@@ -171,7 +171,7 @@ def test_a_record_as_key_must_stay_as_it_is():
 
 
 @pytest.mark.parametrize("shape", ["value", "list", "map"])
-def test_a_time_to_live_is_switched_on_and_off(shape):
+def test_a_time_to_live_is_enabled_and_disabled(shape):
     plain = {"value": Types.INT(), "list": Types.LIST(Types.INT()), "map": Types.MAP(Types.STRING(), Types.INT())}
     bare = {"value": [1, 2], "list": [[1, 2], []], "map": [{"a": 1}, {"b": 2, "c": 3}]}[shape]
     timed = {
@@ -186,7 +186,7 @@ def test_a_time_to_live_is_switched_on_and_off(shape):
     assert old.from_arrow(back(new.to_arrow(timed), 0)) == bare
 
 
-def test_a_tuple_of_the_users_own_is_no_time():
+def test_a_tuple_of_the_user_is_not_a_timestamped_value():
     pair = Types.TUPLE([Types.INT(), Types.LONG()])
     way = resolve_stored(pair.to_json(), to_timed_type(pair, "value"), "value", had_ttl=False, has_ttl=True)
     assert to_timed_type(pair, "value").from_arrow(way(pair.to_arrow([(1, 2)]), 9)) == [((1, 2), 9)]
@@ -196,7 +196,7 @@ FIELDS = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1)
 
 
 @given(FIELDS, FIELDS, st.lists(st.integers(-99, 99), min_size=6, max_size=6))
-def test_whatever_fields_come_and_go_those_that_stay_keep_their_values(before, after, numbers):
+def test_fields_that_stay_keep_their_values_when_others_change(before, after, numbers):
     old_cls, old = record("Old", **dict.fromkeys(before, int))
     new_cls, new = record("New", **dict.fromkeys(after, (int, -1000)))
     values = dict(zip("abcdef", numbers, strict=True))

@@ -27,7 +27,7 @@ def record():
 @pytest.mark.parametrize("form", ["canonical", "native"])
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 @pytest.mark.parametrize("parallelism", ["1", "2"])
-def test_a_job_goes_on_from_it(record, release, form, parallelism):
+def test_a_job_continues_from_it(record, release, form, parallelism):
     expected = json.loads((release / "expected.json").read_text(encoding="utf-8"))[form]
     files, named = record.disk()
     feed, rules = record.feeds(*record.PROGRAM.FIRST, *record.PROGRAM.LATER)
@@ -50,5 +50,5 @@ def test_its_state_is_read(release, form):
     assert len(everything.state("large").entries()["ann"]) == 98
 
 
-def test_there_is_one_for_this_release():
+def test_this_release_has_one():
     assert HERE / f"release-{__version__}" in RELEASES, "run tests/golden/savepoints/record.py"

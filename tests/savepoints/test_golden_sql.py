@@ -49,7 +49,7 @@ def gone_on(record: Any, place: Path, parallelism: str, planned: Any) -> None:
 @pytest.mark.parametrize("parallelism", ["1", "3"])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
-def test_a_plan_goes_on_from_its_savepoint(
+def test_a_plan_continues_from_its_savepoint(
     record: Any, release: Path, way: str, parallelism: str, tmp_path: Path
 ) -> None:
     place = record.unpacked(release / f"{way}.tar.xz", tmp_path)
@@ -64,7 +64,7 @@ def test_a_plan_goes_on_from_its_savepoint(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_statements_planned_anew_go_on_too(record: Any, way: str, tmp_path: Path) -> None:
+def test_replanned_statements_continue_too(record: Any, way: str, tmp_path: Path) -> None:
     """In the release that wrote them; a later one may plan them in another way, and then the compiled plan goes on."""
 
     def planned(program: Any, settings: dict[str, str]) -> Any:
@@ -75,5 +75,5 @@ def test_the_statements_planned_anew_go_on_too(record: Any, way: str, tmp_path: 
     gone_on(record, place, "2", planned)
 
 
-def test_there_is_one_for_this_release() -> None:
+def test_this_release_has_one() -> None:
     assert HERE / f"release-{__version__}" in RELEASES, "run tests/golden/compiled_plans/record.py"

@@ -103,7 +103,7 @@ class Job:
 
 @pytest.mark.parametrize("ttl", [False, True], ids=["for ever", "ttl"])
 @pytest.mark.parametrize("disk", [False, True], ids=["hashmap", "lmdb"])
-def test_a_map_is_what_was_put_into_it(monkeypatch, disk, ttl):
+def test_a_map_has_the_entries_that_were_put(monkeypatch, disk, ttl):
     monkeypatch.setattr(state_table, "_LARGE_MAP", 2)
     patched = []
 
@@ -148,7 +148,7 @@ def test_a_map_is_what_was_put_into_it(monkeypatch, disk, ttl):
     assert any(patched), "no map was ever written in part"
 
 
-def test_a_change_of_one_entry_costs_one_entry():
+def test_a_change_of_one_entry_writes_one_entry():
     job = Job(None, False)
     job.scope.key = 0
     job.view.put_all({number: number for number in range(10_000)})
@@ -174,7 +174,7 @@ def patches(draw):
 
 
 @given(SMALL, patches(), patches(), patches())
-def test_patches_one_after_another_are_one(before, first, second, third):
+def test_consecutive_patches_are_merged(before, first, second, third):
     one_by_one = third.apply_to(second.apply_to(first.apply_to(dict(before))))
     assert third.merge_after(second.merge_after(first)).apply_to(dict(before)) == one_by_one
     assert third.merge_after(second).apply_to(first.apply_to(dict(before))) == one_by_one

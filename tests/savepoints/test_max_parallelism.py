@@ -35,7 +35,7 @@ def largest(life):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_that_leaves_it_open_takes_that_of_the_savepoint(program):
+def test_a_program_that_does_not_set_it_inherits_that_of_the_savepoint(program):
     with World() as world:
         path = saved(world, program)
         setup = setup_of(program, "second", 3, execution__state_recovery__path=path)
@@ -44,7 +44,7 @@ def test_a_program_that_leaves_it_open_takes_that_of_the_savepoint(program):
         assert world.visible() == compute_reference(setup_of(program))
 
 
-def test_what_was_taken_over_stays_through_crashes_and_rescales():
+def test_an_inherited_value_survives_crashes_and_rescales():
     """A later driver finds it in the job's own checkpoints, even when the savepoint is gone."""
     with World() as world:
         path = saved(world)
@@ -93,7 +93,7 @@ def test_more_subtasks_than_the_state_allows_are_refused():
         assert run(setup_of(job="third", parallelism=6, **options), world).status is JobStatus.FINISHED
 
 
-def test_an_order_that_came_before_the_state_was_found_is_carried_out_with_it():
+def test_a_rescale_requested_before_the_restore_is_carried_out_with_it():
     with World() as world:
         path = saved(world)
         ordered = []

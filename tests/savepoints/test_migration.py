@@ -119,7 +119,7 @@ def test_records_evolve_in_value_list_and_map_state(environment, eventually, for
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
-def test_a_time_to_live_comes_and_goes(environment, eventually, backend):
+def test_a_time_to_live_is_enabled_and_disabled(environment, eventually, backend):
     plain = Keep(int, int, int, make=int)
     timed = Keep(int, int, int, ttl=Time.hours(1), make=int)
     expected = [("k0", 5, [5], {"k": 5})]
@@ -134,7 +134,7 @@ def test_numbers_widen(environment, eventually):
 
 
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
-def test_what_cannot_be_read_is_refused_once_with_names_types_and_a_way_out(environment, eventually, form):
+def test_incompatible_state_is_refused_once_with_names_types_and_a_hint(environment, eventually, form):
     before = Keep(Types.LONG(), Types.INT(), Types.INT(), make=int)
     after = Keep(Types.STRING(), Types.INT(), Types.INT())
     with pytest.raises(StateRefused) as refused:
@@ -161,14 +161,14 @@ def test_a_key_of_another_type_is_refused(environment, eventually):
         )
 
 
-def test_a_key_that_is_given_its_type_later_is_the_same_key(environment, eventually):
+def test_a_key_whose_type_is_declared_later_is_the_same_key(environment, eventually):
     same = Keep(int, int, int, make=int)
     assert moved(environment, eventually, same, Keep(int, int, int), [1], new_key=Types.STRING()) == [
         ("k0", 1, [1], {"k": 1})
     ]
 
 
-def test_duration_is_no_part_of_the_type(environment, eventually):
+def test_the_duration_is_not_part_of_the_type(environment, eventually):
     short = Keep(int, int, int, ttl=Time.hours(1), make=int)
     longer = Keep(int, int, int, ttl=Time.hours(5))
     assert moved(environment, eventually, short, longer, [3]) == [("k0", 3, [3], {"k": 3})]
@@ -189,7 +189,7 @@ class Late(ProcessWindowFunction):
 
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
-def test_state_that_is_asked_for_late_evolves_too(environment, eventually, form, backend):
+def test_state_that_is_declared_late_evolves_too(environment, eventually, form, backend):
     SEEN.clear()
     feed = Feed.of("a", "a")
 

@@ -60,7 +60,7 @@ def start(kind: Any, directory: Any, path: str | None = None, parallelism: int =
     return env, numbers.uid("numbers").key_by(lambda n: n % 10, Types.LONG()).process(Add(kind)).uid("add")
 
 
-def test_a_job_is_stopped_and_goes_on_with_more_subtasks_and_another_record(tmp_path, spark_context):
+def test_a_stopped_job_continues_with_more_subtasks_and_another_record_type(tmp_path, spark_context):
     env, stream = start(Sum, tmp_path)
     stream.print()
     path = env.execute_async("first").stop_with_savepoint(False).result(120)
@@ -70,7 +70,7 @@ def test_a_job_is_stopped_and_goes_on_with_more_subtasks_and_another_record(tmp_
     assert found == {key: sum(range(key or 10, LAST + 1, 10)) for key in range(10)}
 
 
-def test_state_goes_to_a_data_frame_and_comes_from_one(tmp_path, spark_context):
+def test_state_is_converted_to_a_data_frame_and_back(tmp_path, spark_context):
     from pyspark.sql import SparkSession  # here, so that other tests start without it
 
     session = SparkSession(spark_context)

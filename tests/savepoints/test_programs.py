@@ -18,7 +18,7 @@ BACKENDS = ("hashmap", "lmdb")
 
 @pytest.mark.parametrize("form", SavepointFormatType, ids=lambda form: form.value)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_goes_on_as_if_nothing_had_been(name, form):
+def test_the_output_is_that_of_a_job_without_a_savepoint(name, form):
     setup = Setup(PROGRAMS[name], parallelism=2, epoch_records=9)
     expected = compute_reference(setup)
     with World() as world:

@@ -129,7 +129,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150)
 @given(STEPS)
-def test_nothing_that_is_kept_loses_a_file(steps):
+def test_retained_checkpoints_keep_all_their_files(steps):
     history = History()
     for step, how in steps:
         match step:
@@ -179,7 +179,7 @@ def test_many_small_files_become_one():
     history.check()
 
 
-def test_what_a_savepoint_is_being_made_of_stays():
+def test_files_of_a_savepoint_under_way_are_kept():
     history = History()
     history.write()
     history.begin_savepoint()
@@ -193,7 +193,7 @@ def test_what_a_savepoint_is_being_made_of_stays():
     assert len(history.checkpoints.storage.files()) == 1
 
 
-def test_a_claimed_checkpoint_leaves_what_others_of_its_job_share():
+def test_deleting_a_claimed_checkpoint_keeps_files_of_other_checkpoints():
     history = History()
     history.keep = 3
     for _ in range(3):
@@ -208,7 +208,7 @@ def test_a_claimed_checkpoint_leaves_what_others_of_its_job_share():
     history.check()
 
 
-def test_damage_in_a_pack_is_told():
+def test_damage_in_a_pack_is_reported():
     history = History()
     for number in range(20):
         history.write(subtask=number % 2)

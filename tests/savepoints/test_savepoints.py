@@ -75,7 +75,7 @@ def rows(disk):
 
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
 @pytest.mark.parametrize("checkpoints", [True, False], ids=["checkpoints", "no checkpoints"])
-def test_a_job_goes_on_where_it_was_stopped(environment, disk, form, checkpoints):
+def test_a_job_continues_where_it_was_stopped(environment, disk, form, checkpoints):
     feed = Feed.of(("a", 1), ("b", 2), ("a", 3))
     client = start(environment(checkpoints=checkpoints), feed, disk)
     path = client.stop_with_savepoint(False, format_type=form).result(60)
@@ -94,7 +94,7 @@ def test_a_job_goes_on_where_it_was_stopped(environment, disk, form, checkpoints
     ]
 
 
-def test_draining_fires_everything_and_the_savepoint_can_still_be_gone_on_from(environment, disk, eventually):
+def test_draining_fires_all_windows_and_a_job_can_continue_from_the_savepoint(environment, disk, eventually):
     feed = Feed.of(("a", 1), ("b", 2))
     client = start(environment(), feed, disk)
     eventually(lambda: len(rows(disk)) == 2)
@@ -106,7 +106,7 @@ def test_draining_fires_everything_and_the_savepoint_can_still_be_gone_on_from(e
     again.cancel().result(60)
 
 
-def test_a_savepoint_of_a_job_that_goes_on_does_not_disturb_it(environment, disk, eventually):
+def test_a_savepoint_of_a_running_job_does_not_disturb_it(environment, disk, eventually):
     feed = Feed.of(("a", 1))
     client = start(environment(), feed, disk)
     eventually(lambda: rows(disk) == [("a", 1)])
@@ -145,7 +145,7 @@ def test_a_savepoint_can_be_moved(environment, disk, tmp_path):
     assert ("a", 2) in rows(disk)
 
 
-def test_a_savepoint_is_read_with_nothing_but_parquet(environment, disk, eventually):
+def test_a_savepoint_can_be_read_by_any_parquet_reader(environment, disk, eventually):
     client = start(environment(), Feed.of(("a", 1), ("b", 2), ("a", 3)), disk)
     eventually(lambda: len(rows(disk)) == 3)
     path = client.stop_with_savepoint(False).result(60)
@@ -156,7 +156,7 @@ def test_a_savepoint_is_read_with_nothing_but_parquet(environment, disk, eventua
     assert found == {"a": 2, "b": 1}
 
 
-def test_where_a_savepoint_goes_must_be_said(environment, disk):
+def test_a_savepoint_needs_a_directory(environment, disk):
     env = environment()
     env._configuration.set_string("execution.checkpointing.savepoint-dir", "")
     client = start(env, Feed.of(), disk)
@@ -177,7 +177,7 @@ def test_a_savepoint_that_cannot_be_written_leaves_the_job_running(environment, 
     assert rows(disk) == [("a", "timer at 2"), ("a", 1), ("a", 2)]
 
 
-def test_a_job_that_is_over_has_no_savepoint(environment, disk):
+def test_no_savepoint_is_written_of_an_ended_job(environment, disk):
     feed = Feed.of(("a", 1))
     feed.close()
     client = start(environment(), feed, disk)
@@ -195,7 +195,7 @@ def interruptible():
 
 
 @pytest.mark.parametrize("where", ["savepoints", "file"], ids=["a place to write", "none"])
-def test_an_interrupt_stops_the_job_with_a_savepoint_or_else_cancels_it(
+def test_an_interrupt_stops_the_job_with_a_savepoint_or_cancels_it(
     environment, disk, tmp_path, caplog, where, interruptible
 ):
     (tmp_path / "file").write_text("in the way")
@@ -225,7 +225,7 @@ def files_below(path):
 
 
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
-def test_no_claim_never_touches_what_it_starts_from(environment, disk, form):
+def test_no_claim_mode_never_changes_the_initial_snapshot(environment, disk, form):
     feed = Feed.of(("a", 1))
     path = start(environment(), feed, disk).stop_with_savepoint(False, format_type=form).result(60)
     before = {name: (Path(path) / name).read_bytes() for name in files_below(path)}
@@ -235,7 +235,7 @@ def test_no_claim_never_touches_what_it_starts_from(environment, disk, form):
     assert {name: (Path(path) / name).read_bytes() for name in files_below(path)} == before
 
 
-def test_claim_deletes_it_once_it_is_subsumed(environment, disk, eventually):
+def test_claim_mode_deletes_the_initial_snapshot_when_it_is_subsumed(environment, disk, eventually):
     feed = Feed.of(("a", 1))
     path = start(environment(), feed, disk).stop_with_savepoint(False).result(60)
     env = environment(execution__checkpointing__num_retained="2")
@@ -272,7 +272,7 @@ def test_the_first_checkpoint_after_a_restore_is_full(environment, disk, eventua
         ("DELETE_ON_CANCELLATION", "fail", True),
     ],
 )
-def test_checkpoints_outlive_what_flink_says(environment, disk, tmp_path, eventually, retention, end, kept):
+def test_checkpoint_retention_is_that_of_flink(environment, disk, tmp_path, eventually, retention, end, kept):
     feed = Feed.of(("a", 1))
     client = start(environment(execution__checkpointing__externalized_checkpoint_retention=retention), feed, disk)
     eventually(lambda: rows(disk))
@@ -287,7 +287,7 @@ def test_checkpoints_outlive_what_flink_says(environment, disk, tmp_path, eventu
     assert bool(list(job.glob("chk-*/_metadata"))) == kept
 
 
-def test_state_that_nobody_claims_is_refused_or_dropped(environment, disk, eventually):
+def test_unclaimed_state_is_refused_or_dropped(environment, disk, eventually):
     feed = Feed.of(("a", 1))
     client = start(environment(), feed, disk)
     eventually(lambda: rows(disk))
@@ -308,7 +308,7 @@ def test_state_that_nobody_claims_is_refused_or_dropped(environment, disk, event
     without(**{"ignore-unclaimed-state": "true"})
 
 
-def test_savepoints_say_nothing_of_being_over(environment, disk):
+def test_savepoints_do_not_say_that_the_job_has_ended(environment, disk):
     path = start(environment(), Feed.of(("a", 1)), disk).stop_with_savepoint(True).result(60)
     metadata = open_snapshot(path).metadata
     assert not metadata.ended

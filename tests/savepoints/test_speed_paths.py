@@ -11,7 +11,7 @@ LARGE = 1 << 17
 
 
 @pytest.mark.parametrize("odd", [None, 1 << 70, -(1 << 70), True, 1.5], ids=repr)
-def test_many_whole_numbers_have_the_groups_of_each(odd):
+def test_integers_have_the_same_key_groups_in_bulk_as_one_by_one(odd):
     keys = [number * 7919 - (1 << 62) for number in range(LARGE)]
     keys[LARGE // 2] = keys[LARGE // 2] if odd is None else odd
     found = KeyGrouper(128).of_many(keys)

@@ -125,7 +125,7 @@ def frame(state, by="key"):
     return state.to_pandas().sort_values(by).reset_index(drop=True)
 
 
-def test_every_kind_of_state_is_a_table(saved):
+def test_every_type_of_state_is_a_table(saved):
     bank = Savepoint(saved).operator("bank")
     names = {state.name: state.kind for state in bank.states()}
     assert names == {
@@ -173,7 +173,7 @@ def shown_by(environment, path, *keys):
     return sorted((each for each in SEEN if each[0] != "timer"), key=str)
 
 
-def test_a_savepoint_that_was_read_and_edited_is_gone_on_from(saved, environment, tmp_path):
+def test_a_job_continues_from_an_edited_savepoint(saved, environment, tmp_path):
     accounts = frame(Savepoint(saved).operator("bank").state("account"))
     accounts["value"] = [{**each, "balance": each["balance"] * 10} for each in accounts["value"]]
     path = (

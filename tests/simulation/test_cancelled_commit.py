@@ -130,7 +130,7 @@ def store() -> Store:
     return STORE
 
 
-def test_a_commit_under_way_is_given_time_to_end(store: Store, tmp_path: Path) -> None:
+def test_a_commit_under_way_gets_time_to_end(store: Store, tmp_path: Path) -> None:
     job, engine = cancelled(tmp_path)
     time.sleep(0.2)
     assert not store.broken.is_set()
@@ -141,7 +141,7 @@ def test_a_commit_under_way_is_given_time_to_end(store: Store, tmp_path: Path) -
     assert (store.done, store.prepared) == (["1-0", "2-0"], set())
 
 
-def test_a_commit_that_was_interrupted_is_tried_once_more(store: Store, tmp_path: Path) -> None:
+def test_an_interrupted_commit_is_attempted_once_more(store: Store, tmp_path: Path) -> None:
     job, _ = cancelled(tmp_path, **{"task.cancellation.timeout": "100 ms"})
     assert ended(job) == []
     assert store.broken.is_set()
@@ -166,7 +166,7 @@ def test_the_checkpoint_of_output_that_could_not_be_committed_is_kept(
     assert store.prepared == set()
 
 
-def test_a_commit_that_cannot_be_interrupted_does_not_hold_the_cancellation_up(
+def test_a_commit_that_cannot_be_interrupted_does_not_delay_the_cancellation(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(StoreCommitter, "interrupt", lambda committer: None)

@@ -26,7 +26,7 @@ def with_options(setup, **options):
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
-def test_one_checkpoint_every_interval_and_one_at_the_end(every):
+def test_there_is_one_checkpoint_for_each_interval_and_one_at_the_end(every):
     with World() as world:
         life = run(dataclasses.replace(SETUP, checkpoint_every=every), world)
         taken = [each.epoch for each in life.checkpoints]
@@ -43,7 +43,7 @@ def test_the_pause_between_checkpoints_is_kept():
         assert all(late - early == 4 for early, late in pairwise(taken[:-1]))
 
 
-def test_epochs_do_not_start_faster_than_asked():
+def test_epochs_start_at_most_once_per_interval():
     with World() as world:
         starts = []
         run(
@@ -57,7 +57,7 @@ def test_epochs_do_not_start_faster_than_asked():
 
 @pytest.mark.parametrize("name", ["tumbling", "ordered_timers", "columns", "broadcast"])
 @pytest.mark.parametrize("keep", [1, 2, 5])
-def test_exactly_as_many_checkpoints_are_kept_as_asked_with_every_file_they_need_and_no_other(name, keep):
+def test_the_configured_number_of_checkpoints_is_kept_with_exactly_their_files(name, keep):
     setup = dataclasses.replace(
         SETUP,
         program=PROGRAMS[name],
@@ -86,7 +86,7 @@ def test_exactly_as_many_checkpoints_are_kept_as_asked_with_every_file_they_need
         assert len(seen) > keep
 
 
-def test_an_old_checkpoint_is_as_good_as_the_newest():
+def test_a_job_can_start_from_every_retained_checkpoint():
     """Every kept checkpoint can be started from, by another job, and gives the same state in the end."""
     setup = with_options(SETUP, **RETAIN)
     with World() as world:
@@ -113,7 +113,7 @@ def test_an_old_checkpoint_is_as_good_as_the_newest():
 
 @pytest.mark.parametrize("tolerable", [0, 1])
 @pytest.mark.parametrize("what", ["write_bytes", "move_new", "sync_dir"])
-def test_a_failed_checkpoint_is_tolerated_as_often_as_asked(tolerable, what):
+def test_failed_checkpoints_are_tolerated_up_to_the_limit(tolerable, what):
     options = {"execution.checkpointing.tolerable-failed-checkpoints": str(tolerable), **NO_RESTART}
     setup = dataclasses.replace(SETUP, options=options)
     with World() as world:
@@ -152,7 +152,7 @@ def test_output_is_visible_only_after_its_checkpoint():
 
 
 @pytest.mark.parametrize("retain", [False, True])
-def test_a_cancelled_job_leaves_what_was_asked_for(retain):
+def test_a_cancelled_job_keeps_checkpoints_as_configured(retain):
     def cancel(observation, master):
         if isinstance(observation, EpochDone) and observation.epoch == 5:
             master.cancel()
@@ -170,7 +170,7 @@ def test_a_cancelled_job_leaves_what_was_asked_for(retain):
             assert world.visible() == compute_reference(SETUP)
 
 
-def test_a_job_cancelled_while_it_waits_to_restart_ends_at_once():
+def test_a_job_cancelled_while_it_waits_to_restart_ends_immediately():
     def cancel(observation, master):
         if getattr(observation, "status", None) is JobStatus.RESTARTING:
             master.cancel()
@@ -191,7 +191,7 @@ def test_a_finished_job_leaves_only_its_output():
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_compaction_does_not_show(name, seed, monkeypatch):
+def test_compaction_does_not_change_results(name, seed, monkeypatch):
     """State files merged at random, or replaced by a base or parts of one; workers come and go; there is a crash."""
     chance = np.random.default_rng([seed, 3])
 

@@ -50,7 +50,7 @@ def test_crash_at_every_storage_operation_with_state_on_disk():
 
 
 @pytest.mark.parametrize("mode", ERRORS)
-def test_full_or_broken_disk_without_restarts_fails_readably_and_loses_nothing(mode):
+def test_a_full_or_broken_disk_fails_the_job_with_a_clear_error_and_loses_nothing(mode):
     setup = replace(SETUP, options=NO_RESTART)
     failed = 0
     for at in range(operations()):

@@ -13,7 +13,7 @@ CUTS = 5
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
-def test_cutting_does_not_show(name, seed):
+def test_cutting_into_epochs_does_not_change_results(name, seed):
     chance = np.random.default_rng([seed, sorted(PROGRAMS).index(name)])
     setup = Setup(PROGRAMS[name])
     expected = compute_reference(setup)
@@ -34,7 +34,7 @@ def test_cutting_does_not_show(name, seed):
 
 
 @pytest.mark.parametrize("name", ["union", "side_output", "columns"])
-def test_chaining_does_not_show(name):
+def test_chaining_does_not_change_results(name):
     setup = Setup(PROGRAMS[name], options={"pipeline.operator-chaining.enabled": "false"})
     expected = compute_reference(Setup(PROGRAMS[name]))
     with World() as world:

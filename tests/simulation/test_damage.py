@@ -76,7 +76,7 @@ def damaged(world, disk, path, damage):
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damage_to_any_file_of_the_last_checkpoint_goes_back_to_the_one_before(stopped, damage, caplog):
+def test_after_damage_to_the_last_checkpoint_the_one_before_is_restored(stopped, damage, caplog):
     disk, expected = stopped
     own = files_of(disk, 5) - files_of(disk, 4)
     assert own
@@ -92,7 +92,7 @@ def test_damage_to_any_file_of_the_last_checkpoint_goes_back_to_the_one_before(s
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_going_back_behind_committed_output_is_refused_and_names_file_output_and_option(stopped, damage):
+def test_restoring_a_checkpoint_older_than_committed_output_is_refused(stopped, damage):
     disk, _ = stopped
     own = files_of(disk, 5) - files_of(disk, 4)
     setup = dataclasses.replace(STRICT, options={"restart-strategy.type": "fixed-delay"})
@@ -115,7 +115,7 @@ def test_going_back_behind_committed_output_is_refused_and_names_file_output_and
             assert sink in told
 
 
-def test_damage_that_a_worker_finds_later_is_treated_the_same(stopped):
+def test_damage_that_a_worker_detects_later_is_handled_in_the_same_way(stopped):
     """A worker that is replaced reads the state again, while the job runs."""
     lost = []
 
@@ -133,7 +133,7 @@ def test_damage_that_a_worker_finds_later_is_treated_the_same(stopped):
         assert lost[0] in str(life.failure)
 
 
-def test_a_damaged_file_that_no_checkpoint_needs_is_made_again():
+def test_a_damaged_file_that_no_checkpoint_needs_is_written_again():
     """It was written after the newest checkpoint: the epochs since then are run again."""
     setup = dataclasses.replace(STRICT, epoch_records=15, checkpoint_every=3)
 
@@ -182,7 +182,7 @@ class Stamp(ProcessFunction):
         yield value[2], ctx.timer_service().current_processing_time()
 
 
-def test_an_epoch_that_is_run_again_reads_and_sees_what_was_planned(stopped):
+def test_a_replayed_epoch_has_the_plan_of_the_first_run(stopped):
     """Laws 2 and 3. Ranges and processing time come from the log, even when the budget has changed since."""
     setup = dataclasses.replace(SETUP, program=lambda env: many_splits(env).process(Stamp()))
     with World() as world:
@@ -218,7 +218,7 @@ def test_damage_to_a_file_of_every_checkpoint_is_an_error_that_names_them(stoppe
     assert everywhere
 
 
-def test_all_metadata_damaged_is_an_error_and_not_a_fresh_start(stopped):
+def test_damage_to_all_metadata_is_an_error_and_not_a_new_start(stopped):
     disk, _ = stopped
     with World() as world:
         world.disk.files, world.disk.directories = dict(disk.files), set(disk.directories)
@@ -229,7 +229,7 @@ def test_all_metadata_damaged_is_an_error_and_not_a_fresh_start(stopped):
         assert not life.epochs
 
 
-def test_checkpoints_deleted_by_hand_are_missed(stopped):
+def test_manually_deleted_checkpoints_are_detected(stopped):
     """The log goes on where the deleted checkpoints were: starting from the beginning would be wrong."""
     disk, _ = stopped
     with World() as world:
@@ -246,7 +246,7 @@ def test_checkpoints_deleted_by_hand_are_missed(stopped):
         assert not life.epochs
 
 
-def test_torn_end_of_the_plan_log_never_was(stopped):
+def test_a_torn_end_of_the_plan_log_is_ignored(stopped):
     disk, expected = stopped
     with World() as world:
         damaged(world, disk, f"{ROOT}/job/epochs.log", "zero")
@@ -315,7 +315,7 @@ class Short(MemoryFileSystem):
         (Short, 3, "the file /store/job/chk-2/_metadata is damaged"),
     ],
 )
-def test_a_checkpoint_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(disk_class, looks, problem):
+def test_a_checkpoint_that_is_temporarily_incomplete_is_read_again(disk_class, looks, problem):
     disk = disk_class()
     disk.make_dirs("/store")
     made = Checkpoints(CheckpointStorage("/store", "job", fs=disk), CheckpointSchedule(100), temporary=False)
@@ -339,7 +339,7 @@ def test_a_checkpoint_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(dis
     ],
 )
 @pytest.mark.parametrize("looks", [1, 3])
-def test_a_state_file_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(disk_class, looks, missing, problem):
+def test_a_state_file_that_is_temporarily_incomplete_is_read_again(disk_class, looks, missing, problem):
     disk = disk_class()
     disk.make_dirs("/store")
     storage = CheckpointStorage("/store", "job", fs=disk)
@@ -354,7 +354,7 @@ def test_a_state_file_that_is_not_seen_as_a_whole_for_a_moment_is_read_again(dis
 
 
 @pytest.mark.parametrize("mode", ["enoent", "short"])
-def test_a_snapshot_to_start_from_that_cannot_be_seen_for_a_moment_is_looked_for_again(stopped, mode):
+def test_an_initial_snapshot_that_is_temporarily_missing_is_read_again(stopped, mode):
     disk, _ = stopped
     options = {"execution.state-recovery.path": f"{ROOT}/job/chk-5", "restart-strategy.type": "none"}
     other = dataclasses.replace(STRICT, job="other", options=options)

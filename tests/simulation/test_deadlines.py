@@ -65,7 +65,7 @@ def wait(until: Any) -> None:
         time.sleep(0.005)
 
 
-def test_a_commit_that_hangs_is_an_error_that_says_what_waited_for_what() -> None:
+def test_a_hanging_commit_is_an_error_that_names_the_sink_and_the_operation() -> None:
     inner = Hanging()
     committer = CommitterWithDeadline(inner, "orders", 50, "execution.checkpointing.timeout")
     with pytest.raises(CallTimedOut, match=r"sink 'orders' did not commit the output of checkpoint 3 within 0\.05 s"):
@@ -114,7 +114,7 @@ class SlowEnumerator(SequenceEnumerator):
         self.closed = True
 
 
-def test_an_enumerator_that_hangs_is_left_behind_and_closed_later() -> None:
+def test_a_hanging_enumerator_is_abandoned_and_closed_later() -> None:
     slow = SlowEnumerator()
     enumerator = EnumeratorWithDeadline(lambda: slow, "numbers", 50, "millstream.epoch.deadline")
     with pytest.raises(CallTimedOut, match="source 'numbers' did not plan what to read within"):
@@ -128,12 +128,12 @@ def test_an_enumerator_that_hangs_is_left_behind_and_closed_later() -> None:
 @pytest.mark.parametrize(
     ("bounded", "plain"), [(CommitterWithDeadline, Committer), (EnumeratorWithDeadline, SplitEnumerator)]
 )
-def test_nothing_of_what_is_bounded_is_left_out(bounded: type, plain: type) -> None:
+def test_every_method_of_committers_and_enumerators_has_a_deadline(bounded: type, plain: type) -> None:
     methods = {name for name, value in vars(plain).items() if callable(value) and not name.startswith("_")}
     assert methods <= vars(bounded).keys()
 
 
-def test_where_the_clock_is_not_real_calls_are_made_in_the_callers_thread() -> None:
+def test_with_a_virtual_clock_calls_run_in_the_callers_thread() -> None:
     threads: list[threading.Thread] = []
 
     class Noting(Hanging):
@@ -168,7 +168,7 @@ class HangingSink(Sink):
         return COMMITTER
 
 
-def test_a_job_whose_commit_hangs_restarts_and_goes_on_when_it_has_ended(tmp_path) -> None:
+def test_a_job_restarts_after_a_hanging_commit_and_continues_when_it_has_ended(tmp_path) -> None:
     COMMITTER.__init__()  # type: ignore[misc]
     configuration = Configuration()
     for key, value in {

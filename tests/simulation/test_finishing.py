@@ -82,7 +82,7 @@ def live(how: str, sink: Sink, world: World) -> Life:
 
 
 @pytest.mark.parametrize("how", ["finished", "canceled", "failed", "replaced"])
-def test_only_who_ended_the_job_completes_its_output(how: str) -> None:
+def test_only_the_driver_that_ended_the_job_completes_its_output(how: str) -> None:
     _calls.clear()
     with World() as world:
         status = live(how, Noting(), world).status
@@ -92,7 +92,7 @@ def test_only_who_ended_the_job_completes_its_output(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["finished", "canceled", "replaced"])
-def test_files_that_wait_are_compacted_by_who_ended_the_job(tmp_path: Path, how: str) -> None:
+def test_pending_files_are_compacted_by_the_driver_that_ended_the_job(tmp_path: Path, how: str) -> None:
     strategy = FileCompactStrategy.builder().set_size_threshold(1 << 30).build()
     builder = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
     builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())

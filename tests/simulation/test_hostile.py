@@ -127,7 +127,7 @@ def test_a_pickle_in_a_column_of_a_state_file(world, bomb, column):
     planted = []
     forge(world, lambda data: with_bombs(data, column, bomb, planted))
     assert sum(planted) > 0
-    assert "nothing of it was executed" in ends_well(world)
+    assert "none of its code was executed" in ends_well(world)
 
 
 def with_bombs(data, column, bomb, planted):
@@ -162,14 +162,14 @@ def test_a_name_that_leads_out_of_the_storage(world):
     assert "'../../etc/passwd' is not inside" in ends_well(world)
 
 
-def test_metadata_of_a_later_release_is_refused_and_not_guessed_at(world):
+def test_metadata_of_a_later_release_is_refused(world):
     metadata = read_metadata(world)
     metadata["format"] = 99
     write_metadata(world, json.dumps(metadata).encode())
     assert "has format 99" in ends_well(world)
 
 
-def test_the_forger_can_forge(world):
+def test_forged_files_execute_code_without_protection(world):
     """Else the tests above would show nothing."""
     forge(world, lambda data: data)
     assert run(dataclasses.replace(SETUP), world).status is JobStatus.FINISHED

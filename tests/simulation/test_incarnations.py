@@ -87,7 +87,7 @@ def test_a_job_keeps_its_incarnation_through_recoveries() -> None:
 
 
 @pytest.mark.parametrize("kind", [EpochDone, CheckpointDone])
-def test_the_next_leader_goes_on_with_the_incarnation_of_the_one_before(kind: type) -> None:
+def test_the_next_leader_keeps_the_incarnation_of_its_predecessor(kind: type) -> None:
     """The fence keeps it before there is a checkpoint."""
     with World() as world:
         listen = die_at(kind, 1 if kind is EpochDone else 2)
@@ -97,7 +97,7 @@ def test_the_next_leader_goes_on_with_the_incarnation_of_the_one_before(kind: ty
     assert owners() == ["job-one"]
 
 
-def test_a_job_that_begins_anew_under_the_same_id_is_another() -> None:
+def test_a_job_that_starts_again_under_the_same_id_has_another_incarnation() -> None:
     """Delete the directory of the leases, as the guide says."""
     with World() as world:
         assert run(SETUP, world, leadership=create_leadership(world, "first")).status is JobStatus.FINISHED
@@ -108,7 +108,7 @@ def test_a_job_that_begins_anew_under_the_same_id_is_another() -> None:
     assert owners() == ["job-one", "job-two"]
 
 
-def test_a_start_from_a_savepoint_is_another_whatever_its_id() -> None:
+def test_a_job_started_from_a_savepoint_has_another_incarnation() -> None:
     def listen(observation: Any, master: Any) -> None:
         if isinstance(observation, EpochDone) and observation.epoch == 3:
             master.savepoint("/savepoints", stop=True)
@@ -122,7 +122,7 @@ def test_a_start_from_a_savepoint_is_another_whatever_its_id() -> None:
     assert owners() == ["job-one", "job-two"]
 
 
-def test_what_was_staged_before_is_committed_under_its_own_name() -> None:
+def test_output_staged_before_is_committed_under_its_own_name() -> None:
     at = find_operation(SETUP, "chk-2/_metadata")
     _seen.clear()
     _committed.clear()
@@ -134,7 +134,7 @@ def test_what_was_staged_before_is_committed_under_its_own_name() -> None:
     assert _committed == ["job-one"] * 4 + ["new-two"] * 4
 
 
-def test_a_checkpoint_of_an_earlier_release_has_none_and_its_job_keeps_its_names() -> None:
+def test_a_job_restored_from_an_earlier_release_keeps_its_names() -> None:
     with World() as world:
         assert run(replace(SETUP, incarnation=""), world, listen=die_at(CheckpointDone, 4)).crashed
         path = f"{ROOT}/job/chk-2/_metadata"
@@ -143,7 +143,7 @@ def test_a_checkpoint_of_an_earlier_release_has_none_and_its_job_keeps_its_names
     assert owners() == ["job"]
 
 
-def test_terms_go_on_when_the_lease_is_deleted_and_checkpoints_are_kept() -> None:
+def test_terms_continue_when_the_lease_is_deleted_and_checkpoints_are_kept() -> None:
     """Attempts and logs of plans are named by terms."""
     with World() as world:
         for holder, epoch in (("first", 2), ("second", 4)):
@@ -170,7 +170,7 @@ def test_a_rescale_keeps_the_generation_of_the_last_recovery() -> None:
     assert len({generation for _, generation, _ in found}) == 4
 
 
-def test_a_job_that_goes_back_behind_committed_output_is_another() -> None:
+def test_a_job_restored_before_committed_output_has_another_incarnation() -> None:
     """What it writes again is not taken for what was committed."""
     setup = replace(SETUP, repeats=True, options={"millstream.recovery.allow-older-checkpoint": "true"})
     setup = replace(setup, options={**setup.options, "execution.checkpointing.num-retained": "3"})

@@ -167,7 +167,7 @@ CASES = [
     ("dies", "part_size"), [(False, 4), (True, 1 << 20)], ids=["lives on, a file an epoch", "dies, files over epochs"]
 )
 @pytest.mark.parametrize(("tolerable", "moment", "where"), CASES)
-def test_a_late_checkpoint_does_no_harm(tmp_path, where, tolerable, moment, dies, part_size):
+def test_a_late_checkpoint_has_no_effect(tmp_path, where, tolerable, moment, dies, part_size):
     retained = 1 if moment == "after its number was deleted" else 3
     setup, disk = job(tmp_path, tolerable, part_size, retained), Hanging(where)
     with World() as world:

@@ -112,7 +112,7 @@ def right(setup, faults):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_mixed_attempts_do_not_show(name, seed, caplog):
+def test_mixed_attempts_do_not_change_results(name, seed, caplog):
     backend = "lmdb" if NAMES.index(name) % 2 else "hashmap"
     right(Setup(PROGRAMS[name], 3, epoch_records=20, backend=backend), Faults(attempts="mixed", seed=seed))
     assert "the epoch is run again" in caplog.text
@@ -120,17 +120,17 @@ def test_mixed_attempts_do_not_show(name, seed, caplog):
 
 @pytest.mark.parametrize("name", sorted(OTHERS))
 @pytest.mark.parametrize("faults", [Faults(attempts="mixed"), Faults(attempts="twice"), Faults(attempts="broken")])
-def test_functions_may_be_as_in_flink(name, faults):
+def test_nondeterministic_functions_are_allowed_as_in_flink(name, faults):
     setup = Setup(OTHERS[name], epoch_records=60, block_records=1000)
     right(setup, faults)
 
 
 @pytest.mark.parametrize("name", ["salted", "with_fields", "tumbling", "side_output"])
-def test_attempts_that_mix_at_times_do_not_show(name, seed):
+def test_attempts_that_are_sometimes_mixed_do_not_change_results(name, seed):
     right(Setup((PROGRAMS | OTHERS)[name], 3, epoch_records=20), Faults(mixes=0.2, forget=0.1, seed=seed))
 
 
-def test_attempts_that_mix_in_every_run_fail_the_epoch():
+def test_attempts_that_are_mixed_in_every_run_fail_the_epoch():
     setup = Setup(salted, 4, checkpoint_every=None, options={"restart-strategy.type": "none"})
     with World() as world:
         life = run(setup, world, Faults(mixes=1.0))

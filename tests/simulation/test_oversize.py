@@ -35,7 +35,7 @@ def test_epochs_become_small_enough(name, caplog):
 
 
 @pytest.mark.parametrize("every", [1, 100])
-def test_plans_of_an_earlier_driver_are_cut(every):
+def test_plans_of_an_earlier_driver_are_reduced(every):
     setup = Setup(PROGRAMS["tumbling"], epoch_records=15, checkpoint_every=every)
     with World() as world:
         done = run(setup, world).operations
@@ -71,7 +71,7 @@ def die(request):
     raise SimulatedCrash
 
 
-def test_an_epoch_of_one_record_fails_as_ever():
+def test_an_epoch_of_one_record_fails_the_job():
     options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "6"}
     setup = Setup(PROGRAMS["tumbling"], epoch_records=30, options=options)
     with World() as world:
@@ -95,7 +95,7 @@ class Greedy(ProcessFunction):
         yield value
 
 
-def test_a_function_that_finds_no_memory_gets_fewer_records():
+def test_a_function_without_enough_memory_gets_fewer_records():
     def program(env):
         source = NumberSequenceSource(1, 90)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
@@ -108,7 +108,7 @@ def test_a_function_that_finds_no_memory_gets_fewer_records():
         assert life.master.job.restarts == len(cuts(life)) == 1
 
 
-def test_a_job_that_may_go_back_behind_its_output_replays_plans_as_they_are():
+def test_a_job_that_may_restore_older_checkpoints_replays_plans_unchanged():
     options = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.attempts": "3"}
     options["millstream.recovery.allow-older-checkpoint"] = "true"
     with World() as world:
@@ -147,7 +147,7 @@ def heavy(above, last=90):
 
 
 @pytest.mark.parametrize(("above", "cut"), [(5, 1), (35, 4), (255, 26)])
-def test_an_epoch_long_after_the_checkpoint_is_cut(above, cut):
+def test_an_epoch_long_after_the_checkpoint_is_reduced(above, cut):
     """The epochs before it are replayed as they were, however many there are, and are no reason to forget it."""
     setup = heavy(above, last=max(90, above + 20))
     with World() as world:
@@ -158,7 +158,7 @@ def test_an_epoch_long_after_the_checkpoint_is_cut(above, cut):
         assert sorted(map(int, world.visible())) == list(range(1, max(90, above + 20) + 1))
 
 
-def test_plans_before_and_after_the_one_that_was_cut_are_replayed_as_logged():
+def test_plans_before_and_after_the_reduced_one_are_replayed_as_logged():
     """The log then has the old plan, a later one of the driver before, and the smaller plan: the last one counts."""
     setup = heavy(35)
     with World() as world:

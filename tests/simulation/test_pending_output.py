@@ -73,7 +73,7 @@ def test_a_sink_whose_uid_has_changed_is_refused(tmp_path: Path, caplog: pytest.
         assert lines(out) == [*range(1, 17), *range(25, 41)]
 
 
-def test_a_sink_that_commits_nothing_does_not_take_staged_output(tmp_path: Path) -> None:
+def test_a_sink_without_committer_does_not_claim_staged_output(tmp_path: Path) -> None:
     with World() as world:
         out = crashed_before_a_commit(world, tmp_path)
         life = run(resumed(setup_of(out, sink=BlackHoleSink())), world)
@@ -82,7 +82,7 @@ def test_a_sink_that_commits_nothing_does_not_take_staged_output(tmp_path: Path)
         assert life.master.job.restarts == 0
 
 
-def test_a_leader_with_another_program_leaves_the_output_for_one_with_the_right_one(tmp_path: Path) -> None:
+def test_a_leader_with_another_program_leaves_the_output_to_a_leader_with_the_right_one(tmp_path: Path) -> None:
     """The fence of a term names no output: it is made only when all of it is committed."""
     at = _point_of_leader(tmp_path)
     with World() as world:
@@ -106,7 +106,7 @@ def _point_of_leader(tmp_path: Path) -> int:
 
 
 @pytest.mark.parametrize(("allow", "fate"), [(False, Outcome.REFUSED), (True, Outcome.DROPPED)])
-def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Outcome) -> None:
+def test_a_check_reports_unclaimed_output_before_the_start(tmp_path: Path, allow: bool, fate: Outcome) -> None:
     with World() as world:
         crashed_before_a_commit(world, tmp_path)
         snapshot = open_snapshot(f"{ROOT}/job/chk-3", CheckpointStorage(ROOT, "new", fs=world.disk))
@@ -121,7 +121,7 @@ def test_a_check_says_so_before(tmp_path: Path, allow: bool, fate: Outcome) -> N
 
 
 @pytest.mark.parametrize("every", [2, 3])
-def test_what_is_staged_survives_a_rescale_after_every_epoch(tmp_path: Path, every: int) -> None:
+def test_staged_output_survives_a_rescale_after_every_epoch(tmp_path: Path, every: int) -> None:
     def listen(observation: Any, master: Any) -> None:
         if isinstance(observation, EpochDone) and observation.epoch <= every + 1:
             master.rescale(1 + observation.epoch % 3)

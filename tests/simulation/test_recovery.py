@@ -68,7 +68,7 @@ def with_options(setup, options):
 
 
 @pytest.mark.parametrize("at", [1, 2, 7, 19, 40])
-def test_a_function_that_raises_once_changes_nothing(at):
+def test_a_function_that_raises_once_does_not_change_the_output(at):
     expected = compute_reference(Setup(lambda env: one_split(env).key_by(by_key).process(Running())))
     with World() as world:
         life = run(Setup(stumbling(f"once-{at}", at), parallelism=1), world)
@@ -88,7 +88,7 @@ def test_a_function_that_always_raises_fails_the_job_with_the_users_error():
 
 
 @pytest.mark.parametrize("name", ["session", "columns", "count_window", "broadcast"])
-def test_an_engine_that_is_lost_now_and_then_changes_nothing(name):
+def test_an_engine_that_is_lost_repeatedly_does_not_change_the_output(name):
     setup = Setup(PROGRAMS[name], epoch_records=20)
     with World() as world:
         life = run(setup, world, Faults(engine=frozenset({0, 2, 3, 7})))
@@ -98,7 +98,7 @@ def test_an_engine_that_is_lost_now_and_then_changes_nothing(name):
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
-def test_another_parallelism_after_a_crash_changes_nothing(name, parallelism):
+def test_another_parallelism_after_a_crash_does_not_change_the_output(name, parallelism):
     setup = Setup(PROGRAMS[name], epoch_records=9, backend="lmdb" if parallelism == 3 else "hashmap")
     with World() as world:
         crash = find_operation(setup, "chk-2/_metadata", "/shared/")
@@ -133,7 +133,7 @@ def test_exponential_delay_with_checkpoints_by_default():
     assert sum(slept) == 1000 + 1500 + 2250
 
 
-def test_no_restart_when_asked_for():
+def test_the_strategy_none_disables_restarts():
     life, slept = failing({"restart-strategy.type": "none"})
     assert life.status is JobStatus.FAILED
     assert not slept
@@ -197,7 +197,7 @@ def resumed(setup, path, **options):
 
 @pytest.mark.parametrize("parallelism", [1, 2, 4])
 @pytest.mark.parametrize("name", ["tumbling", "columns", "count_window", "keyed_timers", "broadcast"])
-def test_another_job_goes_on_from_a_path(name, parallelism):
+def test_another_job_continues_from_a_path(name, parallelism):
     setup = Setup(PROGRAMS[name], epoch_records=12)
     with World() as world:
         path = retained(world, setup)
@@ -207,7 +207,7 @@ def test_another_job_goes_on_from_a_path(name, parallelism):
 
 
 @pytest.mark.parametrize("again", range(0, 120, 7))
-def test_another_job_that_fails_before_its_own_checkpoint_replays_what_the_first_had_planned(again):
+def test_another_job_that_fails_before_its_own_checkpoint_replays_the_plans_of_the_first(again):
     setup = dataclasses.replace(SETUP, checkpoint_every=4)
     with World() as world:
         path = retained(world, setup)
@@ -233,7 +233,7 @@ def test_another_job_does_not_need_the_files_of_the_first_after_its_first_checkp
         assert world.visible() == compute_reference(SETUP)
 
 
-def test_a_job_prefers_its_own_checkpoint_to_the_path_it_began_from():
+def test_a_job_prefers_its_own_checkpoint_to_its_initial_path():
     with World() as world:
         second = resumed(SETUP, retained(world))
         done = run(second, world).operations
@@ -246,7 +246,7 @@ def test_a_job_prefers_its_own_checkpoint_to_the_path_it_began_from():
         assert world.visible() == compute_reference(SETUP)
 
 
-def test_a_checkpoint_of_another_program_is_refused_with_a_sentence():
+def test_a_checkpoint_of_another_program_is_refused():
     with World() as world:
         path = retained(world)
         life = run(resumed(Setup(PROGRAMS["keyed_timers"]), path), world)
@@ -267,7 +267,7 @@ def test_unclaimed_state_can_be_dropped():
         assert life.status is JobStatus.FINISHED, life.failure
 
 
-def test_a_changed_max_parallelism_is_refused_with_a_sentence():
+def test_a_changed_max_parallelism_is_refused():
     with World() as world:
         setup = resumed(SETUP, retained(world))
         life = run(with_options(setup, {**setup.options, "pipeline.max-parallelism": "64"}), world)
@@ -277,7 +277,7 @@ def test_a_changed_max_parallelism_is_refused_with_a_sentence():
 
 
 @pytest.mark.parametrize("path", [f"{ROOT}/job/chk-99", "/nowhere", f"{ROOT}/job", "/"])
-def test_a_path_without_a_checkpoint_is_refused_with_a_sentence(path):
+def test_a_path_without_a_checkpoint_is_refused(path):
     with World() as world:
         retained(world)
         life = run(resumed(SETUP, path), world)
@@ -298,7 +298,7 @@ def test_a_damaged_checkpoint_at_a_path_is_refused_before_user_code_runs():
         assert not life.epochs
 
 
-def test_a_checkpoint_directory_that_vanishes_fails_readably(monkeypatch):
+def test_a_checkpoint_directory_that_disappears_fails_the_job_with_a_clear_error(monkeypatch):
     original = FaultyFileSystem.make_dirs
 
     def vanished(self, path):

@@ -21,7 +21,7 @@ def right(setup, faults):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
-def test_a_worker_that_lost_its_state_comes_back_to_it(name, backend, seed):
+def test_a_worker_that_lost_its_state_restores_it(name, backend, seed):
     right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(forget=0.4, seed=seed))
 
 
@@ -32,7 +32,7 @@ def test_workers_with_different_backends_take_turns(name, seed):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("attempts", ["twice", "broken"])
-def test_an_attempt_is_harmless(name, attempts, seed):
+def test_a_failed_or_repeated_attempt_has_no_effect(name, attempts, seed):
     backend = "lmdb" if NAMES.index(name) % 2 else "hashmap"
     right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(attempts=attempts, seed=seed))
 
@@ -46,7 +46,7 @@ def test_no_two_attempts_write_the_same_file():
         assert len(written) == len(set(written)) > 20
 
 
-def test_an_attempt_is_harmless_on_workers_that_come_and_go(seed):
+def test_attempts_have_no_effect_when_workers_are_replaced(seed):
     setup = Setup(PROGRAMS["session"], parallelism=3, epoch_records=9)
     right(setup, Faults(attempts="twice", forget=0.3, flip=0.5, seed=seed))
     right(replace(setup, backend="lmdb"), Faults(attempts="broken", forget=0.3, flip=0.5, seed=seed))

@@ -56,7 +56,7 @@ class Total(KeyedProcessFunction):
         yield ctx.get_current_key(), self.total.value()
 
 
-def test_a_worker_that_dies_does_not_show_in_the_output(tmp_path: Path) -> None:
+def test_a_dead_worker_does_not_change_the_output(tmp_path: Path) -> None:
     env = environment()
     totals = numbers(env).key_by(lambda n: n % KEYS, Types.LONG()).process(Total(tmp_path / "killed"), PAIR)
     sink = FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder()).build()
@@ -73,7 +73,7 @@ def test_a_worker_that_dies_does_not_show_in_the_output(tmp_path: Path) -> None:
     assert found == Counter(map(str, expected.items()))
 
 
-def test_a_function_that_fails_is_told_as_in_a_stream() -> None:
+def test_a_failing_function_is_reported_as_in_streaming_mode() -> None:
     env = environment()
     with pytest.raises(UserError, match=r"ZeroDivisionError(.|\n)*in operator 'Map'"):
         list(numbers(env).map(lambda n: 1 // (n - 7)).execute_and_collect())

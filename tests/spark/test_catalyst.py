@@ -39,7 +39,7 @@ DIFFERENT = {
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_a_batch_leaves_what_the_stream_leaves(topic: str, spark_context: Any) -> None:
+def test_batch_and_streaming_have_the_same_final_table(topic: str, spark_context: Any) -> None:
     case = content(topic)
     env = environment(case, BATCH)
     wrong: dict[str, Any] = {}
@@ -109,7 +109,7 @@ CAST(w AS DOUBLE); CAST(f AS DOUBLE); CAST(s AS STRING); CAST(dt AS TIMESTAMP(3)
 """
 
 
-def test_what_is_spelled_for_spark_is_what_our_functions_compute(spark_context: Any) -> None:
+def test_spark_expressions_compute_the_same_as_our_functions(spark_context: Any) -> None:
     texts = [
         each.strip() for line in EXPRESSIONS.strip().splitlines() for each in line.replace("''s; ", "''s@ ").split(";")
     ]
@@ -164,7 +164,7 @@ def sales(spark_context: Any) -> TableEnvironment:
     return env
 
 
-def test_functions_with_over_number_and_rank_the_rows_of_a_partition(spark_context: Any) -> None:
+def test_over_functions_number_and_rank_the_rows_of_a_partition(spark_context: Any) -> None:
     register_values("ranked", [("a", 1), ("a", 1), ("a", 2), ("a", 3), ("b", 5)])
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     env.execute_sql("CREATE TABLE ranked (k STRING, v INT) WITH ('connector' = 'values', 'data-id' = 'ranked')")
@@ -201,7 +201,7 @@ def test_rows_of_relations_reach_every_sink_once(sales: TableEnvironment, tmp_pa
     assert len(found["two"]) == 4 * 2 - 1  # a space in three of the four names
 
 
-def test_a_query_sees_files_that_came_or_changed_since_the_last_one(spark_context: Any, tmp_path: Path) -> None:
+def test_a_query_reads_files_that_were_added_or_changed_since_the_last_one(spark_context: Any, tmp_path: Path) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     options = f"'connector' = 'filesystem', 'path' = '{tmp_path}', 'format' = 'parquet'"
     env.execute_sql(f"CREATE TABLE numbers (n BIGINT) WITH ({options})")
@@ -213,13 +213,13 @@ def test_a_query_sees_files_that_came_or_changed_since_the_last_one(spark_contex
     assert expected == [[(3,)], [(6,)], [(18,)]]
 
 
-def test_a_query_without_an_answer_is_the_users_error(sales: TableEnvironment) -> None:
+def test_a_query_that_fails_on_its_data_is_a_user_error(sales: TableEnvironment) -> None:
     for sql in ("SELECT SUM(10 / v) FROM sales", "SELECT COUNT(CAST(s AS INT)) FROM sales"):
         with pytest.raises(UserError, match=r"division by zero|item"), sales.execute_sql(sql).collect() as rows:
             list(rows)
 
 
-def test_a_users_function_stays_with_our_operators_above_catalyst(sales: TableEnvironment) -> None:
+def test_user_functions_run_in_our_operators_after_catalyst(sales: TableEnvironment) -> None:
     sales.create_temporary_function("twice", udf(lambda n: 2 * n, result_type=DataTypes.BIGINT()))
     sql = "SELECT k, twice(n) FROM (SELECT k, COUNT(*) AS n FROM sales GROUP BY k) AS counted"
     plan = sales.explain_sql(sql).split("== Optimized Execution Plan ==")[1]

@@ -30,7 +30,7 @@ def said(home: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False).stdout
 
 
-def test_java_takes_classes_from_the_archive_where_it_fits(tmp_path, monkeypatch):
+def test_java_loads_classes_from_a_matching_archive(tmp_path, monkeypatch):
     java = find_java({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     monkeypatch.setattr(class_archive, "_PROGRAM", "raise SystemExit('no Spark here')")
     with pytest.raises(class_archive.ClassesNotArchived, match="no Spark here"):
@@ -63,7 +63,7 @@ def test_the_first_start_creates_the_archive_in_the_background_once(tmp_path):
     assert class_archive.create_in_background(read_only, environment) is None
 
 
-def test_an_archive_that_is_there_is_not_created_again(tmp_path):
+def test_an_existing_archive_is_not_created_again(tmp_path):
     java = find_java({**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
     java.archive.write_bytes(b"")
     assert class_archive.create_in_background(java, {}) is None

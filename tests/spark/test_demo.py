@@ -21,7 +21,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.timeout(600)
-def test_a_job_that_was_broken_twice_leaves_the_same_output(tmp_path):
+def test_a_job_that_was_killed_twice_has_the_same_output(tmp_path):
     program = [sys.executable, str(REPOSITORY / "examples" / "fraud_detection.py"), "--demo"]
     arguments = ["--records", "100000", "--rate", "6000", "--out", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
@@ -51,7 +51,7 @@ def test_rates_are_over_the_last_seconds():
     assert shown.rate() == 0
 
 
-def test_off_a_terminal_there_is_a_line_a_second_and_one_for_every_restart():
+def test_without_a_terminal_there_is_a_line_each_second_and_for_every_restart():
     now = [0.0]
     console = Console(file=io.StringIO(), record=True, width=500)
     with progress("job", console=console, clock=lambda: now[0]) as listener:

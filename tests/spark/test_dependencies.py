@@ -26,7 +26,7 @@ class Brought(MapFunction):
 
 
 @pytest.mark.parametrize("name", ["one", "two"])
-def test_files_reach_the_workers_and_those_of_the_last_job_are_gone(tmp_path: Path, name: str) -> None:
+def test_workers_have_the_files_of_the_job_and_not_of_the_last_one(tmp_path: Path, name: str) -> None:
     (tmp_path / "brought_to_spark.py").write_text(f"NAME = '{name}'\n")
     (tmp_path / "greeting.txt").write_text("hello")
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as zipped:

@@ -140,7 +140,7 @@ def test_every_example_has_a_test():
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
-def test_an_example_is_short_and_opens_with_its_idea(path):
+def test_an_example_is_short_and_begins_with_a_summary(path):
     text = path.read_text(encoding="utf-8")
     assert text.startswith('"""')
     assert path.name in FLAGSHIP or len(text.splitlines()) <= 60
@@ -148,7 +148,7 @@ def test_an_example_is_short_and_opens_with_its_idea(path):
 
 @pytest.mark.usefixtures("spark_context")
 @pytest.mark.parametrize("name", sorted(PRINTED))
-def test_an_example_prints_what_it_promises(name, capsys):
+def test_an_example_prints_the_output_in_its_docstring(name, capsys):
     assert run(name, capsys) == PRINTED[name]
 
 

@@ -96,7 +96,7 @@ def build(env: StreamExecutionEnvironment, directory: Path, accident: Any) -> No
 
 
 @pytest.mark.parametrize(("accident", "restarts"), [(kill_worker, 0), (leave, 0), (fail, 1)])
-def test_an_accident_in_a_worker_does_not_show_in_the_output(tmp_path: Path, accident: Any, restarts: int) -> None:
+def test_a_failure_in_a_worker_does_not_change_the_output(tmp_path: Path, accident: Any, restarts: int) -> None:
     """A dead worker is replaced by Spark within the epoch; a failing function restarts the job from its checkpoint."""
     env = environment(tmp_path)
     build(env, tmp_path, accident)

@@ -15,7 +15,7 @@ from millstream.iteration import iterate
 pytestmark = pytest.mark.usefixtures("spark_context")
 
 
-def test_a_worker_that_dies_in_a_round_changes_nothing(tmp_path: Path) -> None:
+def test_a_worker_that_dies_in_a_round_does_not_change_the_result(tmp_path: Path) -> None:
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", str(tmp_path))
     configuration.set_string("execution.checkpointing.interval", "50 ms")

@@ -18,7 +18,9 @@ from millstream.table import StreamTableEnvironment
 pytestmark = pytest.mark.usefixtures("spark_context")
 
 
-def test_a_worker_that_dies_in_a_round_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_in_a_round_does_not_change_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", str(tmp_path))
     configuration.set_string("execution.checkpointing.interval", "50 ms")

@@ -42,7 +42,7 @@ def deleted_on_exit(context) -> int:
     return files.get(None).size()
 
 
-def test_the_jvm_does_not_remember_a_path_for_every_epoch(env, spark_context):
+def test_the_jvm_does_not_keep_a_path_for_every_epoch(env, spark_context):
     run_job(env)  # starts workers, which have sockets of their own
     before = deleted_on_exit(spark_context)
     assert run_job(env) >= EPOCHS

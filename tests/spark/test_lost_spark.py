@@ -28,14 +28,14 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ("stopped", "its context was stopped"),
     ],
 )
-def test_a_job_that_loses_its_spark_goes_on_with_another_one(outcomes, accident, cause):
+def test_a_job_that_loses_its_spark_continues_with_another_one(outcomes, accident, cause):
     found = outcomes[accident]
     assert (found["status"], found["right"]) == ("FINISHED", True), found
     assert 1 <= found["restarts"] <= 2
     assert any(cause in each for each in found["causes"]), found["causes"]
 
 
-def test_a_spark_that_the_program_made_is_not_started_again_and_the_error_says_so(outcomes):
+def test_a_lost_spark_of_the_program_is_an_error_that_says_so(outcomes):
     found = outcomes["not ours"]
     assert found["status"] == "FAILED"
     assert "the program's own Spark is lost and cannot be started again from here" in found["causes"][-1]

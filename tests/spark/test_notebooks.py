@@ -38,7 +38,7 @@ def svg_of(html):
     return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", html)[1]).decode()
 
 
-def test_the_notebook_prints_what_it_shows():
+def test_the_notebook_has_its_stored_output():
     notebook, shown = read("notebook.ipynb"), read("notebook.ipynb")
     execute(notebook)
     for cell, as_shown in zip(notebook.cells, shown.cells, strict=True):

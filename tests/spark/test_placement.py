@@ -43,7 +43,7 @@ def test_a_slot_keeps_its_worker():
     assert found[0] != found[1]
 
 
-def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
+def test_the_first_epoch_waits_for_the_executors_of_a_new_cluster(monkeypatch):
     coming = [0, 0, 1, 1, 2, 3, 4]
     context = SimpleNamespace(master="spark://one:7077")
     monkeypatch.setattr(
@@ -58,6 +58,6 @@ def test_executors_of_a_new_cluster_are_waited_for_while_they_come(monkeypatch):
 
 
 @pytest.mark.parametrize(("told", "on_demand"), [("true", True), ("false", False), (None, False)])
-def test_executors_that_come_only_for_tasks_are_known(told, on_demand):
+def test_executors_on_demand_are_detected(told, on_demand):
     settings = {} if told is None else {"spark.dynamicAllocation.enabled": told}
     assert placement._on_demand(SimpleNamespace(getConf=lambda: settings)) is on_demand

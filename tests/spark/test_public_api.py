@@ -69,19 +69,19 @@ def _line(pair: tuple[str, int]) -> str:
     return f"{pair[0]} {pair[1]}"
 
 
-def test_a_stream_gives_the_same_with_the_public_api(tmp_path: Path, spark_context: Any) -> None:
+def test_a_stream_has_the_same_output_with_the_public_api(tmp_path: Path, spark_context: Any) -> None:
     env = environment(tmp_path, millstream__spark__public_api="true", millstream__epoch__max_records="20")
     running_counts = Counter(f"{word} {n + 1}" for word, count in COUNTS.items() for n in range(count))
     assert count_words(env, tmp_path) == running_counts
 
 
-def test_a_batch_job_gives_the_same_without_the_newest_methods(tmp_path: Path, oldest_api: None) -> None:
+def test_a_batch_job_has_the_same_output_without_the_newest_methods(tmp_path: Path, oldest_api: None) -> None:
     env = environment(tmp_path)
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     assert count_words(env, tmp_path) == Counter(f"{word} {count}" for word, count in COUNTS.items())
 
 
-def test_a_batch_query_gives_the_same_without_the_newest_methods(oldest_api: None) -> None:
+def test_a_batch_query_has_the_same_result_without_the_newest_methods(oldest_api: None) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     query = """SELECT k, SUM(v), MAX(t) FROM (VALUES
         ('a', 1, TIMESTAMP '2024-01-01 00:00:00.123'), ('b', 2, CAST(NULL AS TIMESTAMP(3))), ('a', NULL, NULL)
@@ -112,7 +112,7 @@ def test_integers_are_hashed_as_spark_hashes_them(spark_context: Any) -> None:
     assert list(row) == [spark_hash(number) for number in numbers]
 
 
-def test_a_jvm_without_a_class_is_noticed_before_a_job_runs(
+def test_a_jvm_without_a_class_is_detected_before_a_job_runs(
     spark_context: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert isinstance(stages.create_stages(spark_context, 2, (), public_only=False), StageBuilder)

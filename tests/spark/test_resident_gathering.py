@@ -20,7 +20,9 @@ def listener():
     made.close()
 
 
-def test_all_slots_connect_and_strangers_change_nothing(listener: Listener, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_slots_connect_and_unknown_connections_have_no_effect(
+    listener: Listener, caplog: pytest.LogCaptureFixture
+) -> None:
     gathering = Gathering([listener], SECRET, range(2))
     with caplog.at_level(logging.WARNING), pytest.raises(ConnectionRefused):
         connect(listener.address, b"x" * 32)

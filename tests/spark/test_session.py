@@ -30,7 +30,7 @@ def test_java_home_is_preferred_to_the_path(tmp_path):
     assert find_java(environment).version == "21.0.2"
 
 
-def test_a_java_that_is_too_old_is_passed_over(tmp_path):
+def test_a_java_that_is_too_old_is_skipped(tmp_path):
     program(tmp_path / "home/bin/java", "1.8.0_292")
     program(tmp_path / "path/java", "17.0.1")
     environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "path"), "HOME": str(tmp_path)}
@@ -60,13 +60,13 @@ def test_the_wrapper_drops_one_flag_and_keeps_every_other_argument(tmp_path):
     assert wrap_java(java, tmp_path / "cache") == home
 
 
-def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
+def test_the_wrapper_works_without_a_writable_cache(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "file").write_text("not a folder")
     assert (wrap_java(program(tmp_path / "jdk/java", "21"), tmp_path / "file") / "bin/java").exists()
 
 
-def test_the_users_settings_win():
+def test_settings_of_the_user_override_defaults():
     settings = resolve({"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-Xss4m"}, slots=2, memory=8 * GIB)
     assert settings["spark.ui.enabled"] == "true"
     assert settings["spark.driver.extraJavaOptions"].endswith(" -Xss4m")
@@ -101,17 +101,17 @@ def test_a_local_master_retries_tasks_unless_it_says_how_often(given, taken):
         ("spark.submit.deployMode", "cluster"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_with_a_sentence(key, value):
+def test_settings_that_cannot_work_are_refused(key, value):
     with pytest.raises(SparkSettingRefused, match=r"cannot be used: .*; hint: "):
         resolve({key: value}, slots=2, memory=GIB)
 
 
-def test_a_master_that_does_not_answer_is_an_error_at_once():
+def test_an_unreachable_master_is_an_error_immediately():
     with pytest.raises(session.SparkNotStarted, match=r"127\.0\.0\.1:1: .*refused"):
         session._start({"spark.master": "spark://127.0.0.1:1"})
 
 
-def test_a_running_spark_is_taken(spark_context):
+def test_a_running_spark_is_used(spark_context):
     assert session.spark_context({}, slots=7) is spark_context
     assert session.start_seconds() > 0
 
@@ -157,7 +157,7 @@ assert jvm.poll() is not None
 
 
 @pytest.mark.parametrize("prepared", [(), ("with its JVM started before",)])
-def test_spark_starts_and_stops_without_a_word(prepared):
+def test_spark_starts_and_stops_without_output(prepared):
     command = [sys.executable, "-c", QUIET, *prepared]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, "45\n", "")
@@ -173,6 +173,6 @@ sys.exit(3 if daemon.worker(ours, True) else 4)
 """
 
 
-def test_a_worker_that_spark_lets_go_ends_without_a_word():
+def test_a_released_worker_ends_without_output():
     answer = subprocess.run([sys.executable, "-c", LET_GO], capture_output=True, text=True, timeout=100, check=False)
     assert (answer.returncode, answer.stderr) == (3, "")

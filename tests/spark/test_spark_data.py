@@ -48,7 +48,7 @@ def environment(mode: str) -> TableEnvironment:
 
 
 @pytest.mark.parametrize("mode", ["batch", "streaming"])
-def test_types_of_spark_come_out_as_they_went_in(session: Any, mode: str) -> None:
+def test_types_of_spark_survive_a_round_trip(session: Any, mode: str) -> None:
     frame = session.createDataFrame([ROW, NULLS], SCHEMA)
     table = environment(mode).from_spark(frame)
     assert str(table.get_schema().get_field_data_type("ltz")) == "TIMESTAMP_LTZ(6)"
@@ -94,7 +94,7 @@ def test_no_rows(session: Any) -> None:
     assert table.to_spark(session).count() == 0
 
 
-def test_what_cannot_be_exchanged_is_refused(session: Any, tmp_path: Path) -> None:
+def test_unsupported_types_are_refused(session: Any, tmp_path: Path) -> None:
     t_env = environment("streaming")
     with pytest.raises(UserError, match=r"column 'i' has Spark's type .* which no SQL type represents"):
         t_env.from_spark(session.sql("SELECT INTERVAL '1' YEAR AS i"))

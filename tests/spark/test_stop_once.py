@@ -59,7 +59,7 @@ def test_a_context_that_was_forgotten_is_not_stopped_again(context: Any) -> None
     assert SparkContext._active_spark_context is later
 
 
-def test_nobody_waits_for_ever_for_a_stop_that_hangs(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_stop_is_not_waited_for_forever(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hangs, ends = threading.Event(), threading.Event()
 
     class _Hanging(_Server):

@@ -42,7 +42,7 @@ def test_the_installed_version_is_known_without_importing_it() -> None:
 @pytest.mark.parametrize(
     ("version", "numbers"), [("3.5.6", (3, 5)), ("3.5.4-amzn-0", (3, 5)), ("4.1.0.dev2", (4, 1)), ("latest", (0, 0))]
 )
-def test_a_version_of_a_vendor_is_understood(version: str, numbers: tuple[int, int]) -> None:
+def test_the_version_of_a_vendor_is_parsed(version: str, numbers: tuple[int, int]) -> None:
     assert release(version) == numbers
 
 
@@ -82,7 +82,7 @@ def test_a_java_that_spark_does_not_run_on_is_refused_by_both_names(spark: str, 
 
 
 @pytest.mark.parametrize("environment", [{"SPARK_REMOTE": "sc://host:15002"}, {"SPARK_CONNECT_MODE_ENABLED": "1"}])
-def test_a_client_of_spark_connect_is_refused_at_once(environment: dict[str, str]) -> None:
+def test_a_client_of_spark_connect_is_refused_immediately(environment: dict[str, str]) -> None:
     with pytest.raises(SparkSettingRefused, match="Spark Connect has no RDDs"):
         refuse_connect(environment)
     refuse_connect({})

@@ -72,7 +72,7 @@ def test_a_row_is_made_up_for_each_key(t_env: TableEnvironment) -> None:
     [
         ({"a": ("INT", "#{number.digit}")}, ", 'fields.b.expression' = 'x'", "unknown option 'fields.b.expression'"),
         ({"a": ("MAP<INT, INT>", "#{number.digit}")}, "", "faker cannot generate MAP"),
-        ({"a": ("INT", "#{number.digit")}, "", "a call that is not complete"),
+        ({"a": ("INT", "#{number.digit")}, "", "an incomplete call"),
         ({"a": ("STRING", "#{date.past ''1'',''DAYS''}")}, "", r"declare the column TIMESTAMP\(3\)"),
         ({"a": ("INT", "#{number.digit}")}, ", 'fields.a.null-rate' = '2'", "must be a number from 0 to 1, not '2'"),
     ],

@@ -42,12 +42,12 @@ def test_the_result_has_the_scale() -> None:
     assert str(fitted) == "10.00"
 
 
-def test_what_is_not_a_number_is_an_error() -> None:
+def test_nan_and_infinity_are_errors() -> None:
     with pytest.raises(InvalidOperation):
         fit_decimal(Decimal("NaN"), 4, 2)
     with pytest.raises(BadText, match="is not a decimal"):
         to_decimal_type(Decimal("NaN"), FormatType(TypeRoot.DECIMAL, 4, 2))
 
 
-def test_a_decimal_without_precision_is_as_it_is() -> None:
+def test_a_decimal_without_precision_is_unchanged() -> None:
     assert to_decimal_type(Decimal("1.2345"), FormatType(TypeRoot.DECIMAL)) == Decimal("1.2345")

@@ -82,5 +82,5 @@ def test_paths_of_catalog_objects_are_only_compared_with_paths() -> None:
     assert ObjectPath("a", "b") != 42
 
 
-def test_no_list_is_an_empty_list() -> None:
+def test_a_missing_list_is_an_empty_list() -> None:
     assert Configuration.parse_list_value(None) == []

@@ -38,7 +38,7 @@ def test_a_missing_method_says_what_to_call(call: Any, text: str) -> None:
     assert str(caught.value) == text
 
 
-def test_a_missing_column_is_a_sentence() -> None:
+def test_a_missing_column_is_a_clear_error() -> None:
     table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).from_elements([(1,)], ["id"])
     with pytest.raises(AttributeError) as caught:
         _ = table.idd

@@ -33,7 +33,7 @@ def test_the_only_environment_is_used_under_all_its_names(shell):
     assert shell.user_ns["t"]._t_env is mine
 
 
-def test_of_several_environments_one_must_be_named(shell):
+def test_with_several_environments_one_must_be_named(shell):
     shell.user_ns |= {"one": create(), "two": create()}
     with pytest.raises(NoSuchEnvironment, match="there are several table environments: one, two"):
         run_sql(shell, "", "SELECT 1")
@@ -48,7 +48,7 @@ def test_of_several_environments_one_must_be_named(shell):
         ("--env nobody", "SELECT 1", "the variable 'nobody' is not a table environment"),
     ],
 )
-def test_a_variable_that_is_no_environment(shell, line, cell, problem):
+def test_a_variable_that_is_not_an_environment(shell, line, cell, problem):
     with pytest.raises(NoSuchEnvironment, match=problem):
         run_sql(shell, line, cell)
 

@@ -42,6 +42,6 @@ def test_nanoseconds_are_rounded_down() -> None:
     assert to_utc_datetime(Instant(0, 1999)) == EPOCH + datetime.timedelta(microseconds=1)
 
 
-def test_unix_time_starts_at_the_same_moment_everywhere() -> None:
+def test_unix_time_has_one_origin() -> None:
     assert EPOCH.replace(tzinfo=None) == LOCAL_EPOCH
     assert (EPOCH_DAY, LOCAL_EPOCH.time()) == (datetime.date(1970, 1, 1), datetime.time())

@@ -1,6 +1,6 @@
 """A pipeline definition: the YAML file as values.
 
-Promises: every key of the file is known, or refused with its block and the nearest name; types are checked.
+Promises: an unknown key is refused, with its block and the most similar name; types are checked.
 Does not know: databases, tables, SQL."""
 
 from __future__ import annotations
@@ -138,28 +138,28 @@ def _transform(entry: Any) -> Transform:
 
 
 def _entry(entry: Any, block: str, known: Sequence[str], required: Sequence[str]) -> dict[str, str]:
-    place = f"an entry of the block {block}"
-    values = {key: _text(value) for key, value in _mapping(entry, place).items()}
-    _check_keys(values, known, place)
+    location = f"an entry of the block {block}"
+    values = {key: _text(value) for key, value in _mapping(entry, location).items()}
+    _check_keys(values, known, location)
     for key in required:
         if key not in values:
-            message = f"{place} has no {key}"
+            message = f"{location} has no {key}"
             raise InvalidPipeline(message)
     return values
 
 
-def _check_keys(values: Mapping[str, Any], known: Sequence[str], place: str) -> None:
+def _check_keys(values: Mapping[str, Any], known: Sequence[str], location: str) -> None:
     for key in values:
         if key not in known:
             nearest = get_close_matches(key, known, 1)
             hint = f"did you mean {nearest[0]}?" if nearest else f"it can have {', '.join(known)}"
-            message = f"{place} has the key {key}, which is not supported"
+            message = f"{location} has the key {key}, which is not supported"
             raise InvalidPipeline(message, hint=hint)
 
 
-def _mapping(value: Any, place: str) -> dict[str, Any]:
+def _mapping(value: Any, location: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        message = f"{place} must be a mapping of keys and values, not {value!r}"
+        message = f"{location} must be a mapping of keys and values, not {value!r}"
         raise InvalidPipeline(message)
     return {str(key): entry for key, entry in value.items()}
 

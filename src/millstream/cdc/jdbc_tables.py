@@ -1,6 +1,7 @@
-"""Tables of databases for the JDBC sink: created, or given new columns.
+"""Creates tables for the JDBC sink, or adds columns to them.
 
-Promises: the types hold every value of the SQL types; a type that a database has nothing for is refused by name.
+Promises: the column types can store every value of the SQL types; a type without a counterpart in a database is refused
+by name.
 Does not know: rows."""
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _SQLITE: _Types = {
 }  # fmt: skip
 _TYPES: Mapping[str, _Types] = {"postgresql": _POSTGRES, "mysql": _MYSQL, "sqlite": _SQLITE}
 _COLUMNS = "SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s"
-_KEY_TEXT = "varchar(255)"  # MySQL has no index on a text of any length
+_KEY_TEXT = "varchar(255)"  # MySQL cannot index texts of unlimited length
 
 
 def prepare_jdbc_table(

@@ -44,7 +44,7 @@ def create_program(
     """Create the program for the current columns; sink tables are created, or get the columns that they lack."""
     settings = Configuration()
     for key, value in {
-        # a change is written as the source has it: rows are not gathered by key first
+        # changes are written in the order of the source, without materializing the changelog first
         sql_options.SINK_UPSERT_MATERIALIZE.key: "NONE",
         **configuration,
     }.items():
@@ -54,7 +54,7 @@ def create_program(
     if pipeline.time_zone is not None:
         env.get_config().set_local_timezone(pipeline.time_zone)
     transforms = [_find_transform(pipeline.transforms, table) for table in capture.tables]
-    tables = _separate(stream_env, env, capture, transforms, earlier, halt=pipeline.behavior != "ignore")
+    tables = _split_by_table(stream_env, env, capture, transforms, earlier, halt=pipeline.behavior != "ignore")
     targets: dict[str, list[tuple[Table, SinkTable]]] = {}
     for n, (source, transform, table) in enumerate(zip(capture.tables, transforms, tables, strict=True)):
         view = f"source_{n}_{source.name}"
@@ -73,11 +73,11 @@ def _find_transform(transforms: Sequence[Transform], table: SourceTable) -> Tran
     found = [transform for transform in transforms if matches(transform.source_table, table.name)]
     if len(found) > 1:
         message = f"the table {table.name} matches {len(found)} transforms"
-        raise InvalidPipeline(message, hint="let each table match one; combine filters with OR")
+        raise InvalidPipeline(message, hint="let each table match only one transform; combine filters with OR")
     return found[0] if found else None
 
 
-def _separate(
+def _split_by_table(
     stream_env: StreamExecutionEnvironment,
     env: StreamTableEnvironment,
     capture: Capture,
@@ -92,7 +92,7 @@ def _separate(
     source = capture.read_with(TableRows(columns, with_kind), earlier, halt=halt)
     tags = [OutputTag(f"table-{n}", _row_type(table, with_kind)) for n, table in enumerate(capture.tables)]
     stream = stream_env.from_source(source, WatermarkStrategy.no_watermarks(), "CDC source").uid(SOURCE_UID)
-    # changes of a row keep their order: one subtask has all of them, or that of the row's key
+    # changes of a row keep their order: one subtask processes all changes, or those of the row's key
     separated = stream.process(SeparateTables(tags), Types.PICKLED_BYTE_ARRAY()).name("tables").set_parallelism(1)
     result = []
     for table, tag in zip(capture.tables, tags, strict=True):

@@ -72,7 +72,7 @@ def query(transform: Transform | None, table: str, columns: Sequence[str], view:
 
 
 def uses_event_type(transform: Transform | None) -> bool:
-    """Return whether a transform reads the kind of a change."""
+    """Return whether a transform reads the row kind of a change."""
     return transform is not None and EVENT_TYPE in f"{transform.projection} {transform.filter}"
 
 

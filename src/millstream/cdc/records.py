@@ -26,9 +26,8 @@ _KIND_TEXTS = {
 
 @dataclass(frozen=True)
 class TableRows(ChangeDeserializer):
-    """Converts changes to pairs of a table's number and a row. `columns` has the numbers, by table, and the columns.
-
-    `with_kind`: the last field of a row is the text of its kind."""
+    """Converts changes to pairs of a table's number and a row. `columns` has the number and the columns of each table.
+    `with_kind`: the last field of a row is the text of its row kind."""
 
     columns: Mapping[str, tuple[int, tuple[str, ...]]]
     with_kind: bool = False

@@ -1,7 +1,7 @@
 """Runs a pipeline: starts its program, and another one when columns of the source have changed.
 
-Promises: the next program continues where the previous one has stopped, after all of its output was committed; so a
-change of columns loses and repeats nothing.
+Promises: the next program continues where the previous one has stopped, after all of its output was committed; so no
+change is lost or repeated when columns change.
 Does not know: what a program does.
 
 A source whose tables change halts before the first row that may have new columns. The job is then stopped with a
@@ -31,7 +31,7 @@ _log = logging.getLogger("millstream.cdc")
 
 
 class TablesChanged(InvalidPipeline):
-    """Columns of a source table have changed, and the pipeline is not to carry them to the sink."""
+    """Columns of a source table have changed, and the pipeline is configured not to change the sink."""
 
 
 def run_pipeline(
@@ -72,7 +72,7 @@ def run_pipeline(
                 return
             savepoint = job.stop_with_savepoint(False, directory).result()
             if pipeline.behavior == "exception":
-                temporary = None  # the savepoint is kept: the error names it
+                temporary = None  # the savepoint is kept, because the error names it
                 message = "columns of a source table have changed"
                 raise TablesChanged(message, hint=f"the job was stopped with the savepoint {savepoint}")
             _log.info("columns of a source table have changed; continuing from %s", savepoint)
@@ -103,13 +103,14 @@ def _wait_for_change(job: JobClient, capture: Capture, pipeline: Pipeline) -> bo
 def _have_changed(capture: Capture) -> bool:
     try:
         return capture.source.tables_have_changed()
-    except DatabaseFailure as problem:  # the job waits for its database, too
+    except DatabaseFailure as problem:  # the job itself waits for the database, too
         _log.warning("the columns of the source tables cannot be read: %s", problem)
         return False
 
 
 def _with_dropped_columns(capture: Capture, earlier: Capture) -> Capture:
-    """Return the capture with the columns that tables had before: the sink has them, and they are null from now on."""
+    """Return the capture with dropped columns of its tables: the sink has these columns, and they are null from now
+    on."""
     before = {table.id: table for table in earlier.tables}
     tables = []
     for table in capture.tables:

@@ -67,7 +67,7 @@ class ValuesSink(PipelineSink):
         check_options("sink", "values", options, ("print.enabled",))
 
     def connector_options(self, table: SinkTable) -> dict[str, str]:
-        """Print with the name of the table; or write nowhere."""
+        """Return the options of the print connector with the name of the table, or of the blackhole connector."""
         if self._options.get("print.enabled") == "false":
             return {"connector": "blackhole"}
         return {"connector": "print", "print-identifier": table.name}

@@ -1,7 +1,7 @@
 """Sources of pipelines: the tables of a database that match the patterns, and the source of their changes.
 
-Promises: options have Flink CDC's names, an unknown one is refused; columns have SQL types with the precision that the
-database declares.
+Promises: options have Flink CDC's names, and unknown options are refused; columns have SQL types with the precision
+that the database declares.
 Does not know: sinks, routes, how changes are captured."""
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Capture:
     tables: tuple[SourceTable, ...]
 
     def read_with(self, deserializer: ChangeDeserializer, earlier: Capture | None, *, halt: bool) -> Source:
-        """Return the source that reads changes with a deserializer. `halt`: it halts when a table changes; `earlier`
-        has the descriptions of the tables before."""
+        """Return the source that reads changes with a deserializer. `halt`: the source halts when the columns of a
+        table change; `earlier` has the previous descriptions of the tables."""
         if isinstance(self.source, PostgresSource):
             return replace(self.source, deserializer=deserializer, halt_on_schema_change=halt)
         before: tuple[Any, ...] = ()

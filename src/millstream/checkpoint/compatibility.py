@@ -47,7 +47,7 @@ class DeclaredOperator:
 
     @property
     def display_name(self) -> str:
-        """The uid, or without one the name."""
+        """The uid; the name if there is no uid."""
         return self.uid or self.shape.name
 
 
@@ -70,19 +70,19 @@ def compare(
 
 
 def _find_successor(unclaimed: OperatorSnapshot, new_traits: list[OperatorTraits]) -> OperatorTraits | None:
-    """The operator of a table program that most likely replaces another; it is removed from `new_traits`."""
+    """Return the operator of a table program that most likely replaces another one; it is removed from `new_traits`."""
     traits = unclaimed.traits
     if traits is None:
         return None
     candidates = [new for new in new_traits if (new.scope, new.kind) == (traits.scope, traits.kind)]
-    successor = max(candidates, key=traits.likeness, default=None)
+    successor = max(candidates, key=traits.similarity, default=None)
     if successor is not None:
         new_traits.remove(successor)
     return successor
 
 
 def _is_hidden(traits: OperatorTraits | None, notes: Sequence[str] = ()) -> bool:
-    """Whether an operator of a table program is not reported, because it has no state and has not changed."""
+    """Return whether an operator of a table program is not reported, because it has no state and has not changed."""
     return traits is not None and not traits.keeps and not notes
 
 
@@ -122,7 +122,7 @@ def _compare_operator(operator: DeclaredOperator, old: OperatorSnapshot | None, 
             continue
         outcome = Outcome.MIGRATED if resolution.notes else Outcome.KEPT
         yield Verdict(title, outcome, display_name(name), resolution.notes)
-    if has_traits or tables is None:  # operators with equal traits have the same tables: a missing one was empty
+    if has_traits or tables is None:  # operators with equal traits have the same tables, so a missing table was empty
         return
     for name in tables:
         if name not in descriptions and not name.startswith("timers/"):
@@ -159,7 +159,7 @@ def _judge_unclaimed_table(
     *,
     allow_unclaimed: bool,
 ) -> Iterable[Verdict]:
-    """The verdict on an operator of a table program that no operator claims; the change is the reason."""
+    """Return the verdict on an operator of a table program that no operator claims, with the change as its reason."""
     if _is_hidden(traits):
         return
     notes = ("the statements have no such operator any more",) if successor is None else traits.breaks(successor)

@@ -56,7 +56,7 @@ class CanonicalTask:
 
     source: CheckpointStorage
     target: CheckpointStorage
-    operator: OperatorSnapshot  # with the state of this subtask only
+    operator: OperatorSnapshot  # contains only the state of this subtask
     subtask: int
     slice: Slice
     epoch: int
@@ -100,7 +100,7 @@ class Export:
     def __init__(self, metadata: CheckpointMetadata, source: CheckpointStorage, path: str, form: str) -> None:
         self.metadata, self.source, self.path, self.form = metadata, source, path, form
         self._target = source.of(path, "")
-        self._subtasks: list[tuple[int, int]] = []  # operator index and subtask of each task, in canonical form
+        self._subtasks: list[tuple[int, int]] = []  # the operator index and the subtask of each task, in canonical form
         self.tasks: list[ExportTask] = list(self._native_tasks() if form == NATIVE else self._canonical_tasks())
 
     def _native_tasks(self) -> Iterable[ExportTask]:
@@ -192,5 +192,5 @@ def _directory_name(operator: OperatorSnapshot) -> str:
 
 
 def _safe_name(name: str) -> str:
-    """The name without characters that have a meaning in paths."""
+    """Return the name without characters that have a meaning in paths."""
     return _UNSAFE.sub("_", name.replace("/", ".")).lstrip(".") or "_"

@@ -15,9 +15,9 @@ from millstream.job.traits import OperatorTraits
 from millstream.runtime.memory import SubtaskMemory, UnreadableMemory
 from millstream.state.handles import Handle, Lineage
 
-FORMAT = 2  # 1: release 0.1, whose memory had no version
-CANONICAL = "canonical"  # Parquet files, which other programs can read
-NATIVE = "native"  # state files as the job wrote them
+FORMAT = 2  # format 1 was that of release 0.1, whose memory had no version
+CANONICAL = "canonical"  # canonical: Parquet files, which other programs can read
+NATIVE = "native"  # native: the state files of the job
 
 
 class UnreadableMetadata(ExternalError):
@@ -81,7 +81,7 @@ class CheckpointMetadata:
 
     @property
     def handles(self) -> tuple[Handle, ...]:
-        """All state files of this checkpoint, snapshot once."""
+        """All state files of this checkpoint, each once."""
         lineages = (lineage for operator in self.operators for lineage in operator.lineages)
         by_name = {handle.name: handle for lineage in lineages for handle in lineage.handles}
         return tuple(by_name.values())
@@ -116,7 +116,7 @@ class CheckpointMetadata:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CheckpointMetadata:
-        """The inverse of `to_bytes`."""
+        """Return the inverse of `to_bytes`."""
         try:
             read = json.loads(data)
             if _check_integer(read["format"]) > FORMAT:

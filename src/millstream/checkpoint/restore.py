@@ -127,5 +127,5 @@ def _assign_lineages(old: OperatorSnapshot, shape: OperatorShape, foreign: bool)
 def _assign_memories(old: OperatorSnapshot, shape: OperatorShape) -> tuple[SubtaskMemory, ...]:
     is_same = old.parallelism == shape.parallelism
     memories = old.memory if is_same else redistribute(old.memory, shape.parallelism)
-    # channels may have changed: they are dropped, and every task resends its watermark
+    # channels may have changed, so they are dropped, and every task resends its watermark
     return tuple(replace(memory.with_parts([InputChannels()]), restored=True) for memory in memories)

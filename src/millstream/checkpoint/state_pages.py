@@ -1,7 +1,7 @@
-"""Pages of the entries of one state of a checkpoint or savepoint, for readers who look around in it.
+"""Reads the entries of one state of a checkpoint or savepoint page by page, for interactive browsing.
 
 Promises: a page needs memory for one slice of a subtask's state and one state file; a file that is larger than a limit
-is refused. A page ends early when its time is over, and the next one continues there. Reading never executes code.
+is refused. A page ends early at its time limit, and the next one continues there. Reading never executes code.
 Does not know: how entries are shown."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.state.handles import Handle
 from millstream.state.key_groups import KeyGrouper, subtask_of
 
 MAX_FILE_BYTES = 256 << 20
-_LISTS = (Redistribution.SPLIT, Redistribution.UNION)  # their keys are numbers of elements
+_LISTS = (Redistribution.SPLIT, Redistribution.UNION)  # tables whose keys are indexes of elements
 
 
 class StateFileTooLarge(UserError):
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A place in the entries of a state."""
+    """A position in the entries of a state."""
 
     subtask: int = 0
     slice: int = 0
@@ -55,7 +55,8 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries, where the next page begins (None after the last one), and how many entries were looked at."""
+    """Some entries, the position of the next page (None after the last one), and the number of entries that were
+    scanned."""
 
     entries: tuple[Entry, ...]
     next: Position | None
@@ -63,7 +64,7 @@ class Page:
 
 
 def list_schemas(operator: OperatorSnapshot, read: Read, is_over: Callable[[], bool]) -> tuple[list[TableSchema], bool]:
-    """Return the schemas of the states of an operator, and whether all state files were looked at in time.
+    """Return the schemas of the states of an operator, and whether all state files were read in time.
 
     Raises:
         StateFileTooLarge: A state file is larger than the limit.
@@ -89,7 +90,8 @@ def read_page(
     accept: Callable[[Entry], bool],
     is_over: Callable[[], bool],
 ) -> Page:
-    """Read the next `limit` entries that `accept` accepts; at least one slice is read, even if the time is over.
+    """Read the next `limit` entries that `accept` accepts; at least one slice is read, even if the time limit has
+    passed.
 
     Raises:
         StateFileTooLarge: A state file is larger than the limit.
@@ -113,7 +115,7 @@ def read_page(
 
 
 def read_key(operator: OperatorSnapshot, read: Read, schema: TableSchema, key: Any) -> Page:
-    """Read the entries of one key of keyed state: one, or one for each window."""
+    """Read the entries of one key of keyed state: a single entry, or one for each window."""
     group = KeyGrouper(operator.max_parallelism).of(key)
     subtask = subtask_of(group, operator.parallelism, operator.max_parallelism)
     for state_slice in Slice.split(operator, subtask):
@@ -132,7 +134,7 @@ def count_entries(
 
 
 def bounded(read: Read) -> Read:
-    """Return a function that reads state files that are not too large."""
+    """Return a function that reads state files, and raises for files that are too large."""
 
     def read_bounded(handle: Handle) -> bytes:
         if handle.size > MAX_FILE_BYTES:

@@ -23,7 +23,7 @@ from millstream.types.factory import TypeInformation
 
 Read = Callable[[Handle], bytes]
 _SLICE_ROWS = 200_000  # approximately
-_SLICE_BYTES = 64 << 20  # approximately
+_SLICE_BYTES = 64 << 20  # bytes, approximately
 Tables = list[tuple[TableSchema, Changes]]
 
 
@@ -139,7 +139,7 @@ def concatenate(parts: Iterable[Changes]) -> Changes:
 
 
 def _merge(chain: list[Changes]) -> Changes:
-    """The entries after all changes, oldest first."""
+    """Return the entries after all changes were applied, oldest first."""
     if len(chain) == 1 and not chain[0].patched and not any(chain[0].deleted):
         return chain[0]
     entries: dict[tuple[Any, Any], Any] = {}

@@ -35,7 +35,7 @@ METADATA = "_metadata"
 SHARED = "shared"
 TASK_OWNED = "taskowned"
 EPOCH_LOG = "epochs.log"
-_READ_ATTEMPTS = 4  # of a log that was shorter than its file
+_READ_ATTEMPTS = 4  # how often a log is read again that was shorter than its file
 _VOID = b'{"void": true}'  # the metadata of a void checkpoint number, so that no checkpoint can get this number
 
 
@@ -132,7 +132,7 @@ class CheckpointStorage:
         path = self._path(full)
         if isinstance(self._fs, LocalFileSystem) and isinstance(source._fs, LocalFileSystem):
             self._fs.make_dirs(os.path.dirname(path))
-            with suppress(OSError):  # another device, or a file system without hard links
+            with suppress(OSError):  # raised for another device, or a file system without hard links
                 os.link(source._path(stored.name), path)
                 if self._sync:
                     self._fs.sync_dir(os.path.dirname(path))
@@ -152,7 +152,7 @@ class CheckpointStorage:
     def files(self, directory: str = SHARED) -> list[str]:
         """List all files in a directory of the job, with names as in `StoredFile`.
 
-        Temporary files of failed writes too."""
+        This includes temporary files of failed writes."""
         full = self._in_job(directory)
         return [f"{full}/{name}" for name in self._list(self._path(full))]
 
@@ -174,7 +174,7 @@ class CheckpointStorage:
 
         Metadata that exists is never replaced: of several writers one succeeds, the others get `CheckpointTaken`. A
         writer that finds its own bytes has succeeded. `allowed` is called directly before the step and may raise. After
-        a crash before the step, the previous checkpoint is the newest; after a crash behind it, this one. After any
+        a crash before the step, the previous checkpoint is the newest; after a crash after it, this one. After any
         other error a request may still be in flight and publish it later: call `void` before continuing without it."""
         name = self._metadata_name(checkpoint)
         data = _add_footer(metadata)
@@ -288,7 +288,8 @@ class CheckpointStorage:
     def _read_whole(self, path: str) -> bytes:
         """Return a file that is not shorter than its size: a short read would look like a log with fewer records.
 
-        The size is asked before, as another process may append meanwhile, or replace the log by a shorter one."""
+        The size is read before the content, because another process may append meanwhile, or replace the log by a
+        shorter one."""
         for _ in range(_READ_ATTEMPTS):
             size = self._fs.size(path)
             data = self._fs.read_bytes(path)
@@ -423,7 +424,7 @@ class CheckpointStorage:
         return f"{self._in_job(directory)}/{METADATA}"
 
     def _path(self, name: str) -> str:
-        """The path of a name relative to the root, after a check that it is below the root."""
+        """Return the path of a name relative to the root, after a check that it is below the root."""
         if not name:
             return self.root
         if "\0" in name or "\\" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
@@ -458,7 +459,7 @@ _attempts = itertools.count()
 
 
 def _temporary_name(name: str) -> str:
-    """A name that no other process or thread, on any host, uses for the same file."""
+    """Return a name that no other process or thread, on any host, uses for the same file."""
     return f".{name}.{os.uname().nodename}-{os.getpid()}-{threading.get_ident()}-{next(_attempts)}.tmp"
 
 
@@ -469,7 +470,7 @@ def _verify(path: str, data: bytes, expected: str) -> None:
 
 
 def _scan_log(path: str, data: bytes) -> tuple[list[bytes], int]:
-    """All records and the offset of their end. If a complete record follows after a gap, the file is damaged."""
+    """Return all records and the offset of their end. If a complete record follows after a gap, the file is damaged."""
     records, end, later = scan_records(data)
     if later is not None:
         raise CorruptFile(path, f"record {len(records)} at byte {end}", f"the next complete record at byte {later}")

@@ -1,4 +1,4 @@
-"""Errors of checkpoints as stored things: a number that is taken or void, storage that cannot hold checkpoints.
+"""Errors of checkpoint storage: a number that is taken or void, and storage that cannot hold checkpoints.
 
 Promises: each error names the file or directory, and the remedy where there is one.
 Does not know: files that are missing or damaged; their errors are in `files.errors`."""

@@ -34,7 +34,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the pipeline; returns the exit code."""
-    from millstream.cdc import read_pipeline, run_pipeline  # imports the Table API
+    from millstream.cdc import read_pipeline, run_pipeline  # imported here, because it imports the Table API
 
     settings = dict(args.define or ())
     if args.parallelism is not None:

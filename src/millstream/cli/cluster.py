@@ -64,7 +64,7 @@ def run_start(args: argparse.Namespace) -> int:
     """Run the cluster, here or in a process of its own."""
     if args.detached:
         return _start_detached(args)
-    from millstream.cluster.session.start import run_session  # imports Spark
+    from millstream.cluster.session.start import run_session  # imported here, because it imports Spark
 
     settings = {**local.defaults(), **dict(args.define or ())}
     if args.slots is not None:

@@ -2,7 +2,7 @@
 
 Promises: without the option, `rest.address` and `rest.port` of the configuration file name the cluster; the token is
 read from the file that --token-file or the configuration names, or from MILLSTREAM_REST_TOKEN.
-Does not know: what commands ask for."""
+Does not know: what commands request."""
 
 from __future__ import annotations
 

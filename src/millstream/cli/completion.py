@@ -1,7 +1,7 @@
 """`millstream completion bash|zsh|fish`: a script with which a shell completes commands and options.
 
-Promises: the script has all commands and options, and starts no Python when it completes. After them, files are
-completed.
+Promises: the script contains all commands and options, and does not start Python to complete them. Other words are
+completed as file names.
 Does not know: what commands do; it reads their parsers."""
 
 from __future__ import annotations

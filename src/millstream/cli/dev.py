@@ -1,7 +1,7 @@
 """`millstream dev job.py`: runs a program again whenever one of its files is saved.
 
-Promises: Spark, the web UI and the Kafka broker stay while the program is replaced. With --keep-state, its job goes on
-from a savepoint. The command ends with Ctrl-C or SIGTERM.
+Promises: Spark, the web UI and the Kafka broker stay while the program is replaced. With --keep-state, its job
+continues from a savepoint. The command ends with Ctrl-C or SIGTERM.
 Does not know: how files are watched and programs replaced; `reloading` does it."""
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             raise MissingFile(str(file))
     settings = read_settings(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    from millstream.cli.reloading import Reloader  # imports Spark
+    from millstream.cli.reloading import Reloader  # imported here, because it imports Spark
     from millstream.cluster.session.start import run_session
 
     with ExitStack() as stack:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_configuration(args: argparse.Namespace) -> Configuration:
-    """Return the options of the configuration file and, over them, of the command line."""
+    """Return the options of the configuration file, overridden by those of the command line."""
     configuration = Configuration.from_dict({**local.defaults(), **dict(args.define)})
     if args.master is not None:
         configuration.set(options.SPARK_MASTER, args.master)
@@ -82,7 +82,7 @@ def start_gateway(configuration: Configuration) -> Any:
         UserError: The packages of the server are not installed.
 
     """
-    from millstream.cluster import entrypoint  # late: other commands start without the table API
+    from millstream.cluster import entrypoint  # imported here, so that other commands start without the Table API
 
     try:
         from millstream.gateway.server import Gateway

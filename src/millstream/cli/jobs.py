@@ -1,7 +1,7 @@
 """`millstream list`, `millstream cancel` and `millstream stop`: jobs of a running driver or cluster.
 
-Promises: Flink's options and meanings; tables for people, and JSON with --json; a job is named by its id, by the
-beginning of its id, or by its name.
+Promises: Flink's options and meanings; tables, or JSON with --json; a job is named by its id, by the beginning of its
+id, or by its name.
 Does not know: HTTP; `millstream.client.remote` does."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMATS = ("canonical", "native")
 
 
 class NoSuchJob(UserError):
-    """No job of the cluster is named so."""
+    """The cluster has no job with this id or name."""
 
     def __init__(self, name: str, jobs: Sequence[RemoteJob]) -> None:
         known = ", ".join(f"{job.id} ({printable(job.name)})" for job in jobs)
@@ -37,7 +37,7 @@ class NoSuchJob(UserError):
 
 
 class SeveralJobs(UserError):
-    """Several jobs of the cluster are named so."""
+    """Several jobs of the cluster have this name or beginning of an id."""
 
     def __init__(self, name: str, jobs: Sequence[RemoteJob]) -> None:
         super().__init__(

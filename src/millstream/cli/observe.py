@@ -1,7 +1,7 @@
-"""`millstream checkpoint`, `exceptions`, `metrics`, `logs` and `history`: what a job of a cluster does and did.
+"""`millstream checkpoint`, `exceptions`, `metrics`, `logs` and `history`: inspect running and ended jobs of a cluster.
 
-Promises: tables for people, JSON with --json. `logs -f` follows a log until Ctrl-C. `history` reads the files that a
-session cluster, or Flink, has archived, and needs no cluster.
+Promises: tables, or JSON with --json. `logs -f` follows a log until Ctrl-C. `history` reads the files that a session
+cluster, or Flink, has archived, and needs no cluster.
 Does not know: HTTP; `millstream.client.remote` does."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a program in a session cluster, and replaces it when one of its files is saved.
 
-Promises: the old program has ended before the new one starts. A program that fails stays so until a file is saved. With
-a directory for savepoints, the job of the new program goes on where that of the old one stopped; a job that cannot be
-stopped goes on from the savepoint before.
+Promises: the old program has ended before the new one starts. After a failure, the program starts again when a file is
+saved. With a directory for savepoints, the job of the new program continues from a savepoint of the old one; if that
+job cannot be stopped, from the previous savepoint.
 Does not know: who starts the cluster."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Files = dict[Path, tuple[int, int]]
 
 
 class Reloader:
-    """One program and its files: those below its directory that Python or configuration is in."""
+    """One program and the files below its directory that contain Python code or configuration."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Reloader:
             self._report()
             if (now := list_files(self._path.parent)) == files:
                 continue
-            while (settled := list_files(self._path.parent)) != now:  # an editor writes several files
+            while (settled := list_files(self._path.parent)) != now:  # an editor may write several files
                 now = settled
                 time.sleep(_LOOK_SECONDS)
             changed = sorted(path for path in files.keys() | now.keys() if files.get(path) != now.get(path))
@@ -69,7 +69,7 @@ class Reloader:
         self._is_reported, self._log_offset = False, 0
 
     def _report(self) -> None:
-        """Show what the program has printed, and its end."""
+        """Show the output of the program, and how it ended."""
         view = self._driver.program(self._program)
         log = self._driver.logs / f"{self._program}.log"
         if log.exists():
@@ -140,7 +140,7 @@ def list_files(directory: Path) -> Files:
     for path in _walk(directory):
         try:
             status = path.stat()
-        except OSError:  # it is being replaced
+        except OSError:  # the file is being replaced
             continue
         files[path] = status.st_mtime_ns, status.st_size
         if len(files) == _MOST_FILES:

@@ -1,4 +1,4 @@
-"""Sample input for `millstream dev --sample`: the lines of a file, written to a topic again and again.
+"""Sample input for `millstream dev --sample`: writes the lines of a file to a topic repeatedly.
 
 Promises: the file is read again for every round, so that it can be changed meanwhile. Empty lines are left out.
 Does not know: what the lines mean."""
@@ -33,13 +33,13 @@ def repeat_lines(broker: KafkaBroker, topic: str, path: Path, rate: int) -> None
             written += due
             try:
                 broker.produce(topic, batch)
-            except MillstreamError:  # the broker has ended, and with it the command
+            except MillstreamError:  # the broker has ended, because the command ends
                 return
 
     threading.Thread(target=write, name=f"sample-{topic}", daemon=True).start()
 
 
 def read_rounds(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, from its beginning again after its end; nothing more once it has no lines."""
+    """Yield the lines of a file repeatedly; stop when the file has no lines."""
     while lines := [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]:
         yield from lines

@@ -155,7 +155,7 @@ def run_dispose(args: argparse.Namespace) -> int:
 def _plan_jobs(args: argparse.Namespace) -> tuple[int, list[tuple[StreamGraph, str]]]:
     """The exit code of the program or script, and its jobs."""
     if Path(args.program).suffix.lower() == ".sql":
-        # imported here, because a program is checked without the table API in half the time
+        # imported here, because a program is checked in half the time without the Table API
         shell = importlib.import_module("millstream.cli.shell.start")
         planned: tuple[int, list[tuple[StreamGraph, str]]] = shell.plan_jobs(args.program, args.init, dict(args.define))
         return planned

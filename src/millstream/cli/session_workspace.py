@@ -1,7 +1,7 @@
 """The process of the SQL workspace of a session cluster: `python -m millstream.cli.session_workspace PIPE`.
 
-Promises: the process runs until the cluster ends it. Statements of its sessions run in it, and their jobs get slots of
-the cluster as those of other programs.
+Promises: the process runs until the cluster ends it. Statements of its sessions run in this process, and their jobs get
+slots of the cluster like those of other programs.
 Does not know: other programs, who opens sessions."""
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def run_ls(args: argparse.Namespace) -> int:
 def _count(state: SavepointState) -> str:
     try:
         return str(len(state))
-    except UnsafeData:  # objects of classes of the program, which cannot be read here
+    except UnsafeData:  # values of classes of the program, which this process does not have
         return "?"
 
 

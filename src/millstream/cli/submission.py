@@ -73,7 +73,7 @@ def submit_program(
 
 
 def pack(path: str | None, module: str | None, settings: dict[str, str]) -> tuple[str, bytes, list[str]]:
-    """Return the name and content of the upload, and the arguments that say what to run of it."""
+    """Return the name and content of the upload, and the arguments that run the program."""
     if path is not None and not Path(path).is_file():
         raise MissingFile(path)
     named = {option: settings[key] for key, option in _PATHS.items() if key in settings}

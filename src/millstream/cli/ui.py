@@ -33,7 +33,7 @@ def add_parser(subparsers: _SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Open the page; Flink's dashboard is served until Ctrl-C."""
     cluster = connect(args)
-    cluster.overview()  # an address without a cluster is an error here, and not an empty page
+    cluster.overview()  # fail here if there is no cluster at the address, instead of showing an empty page
     if not args.flink_web:
         _show(cluster.url, args)
         return 0

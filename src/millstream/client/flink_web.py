@@ -1,4 +1,4 @@
-"""Flink's own dashboard for a cluster, from files of the user's Flink.
+"""Serves Flink's own dashboard for a cluster, from the files of an installed Flink.
 
 Promises: the server listens on loopback only. It serves the files of the dashboard from a jar of Flink, and passes all
 other requests of its pages on to the cluster, with the token of the user. Requests that another site made are refused.
@@ -23,7 +23,7 @@ from millstream.errors import UserError
 _FOLDER = "web/"
 _DISTRIBUTION = "apache-flink-libraries"
 _PATTERNS = ("flink-dist*.jar", "flink-runtime-web*.jar")
-_MOST_BYTES = 100 << 20  # of an upload
+_MOST_BYTES = 100 << 20  # the maximum size of an upload
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1"})
 
 

@@ -1,8 +1,8 @@
 """The process of a program in a session cluster: `python -m millstream.client.hosted_program PIPE`.
 
 Promises: the program runs as `__main__`, with the options of its submission as defaults; its jobs are served over REST
-on this machine; the process reports how the program ended, when all of its jobs have ended, and stays until the
-cluster has asked what it wants to know.
+on this machine; the process reports how the program ended, when all of its jobs have ended, and runs until the cluster
+has fetched the results.
 Does not know: other programs, the cluster's store."""
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def host(
     it returns; `prepare` is called with the description before the REST server starts."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)  # its log file is followed
+    # users follow its log file, so lines must not be buffered
+    cast("TextIOWrapper", sys.stdout).reconfigure(line_buffering=True)
     answers = _take_standard_input()
     description = json.loads(answers.readline())
     cluster = Host(os.fdopen(pipe, "w", encoding="utf-8"), answers)
@@ -55,7 +56,8 @@ def host(
 
 
 def _take_standard_input() -> TextIO:
-    """Return what the cluster writes to standard input; a program that reads standard input finds it empty."""
+    """Return the standard input, to which the cluster writes, and replace it: a program that reads standard input finds
+    it empty."""
     answers = os.fdopen(os.dup(0), encoding="utf-8")
     with Path(os.devnull).open() as empty:
         os.dup2(empty.fileno(), 0)

@@ -44,5 +44,5 @@ def picture(svg: str, description: str) -> str:
 
 
 def details(summary: str, content: str) -> str:
-    """Return a part that is folded until the reader opens it; `content` is HTML."""
+    """Return a collapsed section that the reader can expand; `content` is HTML."""
     return f"<details><summary>{escape(summary)}</summary>{content}</details>"

@@ -116,7 +116,7 @@ class JobClient:
     """
 
     def __init__(self, handle: JobHandle, progress: Progress | None = None) -> None:
-        """Create a client of a job. `progress` is what a notebook shows of it."""
+        """Create a client of a job. `progress` is shown in notebooks."""
         self._handle = handle
         self.progress = progress
 

@@ -14,7 +14,7 @@ from millstream.client.live_display import LiveDisplay, is_notebook
 if TYPE_CHECKING:
     from millstream.client.job_client import JobClient
 
-_WAIT = 0.2  # seconds between two looks at the job
+_WAIT = 0.2  # seconds between two updates
 
 
 def wait_for_end(client: JobClient) -> None:
@@ -32,7 +32,7 @@ def show_job(client: JobClient) -> None:
         print(repr(client))
         return
     live = _display(client)
-    live.show()  # here: output that a thread begins belongs to no cell
+    live.show()  # created in this thread, because output that another thread creates belongs to no cell
     threading.Thread(target=_update, args=(client, live), daemon=True).start()
 
 

@@ -1,7 +1,7 @@
 """Progress of a running job: epoch, rows per second, watermark, lag, checkpoints, restarts.
 
 Promises: the listener does not block the job for long, and keeps a bounded amount of data.
-Does not know: jobs or clients, which it gets events of; terminals and notebooks."""
+Does not know: jobs and clients, terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Progress:
         self.on_note: Callable[[str], None] = _nothing
         self._clock = clock
         self._began = clock()
-        self._lock = threading.RLock()  # used by the threads of the job, the program and the display
+        self._lock = threading.RLock()  # the threads of the job, the program and the display use it
         self._recent: deque[tuple[float, int]] = deque()
 
     def __call__(self, event: JobEvent) -> None:
@@ -72,7 +72,7 @@ class Progress:
             self.note(f"failed: {_last_line(change.cause)}")
 
     def recent_notes(self) -> list[str]:
-        """Return the last notes."""
+        """Return the newest notes."""
         with self._lock:
             return list(self.notes)
 

@@ -24,7 +24,7 @@ OnExecute = Callable[[StreamGraph, Configuration, str], None]
 
 _intercept: list[OnExecute] = []
 _defaults: dict[str, str] = {}
-_reported: set[tuple[str, str]] = set()  # keys of configuration files that are not known
+_reported: set[tuple[str, str]] = set()  # unknown keys of configuration files, which are logged once
 _log = logging.getLogger("millstream")
 
 
@@ -73,7 +73,7 @@ class LocalHandle:
         totals: dict[str, Any] = self._running.totals.values()
         totals["millstream.epochs"] = [
             {"epoch": e.epoch, "duration_ms": e.duration_ms, "records": e.records, "watermark": e.watermark}
-            for e in list(self._running.epochs)  # a copy: the job runs on in its thread
+            for e in list(self._running.epochs)  # a copy, because the job continues in its thread
         ]
         totals["millstream.checkpoints"] = [
             {"id": c.id, "bytes": c.bytes, "full_bytes": c.full_bytes, "duration_ms": c.duration_ms, "path": c.path}

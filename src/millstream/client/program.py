@@ -1,4 +1,4 @@
-"""Run a program, a file or a module, with the options of the command line, completely or only up to its plan.
+"""Runs a program, a file or a module, with the options of the command line; completely, or only up to its first job.
 
 Promises: the program runs as `__main__` with its own arguments and directory, and imports the Python files that the
 options name, as its tasks do; afterwards `sys.argv`, `sys.path` and the default options are as before.

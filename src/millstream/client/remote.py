@@ -1,7 +1,7 @@
-"""A cluster that is reached over REST: its jobs and programs, and what can be asked of them.
+"""The client of a cluster over REST: lists, cancels and rescales jobs, writes savepoints, and runs programs.
 
-Promises: an answer with an error is raised with its text; a cluster that cannot be reached is an error that names its
-address. What Flink's own server has works with it, too.
+Promises: an error response is raised with its text; a cluster that cannot be reached is an error that names its
+address. It also works with Flink's own server, as far as that has the same resources.
 Does not know: the command line."""
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class RemoteCluster:
                     yield part
         except urllib.error.HTTPError as refused:
             with refused:
-                if refused.code != 416:  # the offset is the end
+                if refused.code != 416:  # the offset is the end of the text
                     raise Refused(refused.code, _read_errors(refused)) from None
         except (OSError, HTTPException) as problem:
             raise Unreachable(self._url, getattr(problem, "reason", problem)) from None

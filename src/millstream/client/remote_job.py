@@ -1,7 +1,7 @@
 """The client of a job that runs in another process: `JobClient` over REST.
 
-Promises: it works as the client of a job of this process does. A failed job raises its newest failure as text; user
-accumulators are the values that their text stands for, if it is a plain Python value.
+Promises: it behaves like the client of a job in this process. A failed job raises its newest failure as text; user
+accumulators are parsed from their text, if it is a Python literal.
 Does not know: HTTP; `remote` does."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How the error that ends a program is printed.
+"""Prints the error that ends a program.
 
 Promises: a traceback begins in the file of the program. An error of millstream has no traceback of millstream's own
 frames, but the line of the program that caused it. `python job.py` and `millstream run job.py` print the same.

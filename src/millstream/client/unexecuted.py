@@ -1,7 +1,7 @@
 """Warns when a process ends although a program with sinks was never executed.
 
 Promises: one warning for the process; none if an error ended it, or if the program was built by a test of pytest.
-Does not know: programs; they are known by a number."""
+Does not know: programs, which are identified by a number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def note_execution(program: int) -> None:
 
 
 def forget_all() -> None:
-    """Forget all programs: an error has ended them."""
+    """Forget all programs, because an error has ended the process."""
     _unexecuted.clear()
 
 

@@ -1,7 +1,7 @@
 """Totals of a job: accumulators and user metrics of its accepted epochs.
 
-Promises: an epoch that is replayed after a restart replaces what it had added before, so everything counts once.
-Does not know: restarts; the number of an epoch shows which epoch is replayed."""
+Promises: an epoch that is replayed after a restart replaces its earlier contribution, so everything is counted once.
+Does not know: restarts; a replayed epoch is recognised by its number."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from millstream.runtime.metrics import combine_values
 
 _USER = "user."
 _DISTRIBUTION = "distribution."
-_MAX_CHECKPOINTS = 16  # the newest checkpoints, which a job may restore
+_MAX_CHECKPOINTS = 16  # how many of the newest checkpoints a job may restore
 
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums up to an epoch."""
+    """The totals of all epochs up to one."""
 
     epoch: int = 0
     accumulators: Mapping[str, Accumulator[Any, Any]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Totals:
     def after(
         self, epoch: int, accumulators: Mapping[str, Accumulator[Any, Any]], metrics: Mapping[str, Mapping[str, Any]]
     ) -> Totals:
-        """The totals after one more epoch."""
+        """Return the totals after one more epoch."""
         sums = dict(self.metrics)
         for counts in metrics.values():
             for name, count in counts.items():
@@ -57,7 +57,7 @@ class AcceptedTotals:
     def accept(
         self, epoch: int, accumulators: Mapping[str, Accumulator[Any, Any]], metrics: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """Add an accepted epoch; a number that was accepted before means that the epoch is replayed."""
+        """Add an accepted epoch; one with a number that was accepted before is a replay."""
         before = self._current
         if before is not None and epoch <= before.epoch:
             self._checkpointed = [totals for totals in self._checkpointed if totals.epoch < epoch]

@@ -1,8 +1,8 @@
 """Policy of batch jobs: all input is one epoch, and its output is committed once.
 
-Promises: everything is planned, then run once; output becomes visible after all of it was accepted. A failure before
-that plans and runs everything again, one while output is committed repeats the commit alone. There are no checkpoints,
-so nothing can be restored after this process.
+Promises: everything is planned, then run once; output becomes visible after all of it was accepted. After a failure
+before that, everything is planned and run again; after a failure of the commit, only the commit is repeated. There are
+no checkpoints, so another process cannot continue the job.
 Does not know: Spark, sorting, which step is next (the job machine decides that)."""
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class NotInBatch(UserError):
 
 
 def batch_settings(settings: JobSettings, configuration: Configuration) -> JobSettings:
-    """The settings of a batch job: no checkpoints, no deadline of an epoch or commit, and nothing to be restored."""
+    """Return the settings of a batch job: without checkpoints, without deadlines of epochs and commits, and without
+    state to restore."""
     if settings.recovery_path is not None:
         raise NotInBatch(feature="state to restore from a savepoint")
     return dataclasses.replace(
@@ -75,7 +76,7 @@ class BatchPolicy:
         self._to_commit: Mapping[str, tuple[Any, ...]] | None = None  # the output, once the epoch is accepted
 
     def carry_out(self, action: PolicyAction) -> Event:
-        """Do one step of the job; what goes wrong is raised."""
+        """Carry out one step of the job; errors are raised."""
         match action:
             case Start():
                 self._execution.start_from(None)
@@ -120,7 +121,7 @@ class BatchPolicy:
         return CheckpointCompleted(is_final=True)
 
     def _plan_all_input(self) -> EpochPlan:
-        """Plan one epoch of all there is to read; a source may wait for something outside."""
+        """Plan one epoch with all input; a source may wait for an external system."""
         execution = self._execution
         plan = self._plan_more()
         while not plan.ends and not execution.cancellation.is_requested():
@@ -138,7 +139,7 @@ class BatchPolicy:
 
 
 def _join(plan: EpochPlan, more: EpochPlan) -> EpochPlan:
-    """One plan that reads what `plan` and then `more` read."""
+    """Return one plan that reads what `plan` and `more` read, in this order."""
     sources = {
         operator: {**part, "ranges": [*plan.sources[operator]["ranges"], *part["ranges"]]}
         for operator, part in more.sources.items()

@@ -1,4 +1,4 @@
-"""The request to cancel a job, and pauses that it ends.
+"""The request to cancel a job, and pauses that it interrupts.
 
 Promises: `pause` returns early when the job is cancelled, `wait_for_input` also when a source has records; any thread
 may cancel.
@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from millstream.times import Clock
 
-_MAX_SLEEP = 0.1  # seconds until a pause notices that the job is cancelled
+_MAX_SLEEP = 0.1  # seconds after which a pause checks whether the job was cancelled
 
 
 class Cancellation:
@@ -24,7 +24,7 @@ class Cancellation:
         self._arrival = threading.Event()
 
     def request(self) -> None:
-        """Cancel the job, soon."""
+        """Request that the job is cancelled."""
         self._requested.set()
         self._arrival.set()
 
@@ -33,7 +33,7 @@ class Cancellation:
         self._arrival.set()
 
     def wait_for_input(self, seconds: float) -> None:
-        """Sleep until the job is cancelled or a source has input, at most this long."""
+        """Sleep until a source has input or the job is cancelled, at most this long."""
         if self._sleep is time.sleep:
             self._arrival.wait(seconds)
         elif not self._arrival.is_set():
@@ -42,11 +42,11 @@ class Cancellation:
             self._arrival.clear()
 
     def is_requested(self) -> bool:
-        """Whether the job is to end."""
+        """Return whether cancellation was requested."""
         return self._requested.is_set()
 
     def pause(self, millis: int) -> None:
-        """Sleep, but not after the job was cancelled."""
+        """Sleep until the time has passed or the job is cancelled."""
         until = self._clock.precise() + millis / 1000
         while not self.is_requested() and (remaining := until - self._clock.precise()) > 0:
             self._sleep(min(remaining, _MAX_SLEEP))

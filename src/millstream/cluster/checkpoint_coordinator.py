@@ -1,4 +1,4 @@
-"""Coordinator of checkpoints and savepoints: the protocols that make an epoch boundary durable and its output visible.
+"""Coordinates checkpoints and savepoints: the protocols that make an epoch boundary durable and its output visible.
 
 Promises: publish, then commit, then acknowledge, then retire, in this order. A savepoint that does not end the job
 follows a checkpoint; one that ends the job is written before the last checkpoint.
@@ -46,17 +46,18 @@ class CheckpointCoordinator:
         self._failures = 0  # checkpoints that failed since the last one that exists
 
     def take_checkpoint(self, *, is_final: bool) -> CheckpointCompleted | CheckpointSkipped:
-        """Take a checkpoint at this boundary. Only one that is not the last may fail while the job goes on."""
+        """Take a checkpoint at this boundary. If it fails, the job continues, unless it is the last checkpoint."""
         return CheckpointCompleted(is_final) if self._checkpoint(is_final=is_final) else CheckpointSkipped()
 
     def _checkpoint(self, *, is_final: bool = False, ended: bool = False) -> bool:
-        """Make the epoch boundary durable, then its output visible; False if that failed and the job goes on."""
+        """Make the epoch boundary durable, then its output visible; return False if that failed and the job
+        continues."""
         execution, checkpoints = self._execution, self._execution.checkpoints
         sinks = execution.sinks
         started = execution.clock.precise()
         metadata = execution.snapshot(ended=ended)
         if is_final and not checkpoints.enabled:
-            sinks.commit(metadata.checkpoint)  # nothing can be restored: the end is the only checkpoint
+            sinks.commit(metadata.checkpoint)  # without checkpoints, output is committed when the job ends
             sinks.notify_watermarks(metadata.operators, metadata.now)
             return True
         try:
@@ -68,11 +69,12 @@ class CheckpointCoordinator:
             took = (execution.clock.precise() - started) * 1000
             execution.notify(CheckpointFailed(metadata.checkpoint, took, str(problem)))
             tolerable = self._failures <= execution.settings.tolerable_failures
-            if is_final or not tolerable or isinstance(problem, CheckpointTaken):  # that one may name our output
+            # the newer checkpoint may name this output
+            if is_final or not tolerable or isinstance(problem, CheckpointTaken):
                 self._leader_progress.on_checkpoint_failed()
                 raise
             _log.warning("checkpoint %s failed: %s", metadata.checkpoint, problem)
-            self._requests.answer_checkpoints(problem)
+            self._requests.complete_checkpoint_requests(problem)
             checkpoints.skip(execution.clock.now())
             return False
         sinks.mark_published(metadata.checkpoint)
@@ -85,13 +87,13 @@ class CheckpointCoordinator:
         execution.sources.acknowledge()
         try:
             checkpoints.retire(keep=execution.settings.retained)
-        except ExternalError as problem:  # the job does not need this; the next checkpoint tries again
+        except ExternalError as problem:  # the job can continue; the next checkpoint tries again
             _log.warning("old checkpoints could not be deleted: %s", problem)
         took = (execution.clock.precise() - started) * 1000
         sizes = metadata.bytes_new, metadata.full_size
         states = {each.operator: tuple(lineage.size for lineage in each.lineages) for each in metadata.operators}
         execution.notify(CheckpointDone(metadata.checkpoint, metadata.epoch, *sizes, took, path, states))
-        self._requests.answer_checkpoints(metadata.checkpoint)
+        self._requests.complete_checkpoint_requests(metadata.checkpoint)
         return True
 
     # -------------------------------------------------------------------------------------------------- savepoints
@@ -113,7 +115,7 @@ class CheckpointCoordinator:
         return SavepointWritten(stop=request.stop, cancel=request.cancel)
 
     def _trigger_savepoint(self, request: SavepointRequest) -> None:
-        """Write a savepoint of a job that goes on. With checkpoints, its output is committed before it exists, so it
+        """Write a savepoint of a job that continues. With checkpoints, its output is committed before it exists, so it
         names none; without, staged output becomes visible with the savepoint."""
         execution = self._execution
         metadata = execution.snapshot()
@@ -135,8 +137,8 @@ class CheckpointCoordinator:
         """End the job with a savepoint.
 
         A crash before the savepoint exists leaves the job as it was. So does one after that and before the checkpoint,
-        and the job can be started from the savepoint as well. After the checkpoint, which says that the job is over,
-        recovery only commits."""
+        and the job can be started from the savepoint as well. After the checkpoint, which says that the job has ended,
+        a recovery only commits."""
         execution, checkpoints = self._execution, self._execution.checkpoints
         if request.stop:
             now = max(execution.clock.now(), execution.progress.now)
@@ -154,7 +156,8 @@ class CheckpointCoordinator:
             with suppress(MillstreamError):
                 number = metadata.checkpoint
                 if checkpoints.is_unresolved(number) and number not in execution.resolve_checkpoints():
-                    savepoint.dispose()  # the job goes on without it, and may abort output that it names
+                    # the job continues without the savepoint, and may abort output that the savepoint names
+                    savepoint.dispose()
             raise
         self._requests.report_savepoint(request, savepoint)
-        self._requests.answer_after_end(request, savepoint.path)
+        self._requests.complete_at_end(request, savepoint.path)

@@ -1,9 +1,9 @@
 """Lookup of the checkpoint that a job recovers from.
 
-Promises: it is the newest one. A failure of storage is retried and is not damage; a file that is missing or incomplete
-is read again before it counts as missing or damaged. A damaged checkpoint is skipped only if no output was committed
-with it, or if this is allowed: output that was committed after the older checkpoint would be committed twice. The error
-names the damaged files.
+Promises: the newest checkpoint is used. A failure of storage is retried and is not damage; a file that is missing or
+incomplete is read again before it counts as missing or damaged. A damaged checkpoint is skipped only if no output was
+committed with it, or if this is allowed: output that was committed after the older checkpoint would be committed twice.
+The error names the damaged files.
 Does not know: plans, schedules, engines. Tasks verify state files when they read them, and report damage."""
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DamagedCheckpoint:
 
     @property
     def committed_nothing(self) -> bool:
-        """Whether no output became visible with it."""
+        """Whether no output became visible with this checkpoint."""
         return self.metadata is not None and not any(self.metadata.committables.values())
 
 
@@ -105,14 +105,14 @@ class Damage:
         self._files: dict[str, StateFileDamaged] = {}
 
     def note(self, damaged: StateFileDamaged) -> bool:
-        """Remember a damaged file; False if only the worker cannot see it, because the driver can."""
+        """Remember a damaged file; return False if the driver can read it, so that only the worker could not."""
         if damaged.missing and self._storage.has_file(damaged.file):
             return False
         self._files[damaged.file] = damaged
         return True
 
     def of(self, metadata: CheckpointMetadata) -> StateFileDamaged | None:
-        """Return the damage of the first damaged file of a checkpoint; None if no file is known to be damaged."""
+        """Return the first known damage of a checkpoint's files; None if there is none."""
         return next((self._files[handle.file] for handle in metadata.handles if handle.file in self._files), None)
 
 
@@ -156,7 +156,7 @@ def _numbers(storage: CheckpointStorage, newest: int, patience: Sequence[float])
             break
         time.sleep(pause)
         numbers = storage.list_checkpoints()
-    known = [*numbers, newest] if newest else numbers  # a listing may lack a file that exists
+    known = [*numbers, newest] if newest else numbers  # storage may not list a file that exists
     return list(range(min(known, default=1), max(known, default=0) + 1))
 
 

@@ -1,4 +1,4 @@
-"""Schedule of the checkpoints of a job: a pure value.
+"""The schedule of the checkpoints of a job, as an immutable value.
 
 Promises: a checkpoint is due once every interval, but not sooner than the minimum pause after the last one, and not
 when no epoch was accepted since.
@@ -21,21 +21,22 @@ class CheckpointSchedule:
     epoch: int = 0
 
     def is_due(self, now: int, epoch: int) -> bool:
-        """Whether to take a checkpoint of `epoch` now."""
+        """Return whether to take a checkpoint of `epoch` now."""
         if self.interval is None or epoch == self.epoch:
             return False
-        if now < self.triggered_at:  # the clock was set back, so the time since the last checkpoint is unknown
+        if now < self.triggered_at:  # the clock was set back, so the time since the last checkpoint is not known
             return True
         return now - self.triggered_at >= self.interval and now - self.completed_at >= self.min_pause
 
     def after_start(self, now: int, epoch: int) -> CheckpointSchedule:
-        """The schedule after the job started or restarted from a checkpoint of `epoch`: a new interval begins."""
+        """Return the schedule after the job started or restarted from a checkpoint of `epoch`: a new interval
+        begins."""
         return replace(self, triggered_at=now, completed_at=now, epoch=epoch)
 
     def after_failure(self, now: int) -> CheckpointSchedule:
-        """The schedule after a checkpoint failed: another one is due after the interval."""
+        """Return the schedule after a checkpoint failed: another one is due after the interval."""
         return replace(self, triggered_at=now)
 
     def after_checkpoint(self, triggered: int, now: int, epoch: int) -> CheckpointSchedule:
-        """The schedule after a checkpoint of `epoch` was published."""
+        """Return the schedule after a checkpoint of `epoch` was published."""
         return replace(self, triggered_at=triggered, completed_at=now, epoch=epoch)

@@ -90,7 +90,7 @@ class Checkpoints:
         self._pin_numbers = count()
         self._term = 0
         self._newest = 0  # the number of the newest checkpoint that is known to exist
-        self._landed: set[int] = set()  # the numbers of those that failed or expired, but exist
+        self._late: set[int] = set()  # the numbers of those that failed or expired, but exist
         self._seen = 0  # the greatest number that recovery saw
         self._confirmed = False  # whether the first checkpoint since the start was the newest
         self._publisher = Publisher(storage)
@@ -111,7 +111,7 @@ class Checkpoints:
 
     @property
     def enabled(self) -> bool:
-        """Whether checkpoints are taken at all."""
+        """Whether checkpoints are taken."""
         return self._schedule.interval is not None
 
     def files(self) -> JobStateFiles:
@@ -132,7 +132,7 @@ class Checkpoints:
         return snapshot.metadata
 
     def claim(self, path: str) -> None:
-        """Own the snapshot that this job starts from: it is deleted when it is subsumed (Flink's claim mode)."""
+        """Claim the snapshot that this job starts from: it is deleted when it is subsumed (Flink's claim mode)."""
         self._claimed = path
 
     def latest_intact(self) -> CheckpointMetadata | None:
@@ -147,7 +147,7 @@ class Checkpoints:
             self.storage, self._newest, self._damage, allow_older=self.allow_older, patience=self.patience
         )
         if newest is not None:
-            self.storage.sync_checkpoint(newest.checkpoint)  # its output is committed next
+            self.storage.sync_checkpoint(newest.checkpoint)  # its output will be committed next
             self._newest = max(self._newest, newest.checkpoint)
             self._retained[newest.checkpoint] = RetainedCheckpoint.of(newest)
         return newest
@@ -162,7 +162,7 @@ class Checkpoints:
     def newest_term(self) -> int:
         """Return the last term that left a checkpoint; 0 if there is none."""
         for number in reversed(self.storage.list_checkpoints()):
-            with suppress(MillstreamError):  # the term of a void or damaged one is not known
+            with suppress(MillstreamError):  # the term of a void or damaged checkpoint is not known
                 return CheckpointMetadata.from_bytes(self.storage.read_metadata(number)).generation // GENERATIONS
         return 0
 
@@ -190,10 +190,11 @@ class Checkpoints:
         for record in records:
             plan = json.loads(record)
             if log is None:
-                plan.pop(_NEWEST, None)  # it is a number of the other job
+                plan.pop(_NEWEST, None)  # the number belongs to the other job
             if plan["epoch"] <= epoch:
                 continue
-            while plans and plans[-1]["epoch"] >= plan["epoch"]:  # planned again after an older recovery
+            # these epochs were planned again after an earlier recovery
+            while plans and plans[-1]["epoch"] >= plan["epoch"]:
                 plans.pop()
             plans.append(plan)
         for expected, plan in enumerate(plans, epoch + 1):
@@ -257,11 +258,7 @@ class Checkpoints:
         """Return the path of a checkpoint of this job, or of the snapshot it started from, if it can be kept after the
         end of the job; else None."""
         opened = self._opened
-        if (
-            opened is not None
-            and opened.checkpoint == checkpoint
-            and checkpoint not in {*self._retained, *self._landed}
-        ):
+        if opened is not None and opened.checkpoint == checkpoint and checkpoint not in {*self._retained, *self._late}:
             return self._opened_path
         return self.path_of(checkpoint) if self.enabled and not self._temporary else None
 
@@ -277,10 +274,10 @@ class Checkpoints:
     def resolve(self) -> list[CheckpointMetadata]:
         """Resolve checkpoints that failed or expired, before output that they name is aborted: those that are returned
         exist, the others never will. Each is returned once: the caller must remember it."""
-        landed = self._publisher.resolve(partial(self._in_time, self.next_id - 1))
-        self._landed.update(metadata.checkpoint for metadata in landed)
-        self._newest = max([self._newest, *self._landed])  # recovery must not miss it
-        return landed
+        existing = self._publisher.resolve(partial(self._in_time, self.next_id - 1))
+        self._late.update(metadata.checkpoint for metadata in existing)
+        self._newest = max([self._newest, *self._late])  # a later recovery must find it
+        return existing
 
     def _in_time(self, checkpoint: int, work: Callable[[], T]) -> T:
         if self.timeout is None:
@@ -373,13 +370,13 @@ class Checkpoints:
     def _dispose_of_claimed(self) -> None:
         path, self._claimed = self._claimed, None
         if path is not None:
-            with suppress(NoSuchCheckpoint):  # an earlier run of this job has deleted it
+            with suppress(NoSuchCheckpoint):  # an earlier run of this job has already deleted it
                 open_snapshot(path, self.storage).dispose()
 
     def close(self, *, keep: bool) -> None:
         """Delete checkpoints, state files and logs at the end of the job, unless they are to be kept."""
         if not keep:
-            self._pins.clear()  # savepoints are complete; readers of a checkpoint lose it
+            self._pins.clear()  # savepoints are complete without these files; readers of a checkpoint get an error
             self._dispose_of_claimed()
         if not keep and not self._temporary:
             for number in sorted({*self.storage.list_directories(), *self._retained}):

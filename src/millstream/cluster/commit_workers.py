@@ -1,4 +1,4 @@
-"""Workers of a job as its committers use them: tasks on the engine, the name of the run, and the lease.
+"""The workers of a job for its committers: run tasks on the engine, name the run of the driver, and know the lease.
 
 Promises: tasks run with a deadline, on the deployed program, which is deployed first if necessary. A driver that lost
 its lease gets an error.
@@ -23,7 +23,7 @@ class CommitTimedOut(ExternalError):
     def __init__(self, tasks: int, deadline: int) -> None:
         super().__init__(
             f"{tasks} tasks between epochs did not end within {deadline / 1000:g} s and were cancelled",
-            hint="see what slows the system that the sink or savepoint writes to; else raise millstream.epoch.deadline",
+            hint="check the system to which the sink or savepoint writes, or raise millstream.epoch.deadline",
         )
 
 
@@ -67,18 +67,18 @@ class CommitWorkers:
         )
 
     def release(self) -> None:
-        """Run no more tasks: the engine may have failed, and the end of the job must not wait for it."""
+        """Refuse further tasks: the engine may have failed, and the end of the job must not wait for it."""
         self._released = True
 
     def leads(self) -> bool:
-        """Whether this driver leads, according to the lease; False without high availability."""
+        """Return whether this driver leads, according to the lease; False without high availability."""
         if self._leadership is None:
             return False
         self._leadership.verify()
         return True
 
     def backpressured(self) -> None:
-        """Keep the lease while the job waits for the reader of its output: it is not stuck. Raises `LeadershipGivenUp`
-        if the lease was given up before: another driver may lead, so this one stops waiting."""
+        """Keep the lease while the job waits for the reader of its output, because it is not stuck. Raises
+        `LeadershipGivenUp` if the lease was given up before: another driver may lead, so this one stops waiting."""
         if self._leadership is not None:
             self._leadership.report_progress()

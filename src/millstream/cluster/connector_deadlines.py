@@ -1,10 +1,10 @@
 """Deadlines of calls to connectors: committers of sinks and enumerators of sources.
 
-Promises: a call that has not ended in time raises `CallTimedOut`, which names the connector and what it was to do. The
-call goes on in its thread; until it ends, other calls of the same committer or enumerator raise `CallStillRunning`, so
-two calls never overlap. The committer is interrupted, so that the late call ends soon. A call that waits for the reader
-of the job's own output has no deadline: it logs what it waits for, and ends when the job is cancelled or its lease was
-given up.
+Promises: a call that has not ended in time raises `CallTimedOut`, which names the connector and the operation. The call
+continues in its thread; until it ends, other calls of the same committer or enumerator raise `CallStillRunning`, so two
+calls never overlap. The committer is interrupted, so that the late call ends soon. A call that waits for the reader of
+the job's own output has no deadline: it logs why it waits, and ends when the job is cancelled or its lease was given
+up.
 Does not know: sinks, sources, restarts."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 _log = logging.getLogger("millstream.job")
 
 _POLL = 1.0  # seconds between two checks of a call without a deadline
-_WARN_EVERY = 60  # of these checks
+_WARN_EVERY = 60  # the number of checks between two log messages
 _ENDING = 2.0  # seconds that a call of a cancelled job has to end after it was interrupted
 
 
@@ -61,7 +61,7 @@ class ConnectorCalls:
         self._connector, self._time, self._backpressured = connector, (millis, f"else raise {option}"), backpressured
         self._late_call: tuple[Future[Any], str] | None = None
         self._hurry: tuple[int, str] | None = None
-        self._over: threading.Event | None = None  # set when the caller no longer waits for the call under way
+        self._over: threading.Event | None = None  # set when the caller no longer waits for the current call
 
     def call(
         self,
@@ -80,7 +80,7 @@ class ConnectorCalls:
         over = threading.Event()
         if not patient:
             self._over = over
-        hurry = None if patient else self._hurry  # read after `_over` is set, so that `hurry` misses no call
+        hurry = None if patient else self._hurry  # read after `_over` was set, so that `hurry` affects this call, too
         outcome = start_in_thread(work)
         outcome.add_done_callback(lambda _: over.set())
         try:
@@ -123,8 +123,8 @@ class ConnectorCalls:
         return late.done()
 
     def hurry(self, millis: int, remedy: str) -> None:
-        """Shorten the timeout because the job is cancelled: of the call under way, from now on, and of every later call
-        that is not patient. `remedy` is part of the error if the time is too short. May be called from another
+        """Shorten the timeout because the job is cancelled: for the current call, counted from now, and for every later
+        call that is not patient. `remedy` is part of the error if the time is too short. May be called from another
         thread."""
         longest, usual = self._time
         self._hurry = (millis, remedy) if longest is None or millis < longest else (longest, usual)
@@ -135,7 +135,7 @@ class ConnectorCalls:
             timer.start()
 
     def close(self, work: Callable[[], None]) -> None:
-        """Make the last call, now or when the late one has ended."""
+        """Make the last call: now, or when a late call has ended."""
         if self._late_call is None or self._late_call[0].done():
             self.call("close its connections", work, patient=True)
         else:
@@ -182,7 +182,7 @@ class CommitterWithDeadline(Committer):
         return self._committer.describe(committables)
 
     def interrupt(self) -> None:
-        """Make the call under way fail soon."""
+        """Make the current call fail soon."""
         self._committer.interrupt()
 
     def hurry(self, millis: int, remedy: str) -> None:
@@ -194,7 +194,7 @@ class CommitterWithDeadline(Committer):
         self._calls.call("complete its output", self._committer.finish, self._committer.interrupt, patient=True)
 
     def close(self) -> None:
-        """Close, now or when the call under way has ended."""
+        """Close: now, or when the current call has ended."""
         self._calls.close(self._committer.close)
 
     def _call(self, doing: str, work: Callable[[], None]) -> None:
@@ -257,7 +257,7 @@ class EnumeratorWithDeadline(SplitEnumerator):
         return self._enumerator.lag()
 
     def close(self) -> None:
-        """Close, now or when the call under way has ended; a job that restarts has another enumerator."""
+        """Close: now, or when the current call has ended; a job that restarts creates another enumerator."""
         try:
             self._calls.close(self._enumerator.close)
         except MillstreamError as problem:

@@ -1,7 +1,7 @@
-"""Calls with a deadline: every wait ends, with a reason.
+"""Calls with a deadline, so that every wait ends with a result or an error.
 
-Promises: a call returns the result of its work, raises what the work raised, or raises `late` when the work has not
-ended in time. Work that cannot be cancelled goes on in its thread, so its later effects must be harmless.
+Promises: a call returns the result of its work, raises the error of the work, or raises `late` if the work has not
+ended in time. Work that cannot be cancelled continues in its thread, so its later effects must be harmless.
 Does not know: what the work is."""
 
 from __future__ import annotations
@@ -43,14 +43,13 @@ def has_no_deadlines() -> bool:
 def start_in_thread(work: Callable[[], T]) -> Future[T]:
     """Start work in another thread and return the future of its result.
 
-    Threads whose work has ended are used again: every epoch has such work, and to start a thread takes longer than most
-    of it."""
+    Threads are reused, because every epoch has such work, and starting a thread takes longer than most of it."""
     outcome: Future[T] = Future()
 
     def run() -> Callable[[], None]:
         try:
             result = work()
-        except BaseException as problem:  # the caller gets it from the future
+        except BaseException as problem:  # the caller gets the error from the future
             return partial(outcome.set_exception, problem)
         return partial(outcome.set_result, result)
 
@@ -65,7 +64,7 @@ def start_in_thread(work: Callable[[], T]) -> Future[T]:
 
 
 _Calls = SimpleQueue[Callable[[], Callable[[], None]] | None]
-_idle: list[_Calls] = []  # the queues of threads without work
+_idle: list[_Calls] = []  # the queues of idle threads
 _MAX_IDLE = 8
 
 
@@ -73,19 +72,19 @@ def _serve(calls: _Calls) -> None:
     while (call := calls.get()) is not None:
         answer = call()
         if len(_idle) < _MAX_IDLE:
-            _idle.append(calls)  # before the caller goes on: its next call finds this thread
+            _idle.append(calls)  # before the result is set, so that the next call of the caller finds this thread
         else:
             calls.put(None)
         answer()
         call = answer = None  # type: ignore[assignment]  # references would keep the result alive
 
 
-_WATCH_INTERVAL = 1.0  # seconds between two looks at the list: only shorter times need to wake the thread
+_WATCH_INTERVAL = 1.0  # seconds between two checks of the list; only a shorter deadline must wake the thread
 
 
 class _Watchdog:
-    """Calls functions when their time is over, in threads of their own. One thread waits for all of them: a timer for
-    each epoch would start a thread for each."""
+    """Calls functions when their deadline has passed, each in its own thread. A single thread waits for all deadlines,
+    because a timer for each epoch would start a thread for each epoch."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -94,7 +93,7 @@ class _Watchdog:
         self._is_running = False
 
     def call_after(self, seconds: float, expire: Callable[[], None]) -> Event:
-        """Call `expire` after this time, unless the event that is returned is set before."""
+        """Call `expire` after this time, unless the returned event is set before."""
         ended = Event()
         entry = time.monotonic() + seconds, next(self._numbers), expire, ended
         with self._changed:
@@ -134,7 +133,7 @@ def run_within(millis: int, work: Callable[[], T], late: Exception) -> T:
     try:
         return outcome.result(millis / 1000)
     except TimeoutError:
-        if outcome.done():  # the work itself raised it
+        if outcome.done():  # the work itself raised a timeout error
             raise
         raise late from None
 

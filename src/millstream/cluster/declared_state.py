@@ -1,4 +1,4 @@
-"""State that a program declares, found by opening its functions on the driver.
+"""Finds the state that a program declares, by opening its functions on the driver.
 
 Promises: each function is opened and closed once, and gets no record.
 Does not know: snapshots, engines."""
@@ -40,7 +40,8 @@ def find_declared_states(plan: ExecutionPlan, *, open_functions: bool = True) ->
             environment = TaskEnvironment(files=_NoFiles(), open_store=lambda *_: None)
             task = Task(copy.deepcopy(planned.task), 0, environment)
             ends = [node.id for node in planned.task.operators if isinstance(node.spec, SourceSpec | SinkSpec)]
-            tables = task.declared_tables(skip=ends)  # readers and writers would connect to external systems
+            # not opened, because readers and writers would connect to external systems
+            tables = task.declared_tables(skip=ends)
             task.close()
         for node in planned.vertex.nodes:
             shape = OperatorShape(node.operator, node.name, planned.task.parallelism, planned.task.max_parallelism)

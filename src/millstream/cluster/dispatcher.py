@@ -1,6 +1,6 @@
-"""The dispatcher: the jobs that this process runs or has run, by id.
+"""The dispatcher keeps the jobs that this process runs or has run, by id.
 
-Promises: every running job is there, and the newest of the ended ones; the methods may be called from any thread.
+Promises: it has every running job, and the newest of the ended ones; the methods may be called from any thread.
 Does not know: how jobs run and who asks for them."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from millstream.cluster.job_samples import JobSamples
-from millstream.cluster.job_statistics import At, EpochSample, Statistics, VertexSample
+from millstream.cluster.job_statistics import EpochSample, Statistics, Timed, VertexSample
 from millstream.cluster.open_snapshots import OpenSnapshots
 from millstream.cluster.rescale import RequestedParallelism
 from millstream.cluster.split_progress import SplitProgress
@@ -41,12 +41,12 @@ class DispatchedJob(Protocol):
     samples: JobSamples
 
     def statistics(self) -> Statistics:
-        """Return the statistics of this moment."""
+        """Return the current statistics."""
 
-    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+    def history(self) -> tuple[Timed[Mapping[str, VertexSample]], ...]:
         """Return samples of the vertices of the last hours, by id, oldest first."""
 
-    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+    def epoch_samples(self) -> tuple[Timed[EpochSample], ...]:
         """Return the newest epochs, oldest first."""
 
     def splits(self) -> dict[str, tuple[SplitProgress, ...]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from millstream.times import Clock
 
-_KEPT = 50  # of each operator
+_KEPT = 50  # samples of each operator
 _MOST_OPERATORS = 200
 HIDDEN = "(hidden)"
 

@@ -36,7 +36,7 @@ from millstream.cluster.job_events import CheckpointDone, EpochDone, JobEvent
 from millstream.cluster.job_execution import JobExecution
 from millstream.cluster.job_master import JobMaster
 from millstream.cluster.job_samples import JobSamples
-from millstream.cluster.job_statistics import At, EpochSample, JobStatistics, Statistics, VertexSample
+from millstream.cluster.job_statistics import EpochSample, JobStatistics, Statistics, Timed, VertexSample
 from millstream.cluster.leadership import Leadership
 from millstream.cluster.lease import FileLease
 from millstream.cluster.log_lines import TASKS, LogLines, describe_event
@@ -68,27 +68,27 @@ from millstream.types.factory import TypeInformation
 
 _log = logging.getLogger("millstream")
 _warned: set[str] = set()
-_KEPT_EPOCHS = 500  # the newest ones are kept for clients
+_KEPT_EPOCHS = 500  # the newest jobs are kept for clients
 DISPATCHER = Dispatcher()
 LOG_LINES = LogLines()
 _servers: list[Any] = []  # the REST server of this process
 _event_reporters: list[list[ReportsEvents]] = []
-_metric_servers: list[list[Server]] = []  # those of its metric reporters, once they are started
-_applications: dict[str, Callable[[], Any]] = {}  # of layers above, that the REST server serves, by path
+_metric_servers: list[list[Server]] = []  # the servers of its metric reporters, once they are started
+_applications: dict[str, Callable[[], Any]] = {}  # applications of higher layers that the REST server serves, by path
 _hosts: list[Host] = []  # the session cluster that this process belongs to
 _server_lock = threading.Lock()
-_submissions: Counter[str] = Counter()  # of jobs by name: a program submits them in the same order wherever it runs
+_submissions: Counter[str] = Counter()  # counts jobs by name: a program submits them in the same order wherever it runs
 
 
 class SystemClock:
     """The clock of this machine."""
 
     def now(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def precise(self) -> float:
-        """Seconds of a monotonic clock, to measure durations."""
+        """Return seconds of a monotonic clock, to measure durations."""
         return time.perf_counter()
 
 
@@ -171,14 +171,14 @@ class RunningJob:
         self._thread.start()
 
     def statistics(self) -> Statistics:
-        """Return the statistics of this moment."""
+        """Return the current statistics."""
         return self._statistics.get()
 
-    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+    def history(self) -> tuple[Timed[Mapping[str, VertexSample]], ...]:
         """Return samples of the vertices of the last hours, by id, oldest first."""
         return self._statistics.history()
 
-    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+    def epoch_samples(self) -> tuple[Timed[EpochSample], ...]:
         """Return the newest epochs, oldest first."""
         return self._statistics.epoch_samples()
 
@@ -284,7 +284,7 @@ def submit(
         hold.release()
         raise
     classes = declared_classes(graph)
-    codec.declare(*classes)  # for values that the program reads in its own threads
+    codec.declare(*classes)  # for results that the program reads in its own threads
 
     def deployment(deployment_id: str) -> Deployment:
         return Deployment(
@@ -538,7 +538,7 @@ def _leadership(configuration: Configuration, settings: JobSettings, job_id: str
     lease = create_lease(directory, job_id)
     duration = configuration.get(options.HA_LEASE_DURATION).to_milliseconds() / 1000
     patience = configuration.get(options.HA_PROGRESS_TIMEOUT).to_milliseconds() / 1000
-    if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # at least as long as a healthy job may take
+    if not configuration.contains(options.HA_PROGRESS_TIMEOUT):  # at least the time that a healthy job may take
         replayed = max(settings.checkpoint_interval, settings.min_pause)  # milliseconds of epochs since the checkpoint
         longest = settings.deadline + settings.cancellation + settings.checkpoint_timeout + replayed
         patience = max(patience, 1.2 * longest / 1000)

@@ -23,7 +23,7 @@ class EpochTimedOut(ExternalError):
     def __init__(self, epoch: int, deadline: int) -> None:
         super().__init__(
             f"epoch {epoch} did not end within {deadline / 1000:g} s and was cancelled",
-            hint="see whether a function blocks; else raise millstream.epoch.deadline",
+            hint="check whether a function blocks; if none does, raise millstream.epoch.deadline",
         )
 
 
@@ -34,7 +34,7 @@ class CheckpointExpired(ExternalError):
         self.checkpoint, self.after = checkpoint, after
         super().__init__(
             f"checkpoint {checkpoint} expired after {after / 1000:g} s, still waiting for its storage",
-            hint="see what slows the checkpoint directory, or raise execution.checkpointing.timeout",
+            hint="check what slows the checkpoint directory down, or raise execution.checkpointing.timeout",
         )
 
 
@@ -45,7 +45,7 @@ class CheckpointNotFound(ExternalError):
         self.after = after
         super().__init__(
             f"the checkpoint to restore was not found and verified within {after / 1000:g} s",
-            hint="see what slows the checkpoint directory, or raise execution.checkpointing.timeout",
+            hint="check what slows the checkpoint directory down, or raise execution.checkpointing.timeout",
         )
 
 
@@ -77,9 +77,9 @@ class TaskOutOfMemory(TaskFailed):
 
 
 def classify_failure(problem: Exception, at: int, *, standby: bool, has_started: bool) -> EpochFailed | Superseded:
-    """Return what a problem means for its job: a failure that a restart may help or not, or with `standby` that another
+    """Convert a problem to an event of its job: a failure with or without a restart or, with `standby`, that another
     driver leads. `has_started`: the program was deployed at least once."""
-    if standby and isinstance(problem, NotLeading | EngineGone):  # the engine of another driver may work
+    if standby and isinstance(problem, NotLeading | EngineGone):  # another driver may have a working engine
         return Superseded(str(problem))
     is_final = isinstance(problem, CannotRecover | StateRefused | OutputRefused | EngineGone | IterationTooLong)
     is_final = is_final or (not has_started and isinstance(problem, UserError))
@@ -87,7 +87,7 @@ def classify_failure(problem: Exception, at: int, *, standby: bool, has_started:
 
 
 def to_error(failure: TaskFailure) -> MillstreamError:
-    """Return the error that stands for the failure of a task."""
+    """Convert the failure of a task to an error."""
     match failure.domain:
         case "refused":
             return StateRefused(failure.problem, hint=failure.hint)

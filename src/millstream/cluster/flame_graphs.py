@@ -1,8 +1,8 @@
 """Flame graphs of the vertices of one job: which vertices are sampled now, and the stacks that their tasks report.
 
-Promises: tasks are sampled only while somebody asks; stacks are kept for some minutes, and their number is bounded. The
-methods may be called from any thread.
-Does not know: how stacks are sampled, who asks."""
+Promises: tasks are sampled only while flame graphs are requested; stacks are kept for some minutes, and their number is
+bounded. The methods may be called from any thread.
+Does not know: how stacks are sampled, who requests flame graphs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from millstream.config.configuration import Configuration
 from millstream.runtime.stack_samples import Sampling, Stack
 from millstream.times import Clock
 
-_WANTED_SECONDS = 20.0  # after the last request, a vertex is sampled no longer
-_KEPT_REPORTS = 2_000  # of all subtasks of a vertex
+_WANTED_SECONDS = 20.0  # seconds after the last request of a vertex for which it is sampled
+_KEPT_REPORTS = 2_000  # stacks that are kept for all subtasks of a vertex
 
-Profiles = Mapping[str, tuple[tuple[int, Mapping[str, Any]], ...]]  # of an epoch: (subtask, stacks) by vertex
+# the samples of an epoch: (subtask, stacks) by vertex
+Profiles = Mapping[str, tuple[tuple[int, Mapping[str, Any]], ...]]
 
 
 @dataclass
@@ -60,13 +61,13 @@ class FlameGraphs:
         self._vertices: dict[str, _Vertex] = {}
 
     def request(self, vertex: str) -> None:
-        """Have the tasks of a vertex sampled for some time from now on."""
+        """Sample the tasks of a vertex for some time from now on."""
         until = self._clock.precise() + _WANTED_SECONDS
         with self._lock:
             self._vertices.setdefault(vertex, _Vertex(until)).wanted_until = until
 
     def sampled(self) -> Mapping[str, Sampling]:
-        """Return how the vertices are sampled in the next epoch, by id; those that are not sampled are left out."""
+        """Return how vertices are sampled in the next epoch, by id; only sampled vertices are included."""
         if not self._vertices:
             return {}
         now = self._clock.precise()
@@ -74,7 +75,7 @@ class FlameGraphs:
             return {name: self._sampling for name, vertex in self._vertices.items() if vertex.wanted_until > now}
 
     def add(self, profiles: Profiles) -> None:
-        """Add what the tasks of an epoch reported."""
+        """Add the samples of an epoch."""
         now = self._clock.precise()
         with self._lock:
             for name, reported in profiles.items():
@@ -86,7 +87,7 @@ class FlameGraphs:
 
     def get(self, vertex: str, subtask: int | None, kinds: Iterable[str]) -> FlameGraph | None:
         """Return the flame graph of a vertex, or of one of its subtasks, from stacks of these kinds (on, off the CPU);
-        None if nothing was sampled yet."""
+        None if there are no samples yet."""
         with self._lock:
             known = self._vertices.get(vertex)
             reports = [] if known is None else list(known.reports)

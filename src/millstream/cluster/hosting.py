@@ -1,8 +1,9 @@
-"""The session cluster that this process belongs to, as its jobs see it.
+"""The connection of this process to its session cluster, which its jobs use.
 
-Promises: a job has slots when `wait` returns without being cancelled; one that can never have them is refused at once.
-Messages are lines of JSON: those to the cluster go through a pipe, its answers come from standard input. When standard
-input ends, the cluster is gone, and this process ends at once: another cluster may run its jobs.
+Promises: a job has slots when `wait` returns without being cancelled; a job that can never have them is refused
+immediately. Messages are lines of JSON: those to the cluster go through a pipe, its answers come from standard input.
+When standard input ends, the cluster is gone, and this process ends immediately, because another cluster may run its
+jobs.
 Does not know: how the cluster decides."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TextIO
 
 from millstream.errors import UserError
 
-_LOOK_SECONDS = 0.5
+_CHECK_SECONDS = 0.5
 _ANSWER_SECONDS = 60.0
 CLUSTER_GONE = 75  # the exit code of a process whose cluster is gone
 
@@ -32,7 +33,7 @@ class Host:
     def __init__(self, messages: TextIO, answers: TextIO) -> None:
         self._messages, self._answers = messages, answers
         self._changed = threading.Condition()
-        self._verdicts: dict[str, tuple[str, str]] = {}  # by job: the verdict and its reason
+        self._verdicts: dict[str, tuple[str, str]] = {}  # the verdict and its reason, by job
         self._exit = threading.Event()
 
     def listen(self, end: Callable[[int], Any] = os._exit) -> None:
@@ -73,7 +74,7 @@ class Host:
                 raise SlotsRefused(msg)
             verdict, reason = self._verdicts[job]
             if verdict == "refused" and before is not None:
-                self._verdicts[job] = before  # it keeps the slots that it has
+                self._verdicts[job] = before  # the job keeps the slots that it has
         if verdict == "refused":
             raise SlotsRefused(reason)
 
@@ -87,12 +88,12 @@ class Host:
         """Wait until a job has its slots or is cancelled."""
         with self._changed:
             while self._verdicts[job][0] != "granted" and not is_cancelled():
-                self._changed.wait(_LOOK_SECONDS)
+                self._changed.wait(_CHECK_SECONDS)
 
     def release(self, job: str) -> None:
-        """Give the slots of a job back."""
+        """Release the slots of a job."""
         self.send(type="job_ended", job=job)
 
     def wait_for_exit(self) -> None:
-        """Wait until the cluster has no more questions."""
+        """Wait until the cluster lets this process exit."""
         self._exit.wait()

@@ -1,4 +1,4 @@
-"""Clean-up at the end of a job: output that is not committed, and resources to release.
+"""Clean-up at the end of a job: uncommitted output, and resources to release.
 
 Promises: if a job ends before its input does, output that no checkpoint names is removed. Output that a published
 checkpoint names is committed if the job was cancelled; otherwise, or if that fails, an error log names it, and its
@@ -41,7 +41,7 @@ def clean_up_output(
 
 
 def run_steps(steps: Sequence[Callable[[], None]]) -> None:
-    """Do every step, whether others fail or not. A failure is logged and does not change the status of the job."""
+    """Run every step, even if others fail. A failure is logged and does not change the status of the job."""
     for step in steps:
         try:
             step()

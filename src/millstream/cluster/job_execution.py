@@ -1,7 +1,8 @@
 """One job on its engine: the deployed program, its sources and sinks, and the progress of the last accepted epoch.
 
-Promises: `restore` comes to the state of a checkpoint or to the beginning; `run` and `accept` turn a logged plan into
-progress, and nothing of an epoch counts before `accept`; `snapshot` is the epoch boundary as a checkpoint names it.
+Promises: `restore` brings the job to the state of a checkpoint or to its beginning; `run` and `accept` turn a logged
+plan into progress, and an epoch has no effect before `accept`; `snapshot` returns the epoch boundary as checkpoint
+metadata.
 Does not know: when epochs run, when checkpoints are taken, restarts."""
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class JobExecution:
         self._first_epoch = 0  # the epoch of the restored checkpoint
         self._is_over = False
         self._is_deployed = False
-        run = f"{job.id}-{job.incarnation}"  # drawn for every run of a driver, whichever incarnation the job then has
+        run = f"{job.id}-{job.incarnation}"  # random for every run of a driver, whichever incarnation the job then has
         times = job.settings.deadline, job.settings.cancellation
         self.workers = CommitWorkers(run, engine, self._ensure_deployed, job.leadership, *times)
         checkpoints.allow_older, checkpoints.timeout = job.settings.allow_older, job.settings.checkpoint_timeout
@@ -81,13 +82,13 @@ class JobExecution:
 
     @property
     def sources(self) -> Sources:
-        """The sources of the job, once it is restored."""
+        """The sources of the job, after it was restored."""
         assert self._sources is not None
         return self._sources
 
     @property
     def sinks(self) -> Sinks:
-        """The sinks of the job, once they are opened."""
+        """The sinks of the job, after they were opened."""
         assert self._sinks is not None
         return self._sinks
 
@@ -98,7 +99,7 @@ class JobExecution:
 
     @property
     def position(self) -> Position:
-        """Where the job is, for the job machine."""
+        """The position of the job, for the job machine."""
         return Position(
             epochs=self.progress.epoch - self._first_epoch,
             replay=len(self.logged_plans),
@@ -125,7 +126,7 @@ class JobExecution:
         return self._sinks
 
     def start_from(self, checkpoint: CheckpointMetadata | None, generation: int = 0) -> None:
-        """Restore a checkpoint or begin, and count checkpoint intervals from here."""
+        """Restore a checkpoint, or start from the beginning, and restart the checkpoint schedule."""
         self.restore(checkpoint, generation)
         if checkpoint is not None and not self._is_foreign(checkpoint):
             self.sinks.notify_watermarks(checkpoint.operators, checkpoint.now)
@@ -136,7 +137,7 @@ class JobExecution:
             self.notify(RestoreDone(checkpoint.checkpoint, checkpoint.savepoint is not None, path or ""))
 
     def restart_from(self, checkpoint: CheckpointMetadata | None) -> None:
-        """Undo what was done since a checkpoint, and start from it as a new generation."""
+        """Undo everything since a checkpoint, and restore it as a new generation."""
         if self._sinks is not None:
             self._sinks.abort(checkpoint)
         self.committing_savepoint = None
@@ -147,9 +148,8 @@ class JobExecution:
         self.start_from(checkpoint, self.progress.generation + 1)
 
     def redeploy(self, plan: ExecutionPlan, boundary: CheckpointMetadata) -> None:
-        """Go on from a snapshot of this boundary with another plan. Staged output still waits for a checkpoint.
-
-        A crash later restores the last checkpoint at whatever parallelism the program then has."""
+        """Continue from a snapshot of this boundary with another plan. Staged output still waits for a checkpoint. A
+        later crash restores the last checkpoint at the parallelism that the program then has."""
         self.plan = plan
         self.sources.close()
         self.restore(replace(boundary, committables={}), recovered=self.progress.recovered)
@@ -157,7 +157,7 @@ class JobExecution:
     def restore(self, checkpoint: CheckpointMetadata | None, generation: int = 0, recovered: int | None = None) -> None:
         """Deploy at the state of a checkpoint, or at the beginning, and read the plans that were logged after it.
 
-        What was staged since the generation `recovered` is still to be committed; by default nothing is."""
+        Output that was staged since the generation `recovered` is still to be committed; by default there is none."""
         layout = self.job.layout
         if checkpoint is not None and layout is not None and has_other_max_parallelism(self.plan, checkpoint.operators):
             self.plan = layout.inherit_max_parallelism(checkpoint.operators)
@@ -181,7 +181,7 @@ class JobExecution:
         sinks = self.open_sinks()
         if checkpoint is not None:
             sinks.recover(checkpoint)
-        # the first epoch runs at once, input or not: it fires timers that are due, and writes what was restored
+        # the first epoch runs immediately, with or without input: it fires due timers, and writes the restored state
         recovered = generation if recovered is None else recovered
         self.progress = Progress(epoch, generation, now, restored.lineages, restored.memory, now, recovered)
         self._first_epoch = epoch
@@ -199,7 +199,8 @@ class JobExecution:
         self._is_deployed = True
 
     def _ensure_deployed(self) -> None:
-        """A new leader commits the output of a checkpoint before it restores it."""
+        """Deploy the program if it is not deployed yet: a new leader commits the output of a checkpoint before it
+        restores it."""
         if not self._is_deployed:
             self._deploy(0 if self.leadership is None else self.leadership.first_generation)
 
@@ -223,7 +224,7 @@ class JobExecution:
         return run_until_reports_agree(self.plan, plan.epoch, run, self.sinks.discard)
 
     def accept(self, plan: EpochPlan, result: EpochResult) -> None:
-        """Every subtask has reported: this epoch happened."""
+        """Accept an epoch, of which every subtask has reported."""
         for report in result.reports:
             if report.printed:
                 self._show(report.printed)
@@ -231,13 +232,13 @@ class JobExecution:
         self.sinks.stage(result.reports, plan.epoch)
 
     def measure(self, plan: EpochPlan, result: EpochResult, seconds: float) -> EpochDone:
-        """Sum up an accepted epoch for listeners."""
+        """Return the summary of an accepted epoch for listeners."""
         done = summarize_epoch(self.plan, plan, result, seconds, self.sources.lags(), self.progress.lineages)
         iterations = self.sources.measure_loops(plan, result.reports)
         return replace(done, iterations=iterations) if iterations else done
 
     def snapshot(self, *, ended: bool = False) -> CheckpointMetadata:
-        """This epoch boundary as the next checkpoint names it; `ended`: the job stops with it."""
+        """Return this epoch boundary as metadata of the next checkpoint; `ended`: the job stops with it."""
         operators = self.progress.operators(self.plan)
         return CheckpointMetadata(
             checkpoint=self.checkpoints.next_id,
@@ -259,26 +260,28 @@ class JobExecution:
     def resolve_checkpoints(self) -> set[int]:
         """Find out which of the checkpoints that failed or expired exist, and return their numbers. The sinks are
         notified at once, because each number is returned once."""
-        landed = self.checkpoints.resolve()
-        for metadata in landed:
+        existing = self.checkpoints.resolve()
+        for metadata in existing:
             self.sinks.mark_published(metadata.checkpoint, metadata.epoch)
-        return {metadata.checkpoint for metadata in landed}
+        return {metadata.checkpoint for metadata in existing}
 
     # ---------------------------------------------------------------------------------------------------- the end
 
     def cancel(self) -> None:
-        """Cancel what runs, from another thread."""
+        """Cancel the running epoch; called from another thread."""
         self.cancellation.request()
         if self._sinks is not None and self._sinks.cancel(self.settings.commit_grace):
-            return  # a commit may run on the workers: the loop cancels what runs there when the commit has ended
+            return  # a commit may run on the workers: when it has ended, the job's loop cancels what still runs there
         self.engine.cancel()
 
     def close(self, status: JobStatus, *, is_concluded: bool) -> None:
-        """Release everything; keep or delete checkpoints as configured. What cannot be released changes no result.
+        """Release everything, and keep or delete checkpoints as configured. An error here does not change the result of
+        the job.
 
-        `is_concluded`: the job has ended for all drivers; else another one may go on from its checkpoints."""
+        `is_concluded`: the job has ended for all drivers; otherwise another driver may continue from its
+        checkpoints."""
         retained = self.settings.retain_on_cancel and status is JobStatus.CANCELED
-        # without sinks nothing was recovered yet: what the job would have started from stays as it was
+        # without sinks nothing was recovered yet, so the snapshot to start from is not changed
         keep = retained or status is JobStatus.FAILED or not is_concluded or self._sinks is None
         steps: list[Callable[[], None]] = []
         completed = status in (JobStatus.FINISHED, JobStatus.CANCELED)
@@ -295,5 +298,6 @@ class JobExecution:
         run_steps(steps)
 
     def _path_after_end(self, checkpoint: int) -> str | None:
-        """Where the checkpoint of this number is after the end of the job, or the savepoint that took its place."""
+        """Return the path of the checkpoint of this number after the end of the job, or of the savepoint that replaced
+        it."""
         return self.committing_savepoint or self.checkpoints.path_after_end(checkpoint)

@@ -54,7 +54,7 @@ _KEPT_HISTORY = 50  # statuses
 
 
 class UnexpectedEvent(InternalError):
-    """The job machine got an event that has no meaning in the job's status."""
+    """The job machine got an event that cannot happen in the job's status."""
 
     def __init__(self, history: tuple[str, ...], event: object) -> None:
         super().__init__(f"unexpected {event} after {' > '.join(history)}", hint="please report this")
@@ -83,7 +83,7 @@ class Job:
     is_idle: bool = False
 
     def to(self, status: JobStatus, cause: str | None = None) -> Job:
-        """The job in another status."""
+        """Return the job in another status."""
         history = (*self.history[-_KEPT_HISTORY:], status.name)
         return replace(self, status=status, cause=cause or self.cause, history=history)
 
@@ -101,7 +101,7 @@ def on_event(job: Job, event: Event) -> Step:
         case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), EpochFailed()):
             return _after_failure(job, event)
         case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), CheckpointDamaged()):
-            return job, Restore()  # not a restart: the next older checkpoint may be intact
+            return job, Restore()  # this does not count as a restart: an older checkpoint may be intact
         case ((JobStatus.CREATED | JobStatus.RUNNING | JobStatus.RESTARTING), CancelRequested()):
             return job.to(JobStatus.CANCELLING), CancelEpoch()
         case JobStatus.CANCELLING, Stopped():
@@ -124,7 +124,7 @@ def _after_failure(job: Job, failure: EpochFailed) -> Step:
 
 
 def _between_epochs(job: Job, event: Event) -> Step:
-    """The turns of a running job: what is asked for at the boundary, then an epoch, then a checkpoint if one is due."""
+    """The cycle of a running job: requests at the epoch boundary, then an epoch, then a checkpoint if one is due."""
     match event:
         case BoundaryReached(savepoint=True) if job.position.allows_savepoint:
             return job, WriteSavepoint(job.restarts)

@@ -41,14 +41,15 @@ _log = logging.getLogger("millstream.job")
 
 
 class JobPolicy(Protocol):
-    """How the steps of a job are done. `requests` is what can be asked of it while it runs; None for nothing."""
+    """How the steps of a job are carried out. `requests` are the requests that it accepts while it runs; None if it
+    accepts none."""
 
     @property
     def requests(self) -> JobRequests | None:
         """The requests to the job."""
 
     def carry_out(self, action: PolicyAction) -> Event:
-        """Do one step of the job; what goes wrong is raised."""
+        """Carry out one step of the job; errors are raised."""
 
 
 class JobMaster:
@@ -70,11 +71,11 @@ class JobMaster:
         return split_progress(self._execution.progress.memory, sources)
 
     def cancel(self) -> None:
-        """End the job without a checkpoint, soon."""
+        """Cancel the job: it ends soon, without a checkpoint."""
         self._execution.cancel()
 
     def is_cancelled(self) -> bool:
-        """Return whether the job is to end."""
+        """Return whether the job was cancelled."""
         return self._execution.cancellation.is_requested()
 
     def slots_at(self, parallelism: RequestedParallelism) -> int:
@@ -84,15 +85,15 @@ class JobMaster:
         return layout.slots_at(parallelism)
 
     def savepoint(self, directory: str | None = None, **options: Any) -> Future[str]:
-        """Ask for a savepoint; see `JobRequests.savepoint`."""
+        """Request a savepoint; see `JobRequests.savepoint`."""
         return self._requests("savepoints").savepoint(directory, **options)
 
     def checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint; see `JobRequests.checkpoint`."""
+        """Request a checkpoint; see `JobRequests.checkpoint`."""
         return self._requests("checkpoints").checkpoint()
 
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
-        """Ask for another parallelism; see `JobRequests.rescale`."""
+        """Request another parallelism; see `JobRequests.rescale`."""
         return self._requests("other parallelism than the one it started with").rescale(parallelism)
 
     def _requests(self, feature: str) -> JobRequests:
@@ -114,7 +115,7 @@ class JobMaster:
         return action
 
     def _carry_out(self, action: Action) -> Event | None:
-        """Do what the machine says; None when nothing more is to be done."""
+        """Carry out an action of the machine and return the next event; None when the job has ended."""
         execution = self._execution
         match action:
             case Finish():
@@ -132,7 +133,7 @@ class JobMaster:
         return self._attempt(action)
 
     def _attempt(self, action: PolicyAction) -> Event:
-        """Have the policy do a step; what goes wrong becomes an event."""
+        """Let the policy carry out a step; an error becomes an event."""
         try:
             event = self._policy.carry_out(action)
         except Exception as problem:
@@ -164,4 +165,4 @@ class JobMaster:
             requests.close(status)
         execution.close(status, is_concluded=is_concluded)
         if requests is not None:
-            requests.answer_stop()
+            requests.complete_stop_request()

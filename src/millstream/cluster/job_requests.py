@@ -30,7 +30,7 @@ class NoCheckpoints(UserError):
 
 
 class JobRequests:
-    """What is asked of one job while it runs."""
+    """The requests to one job while it runs."""
 
     def __init__(self, execution: JobExecution, leader_progress: LeaderProgress) -> None:
         self._execution = execution
@@ -47,7 +47,7 @@ class JobRequests:
         self._stop: tuple[SavepointRequest, str] | None = None
 
     def savepoint(self, directory: str | None = None, **options: Any) -> Future[str]:
-        """Ask for a savepoint at the next epoch boundary. `options` are fields of `SavepointRequest`.
+        """Request a savepoint at the next epoch boundary. `options` are fields of `SavepointRequest`.
 
         Returns:
             The path of the savepoint, when it exists.
@@ -60,15 +60,15 @@ class JobRequests:
         return self.savepoints.request(SavepointRequest(directory, requested=requested, **options))
 
     def report_savepoint(self, request: SavepointRequest, written: Snapshot) -> None:
-        """Tell listeners of the job that a savepoint was written."""
+        """Notify the listeners of the job that a savepoint was written."""
         execution, metadata = self._execution, written.metadata
         took = (execution.clock.precise() - request.requested) * 1000
         form, size = request.form.value, metadata.full_size
         execution.notify(SavepointDone(metadata.checkpoint, form, request.ends, size, took, written.path))
 
     def rescale(self, parallelism: RequestedParallelism) -> Future[int]:
-        """Ask for another parallelism from the next epoch boundary on. What cannot run is refused at once; a later
-        request replaces one that was not carried out yet.
+        """Request another parallelism from the next epoch boundary on. A parallelism that is not possible is refused
+        immediately; a later request replaces one that was not carried out yet.
 
         Returns:
             The number of slots, when the first epoch at this parallelism is accepted.
@@ -78,7 +78,7 @@ class JobRequests:
         return self.rescaling.request(self._execution.job.layout.rescale(parallelism))
 
     def checkpoint(self) -> Future[int]:
-        """Ask for a checkpoint at the next epoch boundary.
+        """Request a checkpoint at the next epoch boundary.
 
         Returns:
             The number of the checkpoint, when it is complete.
@@ -95,11 +95,11 @@ class JobRequests:
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether a checkpoint was asked for."""
+        """Whether a checkpoint was requested."""
         return bool(self._checkpoints)
 
-    def answer_checkpoints(self, outcome: int | Exception) -> None:
-        """Answer all who asked for a checkpoint: its number, or why there is none."""
+    def complete_checkpoint_requests(self, outcome: int | Exception) -> None:
+        """Complete all requests for a checkpoint with its number, or with the error."""
         with self._lock:
             waiting, self._checkpoints = self._checkpoints, []
         for done in waiting:
@@ -109,7 +109,7 @@ class JobRequests:
                 done.set_exception(outcome)
 
     def read(self) -> bool:
-        """Ask the adaptive scheduler; return whether a rescale waits."""
+        """Let the adaptive scheduler decide; return whether a rescale is requested."""
         execution = self._execution
         slots = execution.plan.slots
         parallelism = self.rescaling.ask_scheduler(execution.engine.slots, execution.clock.now(), slots)
@@ -117,8 +117,8 @@ class JobRequests:
             self.rescale(parallelism)
         return self.rescaling.is_requested
 
-    def answer_after_end(self, request: SavepointRequest, path: str) -> None:
-        """Answer a request that ends the job when the job has ended."""
+    def complete_at_end(self, request: SavepointRequest, path: str) -> None:
+        """Complete a request that ends the job when the job has ended."""
         self._stop = (request, path)
 
     def refuse_rescaling(self) -> None:
@@ -126,14 +126,14 @@ class JobRequests:
         self.rescaling.close()
 
     def close(self, status: JobStatus) -> None:
-        """The job is over: complete savepoints under way and refuse all other requests."""
+        """Complete savepoints under way and refuse all other requests, because the job has ended."""
         with self._lock:
             self._end = status
-        self.answer_checkpoints(JobHasEnded(self._execution.job.name, status.name))
+        self.complete_checkpoint_requests(JobHasEnded(self._execution.job.name, status.name))
         self.savepoints.close(self._execution.job.name, status.name, self._execution.plan.slots)
 
-    def answer_stop(self) -> None:
-        """Everything is released: answer the request that ended the job."""
+    def complete_stop_request(self) -> None:
+        """Complete the request that ended the job, after everything was released."""
         if self._stop is not None:
             request, path = self._stop
             request.complete(path)

@@ -3,7 +3,7 @@ failures and rescales.
 
 Promises: memory is bounded by the size of the program, not by the duration of the job; the methods may be called from
 any thread, and what they return does not change afterwards.
-Does not know: who asks; what runs the job."""
+Does not know: who reads them; what runs the job."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from millstream.times import Clock
 _KEPT_CHECKPOINTS, _KEPT_FAILURES, _KEPT_RESCALES = 100, 100, 100
 _RATE_SAMPLES, _RATE_INTERVAL = 13, 5_000  # rates are over the last minute, as in Flink
 _HISTORY_SAMPLES, _HISTORY_INTERVAL = 1_440, 10_000  # four hours
-_HISTORY_VALUES = 50_000  # samples times vertices, so that a large program has a shorter history
+_HISTORY_VALUES = 50_000  # the limit of samples times vertices: a larger program has a shorter history
 _KEPT_EPOCHS, _EPOCH_VALUES = 300, 20_000
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class At(Generic[T]):
+class Timed(Generic[T]):
     """An event with the time at which it was reported, in milliseconds since 1970."""
 
     time: int
@@ -171,19 +171,19 @@ class Statistics:
     epochs: int
     epoch_ms: float
     records: int
-    last_epoch: At[EpochDone] | None
+    last_epoch: Timed[EpochDone] | None
     checkpoint_count: int
-    checkpoints: tuple[At[CheckpointDone], ...]
-    failures: tuple[At[Failure], ...]
-    rescales: tuple[At[RescaleDone], ...]
+    checkpoints: tuple[Timed[CheckpointDone], ...]
+    failures: tuple[Timed[Failure], ...]
+    rescales: tuple[Timed[RescaleDone], ...]
     subtasks: Subtasks
-    rate_base: At[Subtasks] | None = None
+    rate_base: Timed[Subtasks] | None = None
     failed_checkpoint_count: int = 0
-    failed_checkpoints: tuple[At[CheckpointFailed], ...] = ()
+    failed_checkpoints: tuple[Timed[CheckpointFailed], ...] = ()
     savepoint_count: int = 0
-    savepoints: tuple[At[SavepointDone], ...] = ()
+    savepoints: tuple[Timed[SavepointDone], ...] = ()
     restore_count: int = 0
-    restored: At[RestoreDone] | None = None
+    restored: Timed[RestoreDone] | None = None
 
 
 class JobStatistics:
@@ -194,15 +194,15 @@ class JobStatistics:
         self._lock = threading.Lock()
         created = clock.now()
         self._now = Statistics(JobStatus.CREATED, {JobStatus.CREATED: created}, 0, 0, 0.0, 0, None, 0, (), (), (), {})
-        self._checkpoints: deque[At[CheckpointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
-        self._failed_checkpoints: deque[At[CheckpointFailed]] = deque(maxlen=_KEPT_CHECKPOINTS)
-        self._savepoints: deque[At[SavepointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
-        self._failures: deque[At[Failure]] = deque(maxlen=_KEPT_FAILURES)
-        self._rescales: deque[At[RescaleDone]] = deque(maxlen=_KEPT_RESCALES)
+        self._checkpoints: deque[Timed[CheckpointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._failed_checkpoints: deque[Timed[CheckpointFailed]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._savepoints: deque[Timed[SavepointDone]] = deque(maxlen=_KEPT_CHECKPOINTS)
+        self._failures: deque[Timed[Failure]] = deque(maxlen=_KEPT_FAILURES)
+        self._rescales: deque[Timed[RescaleDone]] = deque(maxlen=_KEPT_RESCALES)
         self._subtasks: dict[str, list[SubtaskTotals]] = {}
-        self._rates: deque[At[Subtasks]] = deque([At(created, {})], maxlen=_RATE_SAMPLES)
-        self._history: deque[At[Mapping[str, VertexSample]]] = deque(maxlen=_HISTORY_SAMPLES)
-        self._epochs: deque[At[EpochSample]] = deque(maxlen=_KEPT_EPOCHS)
+        self._rates: deque[Timed[Subtasks]] = deque([Timed(created, {})], maxlen=_RATE_SAMPLES)
+        self._history: deque[Timed[Mapping[str, VertexSample]]] = deque(maxlen=_HISTORY_SAMPLES)
+        self._epochs: deque[Timed[EpochSample]] = deque(maxlen=_KEPT_EPOCHS)
 
     def __call__(self, event: JobEvent) -> None:
         """Add one event of the job."""
@@ -212,24 +212,24 @@ class JobStatistics:
                 case EpochDone():
                     self._add_epoch(time, event)
                 case CheckpointDone():
-                    self._checkpoints.append(At(time, event))
+                    self._checkpoints.append(Timed(time, event))
                     self._now = replace(self._now, checkpoint_count=self._now.checkpoint_count + 1)
                 case CheckpointFailed():
-                    self._failed_checkpoints.append(At(time, event))
+                    self._failed_checkpoints.append(Timed(time, event))
                     self._now = replace(self._now, failed_checkpoint_count=self._now.failed_checkpoint_count + 1)
                 case SavepointDone():
-                    self._savepoints.append(At(time, event))
+                    self._savepoints.append(Timed(time, event))
                     self._now = replace(self._now, savepoint_count=self._now.savepoint_count + 1)
                 case RestoreDone():
                     count = self._now.restore_count + 1
-                    self._now = replace(self._now, restore_count=count, restored=At(time, event))
+                    self._now = replace(self._now, restore_count=count, restored=Timed(time, event))
                 case StatusChanged():
                     self._change_status(time, event)
                 case RescaleDone():
-                    self._rescales.append(At(time, event))
+                    self._rescales.append(Timed(time, event))
 
     def get(self) -> Statistics:
-        """Return the statistics of this moment."""
+        """Return the current statistics."""
         with self._lock:
             return replace(
                 self._now,
@@ -243,12 +243,12 @@ class JobStatistics:
                 rate_base=self._rates[0],
             )
 
-    def history(self) -> tuple[At[Mapping[str, VertexSample]], ...]:
+    def history(self) -> tuple[Timed[Mapping[str, VertexSample]], ...]:
         """Return samples of the vertices of the last hours, by id, oldest first."""
         with self._lock:
             return tuple(self._history)
 
-    def epoch_samples(self) -> tuple[At[EpochSample], ...]:
+    def epoch_samples(self) -> tuple[Timed[EpochSample], ...]:
         """Return the newest epochs, oldest first."""
         with self._lock:
             return tuple(self._epochs)
@@ -263,33 +263,33 @@ class JobStatistics:
             epochs=now.epochs + 1,
             epoch_ms=now.epoch_ms + epoch.duration_ms,
             records=now.records + epoch.records,
-            last_epoch=At(time, epoch),
+            last_epoch=Timed(time, epoch),
         )
         if self._epochs and len(self._epochs) * len(epoch.subtasks) >= _EPOCH_VALUES:
             self._epochs.popleft()
-        self._epochs.append(At(time, _sample_epoch(epoch)))
+        self._epochs.append(Timed(time, _sample_epoch(epoch)))
         for vertex, reported in epoch.subtasks.items():
             totals = self._subtasks.get(vertex, [])
             parallelism = 1 + max(subtask.subtask for subtask in reported)
             if len(totals) != parallelism:  # the first epoch, or the first one after a rescale
                 totals = self._subtasks[vertex] = [SubtaskTotals()] * parallelism
                 self._rates.clear()
-                self._rates.append(At(time - round(epoch.duration_ms), {}))
+                self._rates.append(Timed(time - round(epoch.duration_ms), {}))
             for subtask in reported:
                 totals[subtask.subtask] = totals[subtask.subtask].after(subtask)
         if time - self._rates[-1].time >= _RATE_INTERVAL:
-            self._rates.append(At(time, self._copy_subtasks()))
+            self._rates.append(Timed(time, self._copy_subtasks()))
         if not self._history or time - self._history[-1].time >= _HISTORY_INTERVAL:
             if len(self._history) * len(self._subtasks) >= _HISTORY_VALUES:
                 self._history.popleft()
-            self._history.append(At(time, {vertex: _sum_up(totals) for vertex, totals in self._subtasks.items()}))
+            self._history.append(Timed(time, {vertex: _sum_up(totals) for vertex, totals in self._subtasks.items()}))
 
     def _change_status(self, time: int, change: StatusChanged) -> None:
         times = {**self._now.status_times, change.status: time}
         self._now = replace(self._now, status=change.status, status_times=times, restarts=change.restarts)
         if change.status in (JobStatus.RESTARTING, JobStatus.FAILED):
             failure = Failure(change.cause or "", is_final=change.status is JobStatus.FAILED)
-            self._failures.append(At(time, failure))
+            self._failures.append(Timed(time, failure))
 
 
 def _sample_epoch(epoch: EpochDone) -> EpochSample:

@@ -1,9 +1,9 @@
-"""Progress of a job under one leader, which keeps the leader's lease.
+"""Reports the progress of a job to its leadership: a leader without progress gives up its lease.
 
 Promises: these are progress: an epoch above the highest one that this leader has accepted, a completed checkpoint, a
-finished piece of a savepoint, and having nothing to do. A replayed epoch is not, so a job that fails again and again at
-the same epoch makes no progress. After a checkpoint failure that restarts the job, epochs and idle time are no progress
-until a checkpoint is completed. Every call raises `LeadershipGivenUp` when the lease was given up.
+finished piece of a savepoint, and having nothing to do. A replayed epoch is not progress, so a job that repeatedly
+fails at the same epoch makes no progress. After a checkpoint failure that restarts the job, epochs and idle time are no
+progress until a checkpoint is completed. Every call raises `LeadershipGivenUp` when the lease was given up.
 Does not know: clocks, how long a leader may take."""
 
 from __future__ import annotations

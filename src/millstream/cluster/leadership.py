@@ -1,4 +1,4 @@
-"""Leadership of a job that several drivers can run: standing by, taking over, and fencing off the leader before.
+"""Leadership of a job that several drivers can run: standing by, taking over, and fencing the previous leader.
 
 Promises: a driver runs the job only in a term of its own. What it does after another driver began a later term has no
 effect: its checkpoints fail, and it commits nothing. A leader whose job makes no progress for a configured time gives
@@ -8,7 +8,7 @@ Does not know: engines, sources, how a lease is stored.
 A term begins with a fence: a checkpoint with the next number, which repeats the last one. Checkpoints are created only
 if their number is free, so of the fence and the old leader's next checkpoint exactly one exists. If the fence was
 created first, the old leader's next checkpoint fails, so it cannot commit anything. If the old leader's checkpoint was
-first, the new leader goes on from it.
+created first, the new leader continues from it.
 
 A number can become free again when old checkpoints are deleted. Therefore a leader reads the lease again after it has
 created a checkpoint and before it commits. If the lease is lost and a checkpoint with a greater number exists, or the
@@ -32,11 +32,12 @@ from millstream.job.job_status import JobStatus
 
 _log = logging.getLogger("millstream.leadership")
 
-_RENEWALS = 4  # in the duration of a lease
-_LOOKS = 12  # at the lease by a driver that stands by, in the duration of a lease
-_SETTLED = 10  # durations of a lease, after which a leader has started its job
+_RENEWALS = 4  # renewals within the duration of a lease
+_LEASE_READS = 12  # reads of the lease by a standby driver, within the duration of a lease
+_SETTLED = 10  # durations of a lease after which a standby driver assumes that the leader has started its job
 
-GENERATIONS = 1 << 20  # of one term: names of attempts contain the generation, so they differ between drivers
+# the generations of one term: names of attempts contain the generation, so they differ between drivers
+GENERATIONS = 1 << 20
 
 
 class NotLeading(ExternalError):
@@ -104,7 +105,7 @@ class Leadership:
         self._closed = threading.Event()
         self._beat = 0
         self._progress_at = 0.0
-        self._last_problem: str | None = None  # since the last progress
+        self._last_problem: str | None = None  # the time of the last progress
         self.gave_up = False
         self.term = 0
 
@@ -117,11 +118,11 @@ class Leadership:
         """Stand by until this driver leads, or until the job has ended under another driver; then return its outcome.
         Raises `StoppedWaiting` when `stopped` returns true.
 
-        `prepare` is called once, when another driver has led for a while: not at once, because that one may just be
-        starting on this machine. `newest_term` returns the last term that left a checkpoint: if the lease was deleted,
-        terms continue from there, because attempts, plans and checkpoints are named by them. A read of the lease that
-        fails is repeated, until none has succeeded for too long."""
-        if self.term:  # it leads already, but could not begin its term
+        `prepare` is called once, when another driver has led for a while: not immediately, because the other driver may
+        just be starting on this machine. `newest_term` returns the last term that left a checkpoint: if the lease was
+        deleted, terms continue from there, because attempts, plans and checkpoints are named by them. A read of the
+        lease that fails is repeated, until none has succeeded for too long."""
+        if self.term:  # this driver leads already, but could not begin its term
             self.verify()
             return None
         watch = Watch()
@@ -145,7 +146,7 @@ class Leadership:
                 _log.warning("the lease could not be read, attempt %s: %s", failures, problem)
                 if self._now() - read_at >= self._patience:
                     raise LeaseUnreachable(self._patience, problem) from problem
-                self._sleep(min(2.0**failures * self._duration / _LOOKS, self._duration))
+                self._sleep(min(2.0**failures * self._duration / _LEASE_READS, self._duration))
                 continue
             read_at, failures = self._now(), 0
             if expired:
@@ -159,7 +160,7 @@ class Leadership:
                     prepare()
                 except MillstreamError as problem:
                     _log.warning("this driver stands by, but could not prepare its engine: %s", problem)
-            self._sleep(self._duration / _LOOKS)
+            self._sleep(self._duration / _LEASE_READS)
         raise StoppedWaiting
 
     def _lead(self, term: int, before: str | None) -> None:
@@ -225,7 +226,7 @@ class Leadership:
         return self._lease.outcome() is not None
 
     def conclude(self, status: str, cause: str | None) -> None:
-        """Write down that the job has ended, so that no driver runs it again."""
+        """Write that the job has ended, so that no driver runs it again."""
         self._lease.conclude(Outcome(status, cause))
 
     def announce_end(self, status: JobStatus, cause: str | None) -> bool:
@@ -253,7 +254,7 @@ class Leadership:
 
 
 class Fences(Protocol):
-    """The checkpoints of a job as far as taking over needs them."""
+    """The operations on a job's checkpoints that taking over needs."""
 
     def numbers(self) -> Sequence[int]:
         """Return the numbers of the checkpoints that exist."""
@@ -293,7 +294,7 @@ def take_over(
     A crash before the fence exists changes nothing but repeats a commit; after it, the next leader finds the fence.
     `empty` is the checkpoint before the first epoch."""
     while True:
-        # read before the newest checkpoint is: one that is created in between then has this number
+        # read before the newest checkpoint, so that a checkpoint created in between has this number
         number = max(fences.numbers(), default=0) + 1
         newest = fences.latest_intact()
         if newest is not None:
@@ -307,11 +308,11 @@ def take_over(
             fences.publish_new(fence)
         except CheckpointTaken:
             continue
-        if max(fences.numbers(), default=0) > number:  # storage did not list it before: the fence has no effect
+        if max(fences.numbers(), default=0) > number:  # storage had not listed it before, so the fence has no effect
             fences.discard(number)
             continue
         try:
-            leadership.verify()  # else the number became free again, after a later term
+            leadership.verify()  # otherwise the number became free again, after a later term
         except LeadershipLost:
             fences.discard(number)
             raise

@@ -1,4 +1,4 @@
-"""Lease of a job, which one driver holds at a time, and its files on shared storage.
+"""The lease of a job, which one driver holds at a time, and its files on shared storage.
 
 Promises: terms are numbers that only grow, and each is taken by one driver. A reader decides by its own monotonic clock
 and by the renewals it has seen whether a lease is expired, so clocks of machines are never compared. The outcome of the
@@ -71,17 +71,19 @@ class Lease(Protocol):
 
 @dataclass(frozen=True)
 class Watch:
-    """What a driver that stands by has read of a lease, and since when, on its own monotonic clock: a pure value."""
+    """What a standby driver has read of a lease, and when it read this first, on its own monotonic clock; an immutable
+    value."""
 
     seen: Held | None = None
     since: float = 0.0
 
     def after(self, held: Held | None, now: float) -> Watch:
-        """The watch after another read of the lease."""
+        """Return the watch after another read of the lease."""
         return self if held == self.seen else Watch(held, now)
 
     def is_expired(self, now: float, duration: float) -> bool:
-        """Whether no driver holds the lease: none ever did, or the holder has not renewed it for `duration` seconds."""
+        """Return whether no driver holds the lease: none ever did, or the holder has not renewed it for `duration`
+        seconds."""
         return self.seen is None or now - self.since >= duration
 
 
@@ -114,7 +116,7 @@ class FileLease:
     def renew(self, term: int, beat: int) -> None:
         """Write the number of renewals."""
         with self._as_storage_failure("renew the lease in"):
-            if isinstance(self._fs, ObjectStore):  # an object appears when it is complete
+            if isinstance(self._fs, ObjectStore):  # an object becomes visible when it is complete
                 self._fs.write_bytes(f"{self.directory}/{_beat(term)}", json.dumps(beat).encode(), False)
                 return
             temporary = self._write(_beat(term), json.dumps(beat).encode(), sync=False)

@@ -1,6 +1,6 @@
 """The newest log lines of this process, and what its tasks print, for readers that follow them.
 
-Promises: the number and length of lines is bounded; each line has a number, from which a reader goes on.
+Promises: the number and length of lines is bounded; each line has a number, from which a reader continues.
 Does not know: who reads them; where else logs go."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LogLines(logging.Handler):
         self._guard = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a log record; its traceback is a part of it. A program that has not configured logging sees warnings on
-        standard error as before."""
+        """Keep a log record, with its traceback. A program that has not configured logging still gets warnings on
+        standard error."""
         if not logging.getLogger().handlers and logging.lastResort is not None and record.levelno >= logging.WARNING:
             logging.lastResort.handle(record)
         self.add(round(record.created * 1000), record.levelname, record.name, self.format(record))
@@ -59,7 +59,7 @@ class LogLines(logging.Handler):
 
 
 def describe_event(event: JobEvent) -> tuple[str, str] | None:
-    """Return the level and the text of an event of a job that belongs into a log; None for all others."""
+    """Return the level and the text of a job event that is logged; None for other events."""
     match event:
         case StatusChanged(status=status, restarts=restarts, cause=cause):
             text = f"the status is {status.name}" + (f", after {restarts} restarts" if restarts else "")

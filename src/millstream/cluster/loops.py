@@ -31,7 +31,7 @@ class IterationTooLong(UserError):
         values = "".join(f", {name} = {value:g}" for name, value in aggregates.items())
         super().__init__(
             f"iteration '{loop}' {problem}; the last round had {feedback} feedback records{values}",
-            hint="check that its feedback becomes empty or its criterion can be met, or raise the limit",
+            hint="check whether its feedback becomes empty or its criterion can be met, or raise the limit",
         )
 
 
@@ -70,7 +70,7 @@ class Loops:
         """Iterate over the operators of loops, with the work of their subtasks."""
         for loop in self._loops:
             step = steps.get(loop.config.name)
-            if step is None:  # a plan that was logged before the program had this loop
+            if step is None:  # the plan was logged before the program had this loop
                 continue
             work = _to_work(loop, step)
             for operator in loop.members:

@@ -13,7 +13,7 @@ from millstream.job.job_status import JobStatus
 
 @dataclass(frozen=True)
 class Position:
-    """Where a job is between two epochs.
+    """The position of a job between two epochs.
 
     Attributes:
         epochs: Epochs accepted since the last restore.
@@ -32,7 +32,8 @@ class Position:
 
     @property
     def allows_savepoint(self) -> bool:
-        """Whether this boundary can be written down: an epoch has run, so the state is the job's own."""
+        """Whether a savepoint can be written at this boundary: an epoch has run, so the state is in files of the
+        job."""
         return self.epochs > 0 and self.replay == 0
 
     @property
@@ -51,7 +52,7 @@ class Submitted:
 
 @dataclass(frozen=True)
 class Restored:
-    """State is restored, or the job is at its beginning: epochs can run."""
+    """State is restored, or the job starts from its beginning: epochs can run."""
 
     position: Position = Position()
 
@@ -107,12 +108,12 @@ class CheckpointCompleted:
 
 @dataclass(frozen=True)
 class CheckpointSkipped:
-    """A checkpoint failed, and the job may go on without it."""
+    """A checkpoint failed, and the job may continue without it."""
 
 
 @dataclass(frozen=True)
 class SavepointWritten:
-    """A request for a savepoint was carried out, and what it asks for next: the job stops, is cancelled or goes on."""
+    """A requested savepoint was written; the fields say whether the job then stops, is cancelled or continues."""
 
     stop: bool = False
     cancel: bool = False
@@ -120,7 +121,7 @@ class SavepointWritten:
 
 @dataclass(frozen=True)
 class SavepointNotWritten:
-    """A savepoint failed, and the job is as it was."""
+    """A savepoint failed, and the job continues unchanged."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class RestoreAfter:
 
 @dataclass(frozen=True)
 class ReachBoundary:
-    """See what is asked for between two epochs."""
+    """Check for requests between two epochs."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class CancelEpoch:
 
 @dataclass(frozen=True)
 class Finish:
-    """Release everything: nothing more will run."""
+    """Release everything, because the job has ended."""
 
 
 PolicyAction = (

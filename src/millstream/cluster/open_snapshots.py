@@ -1,8 +1,8 @@
 """The checkpoints and savepoints of one job that observers may read, by name.
 
-Promises: only snapshots of the job are there: its checkpoints that exist, savepoints that were taken of it here, and
-the one that it started from. The files of a checkpoint that was opened are kept until nobody has used it for a minute,
-although the job takes newer ones. The methods may be called from any thread.
+Promises: only snapshots of the job can be opened: its existing checkpoints, savepoints that were taken of it in this
+process, and the snapshot from which it started. The files of an opened checkpoint are kept until it was unused for a
+minute, even if the job retires it. The methods may be called from any thread.
 Does not know: what is in a snapshot; who reads it."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.files.errors import MissingFile
 from millstream.times import Clock
 
 _KEPT_SECONDS = 60.0
-_MOST_OPEN = 4  # checkpoints whose files are kept at once
+_MOST_OPEN = 4  # the number of checkpoints whose files are kept at the same time
 _MOST_SAVEPOINTS = 50
 _ATTEMPTS = 5
 LATEST, STARTED_FROM = "latest", "started-from"
@@ -38,7 +38,7 @@ class NoSuchSnapshot(UserError):
 
 @dataclass(frozen=True)
 class NamedSnapshot:
-    """A snapshot that can be opened. Its kind is checkpoint or savepoint."""
+    """A snapshot that can be opened. Its `kind` is checkpoint or savepoint."""
 
     name: str
     kind: str
@@ -73,7 +73,7 @@ class OpenSnapshots:
         with self._lock:
             numbers = {int(name.removeprefix("chk-")) for name in self._open if name.startswith("chk-")}
             savepoints = list(self._savepoints)[::-1]
-        with suppress(MillstreamError, OSError):  # storage that cannot be read now
+        with suppress(MillstreamError, OSError):  # storage cannot be read now
             numbers |= set(self._checkpoints.numbers())
         path_of = self._checkpoints.path_of
         snapshots = [NamedSnapshot(f"chk-{n}", "checkpoint", path_of(n)) for n in sorted(numbers, reverse=True)]
@@ -90,7 +90,7 @@ class OpenSnapshots:
 
         """
         self.expire()
-        for _ in range(_ATTEMPTS if name == LATEST else 1):  # the newest one may be replaced while it is opened
+        for _ in range(_ATTEMPTS if name == LATEST else 1):  # the newest checkpoint may be replaced while it is opened
             named = next((one for one in self.list() if name in (one.name, LATEST)), None)
             snapshot = None if named is None else self._use(named) or self._read(named)
             if named is not None and snapshot is not None:
@@ -115,18 +115,19 @@ class OpenSnapshots:
         release = _nothing
         if named.kind == "checkpoint":
             release = self._checkpoints.pin(snapshot.metadata.handles)
-            if not storage.exists(snapshot.metadata.checkpoint):  # its files may have been deleted before the pin
+            # its files may have been deleted before they were pinned
+            if not storage.exists(snapshot.metadata.checkpoint):
                 release()
                 return None
         with self._lock:
             before = self._open.pop(named.name, None)
             self._open[named.name] = _Open(snapshot, self._clock.precise(), release)
-        if before is not None:  # another thread opened it, too
+        if before is not None:  # another thread opened it at the same time
             before.release()
         return snapshot
 
     def expire(self) -> None:
-        """Release the checkpoints that nobody has used for a minute, and the least recently used of too many."""
+        """Release checkpoints that were unused for a minute, and the least recently used ones if there are too many."""
         now = self._clock.precise()
         with self._lock:
             by_use = sorted(self._open, key=lambda name: self._open[name].used_at)
@@ -137,4 +138,4 @@ class OpenSnapshots:
 
 
 def _nothing() -> None:
-    """The files of a savepoint are the user's."""
+    """Do nothing: the files of a savepoint belong to the user."""

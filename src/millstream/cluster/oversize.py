@@ -1,4 +1,4 @@
-"""Smaller plans for epochs that were too large for memory or for their deadline.
+"""Replaces plans of epochs that were too large for memory or for their deadline by smaller plans.
 
 Promises: after such a failure the next epochs are smaller, and the plan of the failed epoch is replaced by one that
 begins at the same positions and reads less, if its sources can plan less. The new plan is logged before it runs, and
@@ -34,15 +34,16 @@ class Oversize:
     def __init__(self, notify: Callable[[EpochCut], None]) -> None:
         self.epoch: int | None = None  # the epoch whose plan is to be replaced
         self._most = 0  # the records of its next plan
-        self._failed: int | None = None  # the last epoch that failed for its size
+        self._failed: int | None = None  # the last epoch that failed because of its size
         self._uncut: int | None = None  # an epoch that no source can plan smaller
         self._notify = notify
 
     def on_failure(self, plan: EpochPlan, problem: BaseException, size: EpochSize) -> EpochSize:
         """Return the size of the next epochs after one has failed.
 
-        An epoch as small as others that succeeded is repeated once as it is: a lost executor or a slow external system
-        may be the reason. An epoch that reads nothing, or that cannot be planned smaller, changes no size."""
+        An epoch that is as small as others that succeeded is repeated once unchanged, because a lost executor or a slow
+        external system may be the reason. An epoch that reads nothing, or that cannot be planned smaller, changes no
+        size."""
         records = plan.most_records
         if not is_too_large(problem) or records == 0 or plan.epoch == self._uncut:
             return size

@@ -19,9 +19,9 @@ from millstream.runtime.report import TaskReport
 from millstream.state.compaction import PART_BYTES, PART_ROWS, Compaction, Rewrite
 from millstream.state.handles import Chain, Handle, Lineage
 
-_FEWEST_CHANGES = 7  # deltas, before the base is rewritten because of them
-_MERGE_AFTER = 64  # deltas, before they are merged
-_FEWEST_MERGED = 8  # deltas: fewer are not merged
+_FEWEST_CHANGES = 7  # the number of deltas after which the base is rewritten
+_MERGE_AFTER = 64  # the number of deltas after which they are merged
+_FEWEST_MERGED = 8  # fewer deltas than this are not merged
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Progress:
     memory: dict[str, tuple[SubtaskMemory, ...]] = field(default_factory=dict)
     next_timer: int | None = None
     recovered: int = 0
-    attempts: dict[str, tuple[bytes, ...]] = field(default_factory=dict)  # the accepted ones, by vertex and subtask
+    attempts: dict[str, tuple[bytes, ...]] = field(default_factory=dict)  # the accepted attempts, by vertex and subtask
 
     @property
     def is_restored(self) -> bool:
@@ -51,7 +51,7 @@ class Progress:
         return [handle for parts in self.lineages.values() for part in parts for handle in part.handles]
 
     def after(self, epoch: int, now: int, reports: Sequence[TaskReport]) -> Progress:
-        """The progress after all subtasks have reported an epoch."""
+        """Return the progress after all subtasks have reported an epoch."""
         lineages = {name: list(parts) for name, parts in self.lineages.items()}
         memory = {name: list(parts) for name, parts in self.memory.items()}
         for report in reports:
@@ -144,8 +144,8 @@ def _compaction(lineage: Lineage) -> Compaction | None:
 
 
 def _first_mergeable(chain: Chain, *, merged_too: bool) -> int | None:
-    """The index of the first of the last files that are merged into one of at most the size of a part; None if they are
-    too few."""
+    """Return the index of the first of the newest files that are merged into one file of at most the size of a part;
+    None if there are too few."""
     rows = size = 0
     since = len(chain)
     for handle in reversed(chain):

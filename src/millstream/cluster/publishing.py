@@ -1,7 +1,7 @@
-"""Publishing of checkpoints on storage that may be slow: their numbers and how they come to exist.
+"""Publishes checkpoints on storage that may be slow: assigns their numbers, and determines whether they exist.
 
 Promises: a number is used once. A checkpoint that expired or failed either exists in the end or never will, and which
-of the two is known before anything is done that depends on it. Work that goes on in another thread changes nothing of
+of the two is known before anything is done that depends on it. Work that continues in another thread does not change
 the job.
 Does not know: schedules, sinks, which checkpoints are kept.
 
@@ -43,7 +43,7 @@ from millstream.checkpoint.storage_errors import CheckpointTaken, VoidCheckpoint
 from millstream.errors import ExternalError
 
 T = TypeVar("T")
-Deadline = Callable[[Callable[[], T]], T]  # runs some work, or raises when it takes too long
+Deadline = Callable[[Callable[[], T]], T]  # runs some work, or raises if it takes too long
 
 
 class AttemptGivenUp(ExternalError):
@@ -62,7 +62,7 @@ class PublishAttempt:
         self._merges = merges
         self._lock = threading.Lock()
         self._given_up = False
-        self._voided = False
+        self._is_void = False
         self._tried: bytes | None = None  # the metadata that it may have published
 
     def run(self) -> CheckpointMetadata:
@@ -77,8 +77,9 @@ class PublishAttempt:
         except ExternalError:
             if not self._storage.holds(number, data):
                 raise
-            self._storage.sync_checkpoint(number)  # it exists, and must be durable before its output is committed
-        if self._voided:  # the void file was deleted, with all checkpoints before the kept ones
+            # the checkpoint exists, and must be durable before its output is committed
+            self._storage.sync_checkpoint(number)
+        if self._is_void:  # the void file was deleted, with all checkpoints older than the kept ones
             self._storage.delete_checkpoint(number)
             raise AttemptGivenUp(number)
         return metadata
@@ -90,7 +91,7 @@ class PublishAttempt:
             self._tried = data
 
     def give_up(self) -> None:
-        """Do not begin to publish; a publish that has begun may still succeed."""
+        """Give up the attempt: it does not begin to publish; a publish that has begun may still succeed."""
         with self._lock:
             self._given_up = True
 
@@ -109,7 +110,7 @@ class PublishAttempt:
             if existing != self._tried:
                 raise
             return True
-        self._voided = True
+        self._is_void = True
         return False
 
 
@@ -156,16 +157,17 @@ class Publisher:
             return []
 
         def resolve_all() -> list[CheckpointMetadata]:
-            landed = []
+            existing = []
             for attempt in attempts:
-                with suppress(CheckpointTaken):  # by another driver: whether this one leads is checked elsewhere
+                # another driver has the number; the caller checks whether this driver still leads
+                with suppress(CheckpointTaken):
                     if attempt.resolve():
-                        landed.append(attempt.metadata)
-            return landed
+                        existing.append(attempt.metadata)
+            return existing
 
-        landed = deadline(resolve_all)
+        existing = deadline(resolve_all)
         self._unresolved.clear()
-        return landed
+        return existing
 
     def is_unresolved(self, checkpoint: int) -> bool:
         """Whether an attempt at this number failed or expired, and may still succeed."""

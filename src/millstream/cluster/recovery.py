@@ -1,4 +1,4 @@
-"""How a job starts and restarts: leadership, the checkpoint to start from, and what is undone before.
+"""Starts and restarts a job: waits for leadership, finds the checkpoint to restore, and undoes what happened since.
 
 Promises: a job starts from its own newest checkpoint, else from the snapshot it was configured to start from, else from
 the beginning. Output is aborted only after it is known which checkpoints exist, and the output that a checkpoint names
@@ -17,14 +17,15 @@ from millstream.job.job_status import JobStatus
 
 
 class Recovery:
-    """Brings one job to the state of a checkpoint."""
+    """Restores one job from a checkpoint."""
 
     def __init__(self, execution: JobExecution) -> None:
         self._execution = execution
         self._has_term = False  # whether this driver has begun a term: it starts only once
 
     def start(self) -> Restored | Concluded:
-        """Restore the newest checkpoint, or begin; with several drivers, wait until this one leads."""
+        """Restore the newest checkpoint, or start from the beginning; with several drivers, wait until this one
+        leads."""
         execution = self._execution
         if execution.leadership is not None:
             return self._lead(execution.leadership)
@@ -32,7 +33,7 @@ class Recovery:
         return Restored(execution.position)
 
     def _lead(self, leadership: Leadership) -> Restored | Concluded:
-        """Wait until this driver leads, then begin a term; or learn how the job ended elsewhere."""
+        """Wait until this driver leads, then begin a term; or return how the job ended under another driver."""
         execution, checkpoints = self._execution, self._execution.checkpoints
         outcome = leadership.wait(
             execution.cancellation.is_requested, execution.engine.prepare, checkpoints.newest_term
@@ -53,13 +54,14 @@ class Recovery:
         return Restored(execution.position)
 
     def restart(self) -> Restored | Concluded:
-        """Undo what was done since the newest checkpoint, and restore that."""
+        """Undo everything since the newest checkpoint, and restore it."""
         execution = self._execution
         if execution.leadership is not None and not self._has_term:
             return self._lead(execution.leadership)
         execution.check_leadership()
         execution.resolve_checkpoints()
-        checkpoint = self._find_checkpoint()  # before anything is undone: what a checkpoint names must stay
+        # before anything is undone, because output that a checkpoint names must stay
+        checkpoint = self._find_checkpoint()
         execution.check_leadership()
         execution.restart_from(checkpoint)
         return Restored(execution.position)
@@ -69,7 +71,7 @@ class Recovery:
         return run_within(timeout, self._newest_checkpoint, CheckpointNotFound(timeout))
 
     def _newest_checkpoint(self) -> CheckpointMetadata | None:
-        """The job's own newest checkpoint, else the configured snapshot: that begins an incarnation."""
+        """Return the job's newest checkpoint, else the configured snapshot, which begins a new incarnation."""
         execution, checkpoints = self._execution, self._execution.checkpoints
         checkpoint = checkpoints.latest_intact()
         if checkpoint is not None:

@@ -17,7 +17,7 @@ from millstream.graph.stream_graph import StreamGraph, stream_graph
 
 RequestedParallelism = int | Mapping[str, int]
 
-_FIRST_RECORDS = 1_000  # at most, in the first epoch at another parallelism: it also restores state
+_FIRST_RECORDS = 1_000  # the most records of the first epoch at another parallelism, which also restores state
 
 
 class NoSuchOperator(UserError):
@@ -82,18 +82,18 @@ class Adaptive:
     looked_at: int | None = None
     rescaled_at: int | None = None
 
-    def look_due(self, now: int) -> bool:
-        """Whether to ask the cluster for its slots again: once a second is enough."""
+    def should_query(self, now: int) -> bool:
+        """Return whether to query the slots of the cluster again: once a second is enough."""
         return self.looked_at is None or abs(now - self.looked_at) >= min(1_000, max(self.stable_for, 1))
 
     def after(self, slots: int | None, now: int) -> Adaptive:
-        """The rule after the cluster was asked; `slots` is None when the number is not known."""
+        """Return the rule after a query; `slots` is None if the number is not known."""
         if slots == self.slots:
             return replace(self, looked_at=now)
         return replace(self, slots=slots, since=now, looked_at=now)
 
     def target(self, now: int, current: int) -> int | None:
-        """The parallelism to change to; None to keep the current one."""
+        """Return the parallelism to change to; None to keep the current one."""
         if not self.slots or now - self.since < self.stable_for:
             return None
         if self.rescaled_at is not None and now - self.rescaled_at < self.rest:
@@ -102,7 +102,7 @@ class Adaptive:
         return target if target != current else None
 
     def after_rescale(self, now: int) -> Adaptive:
-        """The rule after a change was requested: its cooldown begins."""
+        """Return the rule after a change was requested: its cooldown begins."""
         return replace(self, rescaled_at=now)
 
 
@@ -116,7 +116,7 @@ class Rescaling:
         self._closed = False
 
     def limit(self, most: int) -> None:
-        """Limit the parallelism that the adaptive scheduler asks for."""
+        """Limit the parallelism that the adaptive scheduler requests."""
         if self._adaptive is not None:
             self._adaptive = replace(self._adaptive, most=min(most, self._adaptive.most))
 
@@ -132,7 +132,7 @@ class Rescaling:
 
     @property
     def is_requested(self) -> bool:
-        """Whether a request waits."""
+        """Whether a request is pending."""
         return self._requested is not None
 
     @property
@@ -141,10 +141,10 @@ class Rescaling:
         return self._under_way is not None
 
     def ask_scheduler(self, slots: Callable[[], int | None], now: int, current: int) -> int | None:
-        """Return the parallelism that the adaptive scheduler wants; None to keep the current one. `slots` asks the
+        """Return the parallelism that the adaptive scheduler wants; None to keep the current one. `slots` queries the
         cluster."""
         adaptive = self._adaptive
-        if adaptive is None or self.is_requested or not adaptive.look_due(now):
+        if adaptive is None or self.is_requested or not adaptive.should_query(now):
             return None
         adaptive = self._adaptive = adaptive.after(slots(), now)
         target = adaptive.target(now, current)
@@ -153,7 +153,7 @@ class Rescaling:
         return target
 
     def begin(self, at: float) -> ExecutionPlan:
-        """Take the request, to carry it out from `at` on, and return its plan."""
+        """Begin to carry out the request at the time `at`, and return its plan."""
         assert self._requested is not None
         (plan, done), self._requested = self._requested, None
         self._under_way = at, done
@@ -164,19 +164,19 @@ class Rescaling:
         return min(records, _FIRST_RECORDS) if self.is_under_way else records
 
     def pause(self, at: float) -> float:
-        """Return the seconds since the request was taken."""
+        """Return the seconds since `begin`."""
         assert self._under_way is not None
         return at - self._under_way[0]
 
     def complete(self, slots: int) -> None:
-        """Answer the request after its first epoch was accepted."""
+        """Complete the request after its first epoch was accepted."""
         assert self._under_way is not None
         (_, done), self._under_way = self._under_way, None
         if not done.cancelled():
             done.set_result(slots)
 
     def close(self) -> None:
-        """Cancel all requests, and later ones: the job has ended."""
+        """Cancel all requests, including later ones, because the job has ended."""
         self._closed = True
         for waiting in (self._requested, self._under_way):
             if waiting is not None:

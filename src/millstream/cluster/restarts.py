@@ -1,4 +1,4 @@
-"""Restart strategies: whether a failed job restarts, and after which delay.
+"""Restart strategies decide whether a failed job restarts, and after which delay.
 
 Promises: Flink's four strategies with its defaults, as pure functions of the failures so far.
 Does not know: jobs, clocks; times are arguments."""
@@ -13,7 +13,7 @@ from millstream.config.configuration import Configuration
 
 
 class RestartStrategy(Protocol):
-    """Decides after each failure; an immutable value, so each decision returns the next strategy too."""
+    """Decides after each failure; an immutable value, so each decision also returns the next strategy."""
 
     def after_failure(self, at: int) -> tuple[RestartStrategy, int | None]:
         """Return the next strategy and the delay before the restart, or None for no restart. Times are milliseconds."""

@@ -4,7 +4,7 @@ Promises: every request is answered, with the path of a savepoint that exists or
 read and write the state between epochs, in each slot one piece of bounded size at a time, so that the deadline of tasks
 holds for each piece. State files that a savepoint needs are kept until it is complete. A job that ends completes the
 savepoints that are under way.
-Does not know: epochs, sinks; the checkpoint coordinator decides when, and what a savepoint contains."""
+Does not know: epochs, sinks; the checkpoint coordinator decides when a savepoint is written, and what it contains."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class SavepointRequest:
         return self.stop or self.cancel
 
     def refuse(self, problem: BaseException) -> None:
-        """Answer with an error: there will be no savepoint."""
+        """Complete the request with an error."""
         if not self.answer.done():
             self.answer.set_exception(problem)
 
     def complete(self, path: str) -> None:
-        """Answer with the path: the savepoint exists."""
+        """Complete the request with the path of the savepoint."""
         if not self.answer.done():
             self.answer.set_result(path)
 
@@ -123,7 +123,7 @@ class Savepoints:
 
     @property
     def has_requests(self) -> bool:
-        """Whether a request waits."""
+        """Whether a request is pending."""
         return bool(self._waiting)
 
     def take_request(self) -> SavepointRequest:
@@ -151,7 +151,7 @@ class Savepoints:
         self._under_way.append(_UnderWay(request, export, self._checkpoints.pin(metadata.handles)))
 
     def advance(self, slots: int) -> None:
-        """Between two epochs, run one task of the oldest savepoint under way in every slot."""
+        """Run one task of the oldest savepoint under way in every slot; called between two epochs."""
         if not self._under_way:
             return
         current = self._under_way[0]
@@ -164,7 +164,7 @@ class Savepoints:
             snapshot = publish(export.metadata, operators, export.source, export.path, export.form)
             self._report(current.request, snapshot)
             current.request.complete(snapshot.path)
-        except Exception as problem:  # the caller that requested it gets the error
+        except Exception as problem:  # the caller that requested the savepoint gets the error
             current.request.refuse(SavepointFailed(export.path, problem))
         current.release()
         self._under_way.popleft()
@@ -179,7 +179,7 @@ class Savepoints:
         return results
 
     def close(self, name: str, status: str, slots: int) -> None:
-        """Complete savepoints under way and refuse the other requests: the job has ended."""
+        """Complete savepoints under way and refuse the other requests, because the job has ended."""
         with self._lock:
             self._closed = JobHasEnded(name, status)
             requests = list(self._waiting)

@@ -1,4 +1,4 @@
-"""Settings of a job: the options that the control plane reads, as one value.
+"""The options of a job that the control plane reads, as one value.
 
 Promises: each of these options is read and checked here, once.
 Does not know: programs."""

@@ -44,7 +44,7 @@ class OutputNotClaimed(StateRefused):
 
 @dataclass(frozen=True)
 class Uncommitted:
-    """Output that a checkpoint or savepoint names and that may not be committed. `output` describes the output,
+    """Output that a checkpoint or savepoint names, and that may not have been committed. `output` describes the output,
     `problem` is the cause."""
 
     sink: str
@@ -100,9 +100,11 @@ class Sinks:
                             committer = CommitterWithDeadline(committer, node.name, millis, option, waits)
                         self._committers[node.id] = committer
         self._staged: dict[str, list[tuple[int, list[Any]]]] = {}  # by epoch
-        self._undelivered: dict[str, list[Any]] = {}  # rows in the driver, of a checkpoint: not committed yet
-        self._uncommitted: dict[str, tuple[int, list[Any]]] = {}  # named by a checkpoint: not committed yet
-        self._tried: set[str] = set()  # sinks whose commit was tried and did not complete
+        # rows in the driver that belong to a checkpoint and are not committed yet
+        self._undelivered: dict[str, list[Any]] = {}
+        # output that a checkpoint names and that is not committed yet
+        self._uncommitted: dict[str, tuple[int, list[Any]]] = {}
+        self._tried: set[str] = set()  # sinks whose commit was attempted and did not complete
         self._committed = 0  # the last checkpoint whose output is committed
         self._committing = False
 
@@ -123,12 +125,12 @@ class Sinks:
                 self._staged.setdefault(operator, []).append((epoch, staged))
 
     def discard(self, reports: Sequence[TaskReport]) -> None:
-        """Abort what a run of an epoch staged that is not accepted, before the epoch runs again."""
+        """Abort output that a run of an epoch staged, before the epoch runs again, because the run is not accepted."""
         for operator, staged in _committables(reports).items():
             self._committers[operator].abort(staged)
 
     def staged_committables(self) -> dict[str, tuple[Any, ...]]:
-        """Return the committables that a checkpoint must name."""
+        """Return the committables that the next checkpoint must name."""
         return {name: tuple(_join(epochs)) for name, epochs in self._staged.items() if not self._is_driver_only(name)}
 
     def mark_published(self, checkpoint: int, epoch: int | None = None) -> None:
@@ -144,12 +146,12 @@ class Sinks:
                 continue
             if self._is_driver_only(operator):
                 self._undelivered.setdefault(operator, []).extend(_join(named))
-            else:  # an earlier checkpoint that expired may name a part of this
+            else:  # an earlier, expired checkpoint may name a part of this output
                 _, before = self._uncommitted.get(operator, (0, []))
                 self._uncommitted[operator] = (checkpoint, [*before, *_join(named)])
 
     def commit(self, checkpoint: int) -> None:
-        """Commit what a published checkpoint names. If a sink fails, the others still commit.
+        """Commit the output that a published checkpoint names. If a sink fails, the others still commit.
 
         The staged output of a failed sink is committed by the recovery, from the checkpoint, or at the end of the job;
         rows in the driver are kept here. Driver-only sinks are last, so that others do not wait for their reader."""
@@ -165,7 +167,7 @@ class Sinks:
         self._committed = checkpoint
 
     def _commit_named(self, operator: str, checkpoint: int) -> None:
-        """Commit what a checkpoint names of one sink, and forget it when that has succeeded."""
+        """Commit the output of one sink that a checkpoint names, and forget it when that has succeeded."""
         if operator in self._uncommitted:
             number, committables = self._uncommitted[operator]
             self._tried.add(operator)
@@ -188,7 +190,7 @@ class Sinks:
         return self._sinks[operator].driver_only
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what a checkpoint keeps for the committers."""
+        """Return the states of the committers, for a checkpoint."""
         snapshots = {name: committer.snapshot() for name, committer in self._committers.items()}
         return {name: value for name, value in snapshots.items() if value is not None}
 
@@ -200,7 +202,7 @@ class Sinks:
         self.recommit(checkpoint.checkpoint, checkpoint.committables)
 
     def recommit(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
-        """Commit what a checkpoint names again: its commit may have been interrupted."""
+        """Commit the output that a checkpoint names again, because its commit may have been interrupted."""
         unclaimed = {name: len(staged) for name, staged in committables.items() if name not in self._committers}
         if any(unclaimed.values()):
             problem = OutputNotClaimed(checkpoint, unclaimed)
@@ -213,11 +215,11 @@ class Sinks:
         with self._commit_under_way():
             for operator in [*self._uncommitted, *self._undelivered]:
                 self._commit_named(operator, checkpoint)
-        if committables:  # else it may be the boundary of a rescale, not a checkpoint
+        if committables:  # otherwise it may be the boundary of a rescale, not a checkpoint
             self._committed = checkpoint
 
     def _name(self, checkpoint: int, committables: Mapping[str, Sequence[Any]]) -> None:
-        """Replace the output that is to be committed by what the restored checkpoint names."""
+        """Replace the output to be committed by the output that the restored checkpoint names."""
         named = {operator: (checkpoint, list(staged)) for operator, staged in committables.items()}
         self._uncommitted = {operator: output for operator, output in named.items() if operator in self._committers}
 
@@ -235,9 +237,9 @@ class Sinks:
             committer.reached(MAX_WATERMARK, now)
 
     def abort(self, checkpoint: CheckpointMetadata | None = None) -> None:
-        """Remove what was staged since `checkpoint`, because its epochs are replayed. What the checkpoint names stays
-        and is committed next; so do rows in the driver up to its epoch. Output that only other checkpoints name, such
-        as a damaged one, is removed too if no commit of it was tried."""
+        """Remove output that was staged since `checkpoint`, because its epochs are replayed. What the checkpoint names
+        stays and is committed next; so do rows in the driver up to its epoch. Output that only other checkpoints name,
+        such as a damaged one, is removed too if no commit of it was tried."""
         before, self._uncommitted = self._uncommitted, {}
         problems = self._abort_staged(checkpoint)
         if checkpoint is not None:
@@ -268,7 +270,7 @@ class Sinks:
         return problems
 
     def _remove(self, operator: str, committables: list[Any]) -> Exception | None:
-        """Abort output of one sink; what cannot be removed is logged, and the error is returned."""
+        """Abort output of one sink; output that cannot be removed is logged, and the error is returned."""
         try:
             self._committers[operator].abort(committables)
         except Exception as problem:
@@ -278,9 +280,9 @@ class Sinks:
         return None
 
     def end(self, *, retry: bool, is_kept: Callable[[int], bool]) -> list[Uncommitted]:
-        """End a job before its input has ended: remove what no checkpoint names. With `retry`, output that a published
-        checkpoint names and that is not committed is committed now. Unless its checkpoint `is_kept`, output of which no
-        commit was tried is removed; output of which one was tried stays, because it may be visible.
+        """End a job before its input has ended: remove output that no checkpoint names. With `retry`, output that a
+        published checkpoint names and that is not committed is committed now. Unless its checkpoint `is_kept`, output
+        of which no commit was tried is removed; output of which one was tried stays, because it may be visible.
 
         Returns:
             The output that may not be committed.
@@ -307,7 +309,8 @@ class Sinks:
         return uncommitted
 
     def _collect_uncommitted(self, problems: Mapping[str, str], is_kept: Callable[[int], bool]) -> list[Uncommitted]:
-        """Return the output that could not be committed; `problems` has the causes. What may be removed is removed."""
+        """Return the output that could not be committed; `problems` has the causes. Output that may be removed is
+        removed."""
         uncommitted = []
         for operator, problem_text in problems.items():
             checkpoint, committables = self._uncommitted[operator]
@@ -332,7 +335,7 @@ class Sinks:
         return self._committing
 
     def finish(self) -> None:
-        """Complete pending output of every committer, whether others fail or not: this driver has ended the job."""
+        """Complete pending output of every committer, even if others fail, because this driver has ended the job."""
         self._call_all(lambda committer: committer.finish(), "to complete its output")
 
     def _call_all(self, call: Callable[[Committer], None], doing: str) -> None:
@@ -345,7 +348,7 @@ class Sinks:
         _raise_first(problems, doing)
 
     def close(self) -> None:
-        """Close every committer, whether others fail or not."""
+        """Close every committer, even if others fail."""
         self._call_all(lambda committer: committer.close(), "to close")
 
 
@@ -362,7 +365,7 @@ def _join(epochs: Sequence[tuple[int, list[Any]]]) -> list[Any]:
 
 
 def _committables(reports: Sequence[TaskReport]) -> dict[str, list[Any]]:
-    """Return what reports have staged, by sink, in the order of subtasks."""
+    """Return the committables in the reports, by sink, in the order of subtasks."""
     committables: dict[str, list[Any]] = {}
     for report in sorted(reports, key=lambda report: report.subtask):
         for operator, staged in report.results.items():

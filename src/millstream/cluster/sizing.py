@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-_WEIGHT = 0.3  # of the newest epoch in the averages
-_FIXED = 0.05  # seconds of an epoch without records, until it is measured
+_WEIGHT = 0.3  # the weight of the newest epoch in the averages
+_FIXED = 0.05  # the assumed seconds of an epoch without records, until it is measured
 _LEAST = 1_000
 _GROWTH = 2, 8
-_CUT = 4  # how many times smaller an epoch is planned again that was too large
-_PATIENCE = 16, 1 << 12  # the least and most accepted epochs before a limit is raised, after an epoch was too large
+_CUT = 4  # an epoch that was too large is planned again with its size divided by this
+# the minimum and maximum of accepted epochs before a limit is raised, after an epoch was too large
+_PATIENCE = 16, 1 << 12
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,21 @@ class EpochSize:
     accepted: int = 0  # epochs since the limit was set that read at least half of the budget
 
     def is_small(self, records: int | None) -> bool:
-        """Whether an epoch that read `records` of a source, if that is known, was not larger than the proven size."""
+        """Return whether an epoch that read `records` of a source, if that is known, was at most as large as the proven
+        size."""
         return self.proven is not None and (records or self.budget) <= self.proven
 
     def too_large(self, records: int | None) -> EpochSize:
-        """The size after an epoch that read `records` of a source, if that is known, and was too large."""
+        """Return the size after an epoch that read `records` of a source, if that is known, and was too large."""
         least, most = _PATIENCE
         if self.proven is not None and not self.is_small(records):
             limit, patience = self.proven, 2 * self.patience
-        else:  # patience is for raising the limit: an epoch that has to be cut several times says nothing about that
+        else:  # patience concerns raising the limit: an epoch that is cut several times says nothing about that
             limit, patience = max(1, (records or self.budget) // _CUT), self.patience
         return replace(self, limit=limit, proven=limit, patience=min(max(patience, least), most), accepted=0)
 
     def _raise_limit(self) -> EpochSize:
-        """The size after enough epochs have succeeded at the limit, or without one."""
+        """Return the size after enough epochs have succeeded at the limit, or without one."""
         if self.limit is None:
             patience = self.patience // 2
             return replace(self, patience=patience, proven=self.proven if patience else None, accepted=0)
@@ -61,7 +63,7 @@ class EpochSize:
         return replace(self, limit=limit if binds else None, proven=self.limit, patience=patience, accepted=0)
 
     def after(self, records: int, seconds: float) -> EpochSize:
-        """The size after an epoch that read `records` in `seconds`."""
+        """Return the size after an epoch that read `records` in `seconds`."""
         if records <= 0:
             return self
         if self.patience and self.accepted >= self.patience:
@@ -69,7 +71,8 @@ class EpochSize:
         learned = self._learn(records, seconds)
         per_record, fixed = learned._cost()
         records_for_target = int(max(self.target - fixed, self.target / 4) / per_record)
-        if records < self.records // 2:  # the source had less than the budget: no evidence for a larger one
+        # the source had fewer records than the budget, so nothing shows that a larger budget is right
+        if records < self.records // 2:
             records_for_target = min(records_for_target, self.records)
         growth = min(max(self.target / max(seconds, 1e-3), _GROWTH[0]), _GROWTH[1])
         most = max(self.records * _GROWTH[0], int(min(records, self.records) * growth))
@@ -90,7 +93,7 @@ class EpochSize:
         )
 
     def _cost(self) -> tuple[float, float]:
-        """Seconds per record, and per epoch."""
+        """Return the seconds per record, and per epoch."""
         average = self.mean_seconds / self.mean_records
         if self.variance > (self.mean_records / 20) ** 2 and self.covariance > 0:
             per_record = min(max(self.covariance / self.variance, average / 10), average)
@@ -101,5 +104,5 @@ class EpochSize:
 
     @property
     def budget(self) -> int:
-        """Records to ask for."""
+        """The record budget of the next epoch."""
         return min(limit for limit in (self.records, self.most, self.limit) if limit is not None)

@@ -25,10 +25,10 @@ from millstream.runtime.operators.source import SourceMemory, SourceSpec, Source
 from millstream.runtime.report import TaskReport
 from millstream.state.handles import Lineage
 
-_MOST_ENDED = 1_000  # ended splits whose last position is remembered
+_MOST_ENDED = 1_000  # the number of ended splits whose last position is remembered
 
 
-class SourceWentBack(UserError):
+class SourcePlannedBackward(UserError):
     """An enumerator planned a range that begins before the end of the last one, or that ends before it starts."""
 
     def __init__(self, source: str, part: SplitRange, reason: str) -> None:
@@ -46,8 +46,8 @@ class EpochPlan:
     epoch: int
     now: int
     sources: Mapping[str, Mapping[str, Any]]
-    stop: bool = False  # the last epoch before the job stops: it reads nothing
-    loops: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what iterations do, by name
+    stop: bool = False  # whether this is the last epoch before the job stops, which reads nothing
+    loops: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the work of iterations, by name
 
     @property
     def ends(self) -> bool:
@@ -133,7 +133,7 @@ class Sources:
         return frozenset(self._enumerators)
 
     def notify_arrivals(self, notify: Callable[[], None]) -> None:
-        """Set what sources call when there is something to plan."""
+        """Set the function that sources call when there is something to plan."""
         for enumerator in self._enumerators.values():
             enumerator.notify_arrivals(notify)
 
@@ -184,24 +184,23 @@ class Sources:
         return EpochPlan(failed.epoch, failed.now, parts, loops=self._loops.plan(parts, memory, failed.now))
 
     def _check(self, operator: str, ranges: Sequence[SplitRange]) -> None:
-        """Raise `SourceWentBack` if a split goes back. Positions that are not numbers cannot be compared here."""
+        """Raise `SourcePlannedBackward` if a split goes back. Only numbers can be compared here."""
         before = self._planned[operator]
         name = self._names[operator].removeprefix("Source: ")
         for number, part in enumerate(ranges):
             if any(part.split == other.split for other in ranges[:number]):
-                raise SourceWentBack(name, part, "which has a range in this epoch already")
+                raise SourcePlannedBackward(name, part, "which has a range in this epoch already")
             if not _is_number(part.start) or not _is_number(part.end):
                 continue
             if part.end < part.start:
-                raise SourceWentBack(name, part, "which ends before it starts")
+                raise SourcePlannedBackward(name, part, "which ends before it starts")
             if part.start < before.get(part.split, part.start):
-                raise SourceWentBack(name, part, f"but it has been read to {before[part.split]!r}")
+                raise SourcePlannedBackward(name, part, f"but it has been read to {before[part.split]!r}")
             before[part.split] = part.end
 
     def _forget_ended(self, operator: str, splits: Sequence[str]) -> None:
-        """Forget positions of ended splits when there are many, or they would be kept as long as the job runs.
-
-        They are not forgotten at once: a source need not list its splits, but its positions are checked."""
+        """Forget positions of ended splits when there are many; otherwise they would be kept as long as the job runs.
+        They are not forgotten immediately, because a source need not list its splits, but its positions are checked."""
         before = self._planned[operator]
         if len(before) > len(splits) + _MOST_ENDED:
             self._planned[operator] = {split: before[split] for split in splits if split in before}

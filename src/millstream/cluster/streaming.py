@@ -45,7 +45,7 @@ from millstream.engine.epoch_level import without_cycle_collection
 from millstream.errors import ExternalError
 
 _FIRST_IDLE_WAIT = 0.001  # seconds; it doubles up to the idle interval while no records arrive
-_SWEEP_EVERY = 100  # epochs, when no checkpoint deletes state files
+_SWEEP_EVERY = 100  # epochs after which state files are deleted if there are no checkpoints
 
 
 class StreamingPolicy:
@@ -64,7 +64,7 @@ class StreamingPolicy:
         self._earliest = 0.0  # when the next epoch may start, by the monotonic clock
 
     def carry_out(self, action: PolicyAction) -> Event:
-        """Do one step of the job; what goes wrong is raised."""
+        """Carry out one step of the job; errors are raised."""
         match action:
             case Start():
                 return self._limit_parallelism(self._recovery.start())
@@ -92,12 +92,13 @@ class StreamingPolicy:
         assert_never(action)
 
     def _limit_parallelism(self, event: Event) -> Event:
-        """A restored max parallelism limits what the adaptive scheduler asks for."""
+        """Limit the parallelism that the adaptive scheduler requests by the restored max parallelism."""
         self.requests.rescaling.limit(self._execution.least_max_parallelism)
         return event
 
     def _rescale(self) -> Rescaled:
-        """Between two epochs all state is in files: tasks of another parallelism go on from them as after a restore."""
+        """Redeploy the job at another parallelism. Between two epochs all state is in files, from which the new tasks
+        continue as after a restore."""
         boundary = self._execution.snapshot()
         self._execution.redeploy(self.requests.rescaling.begin(self._execution.clock.precise()), boundary)
         return Rescaled(self._execution.position)
@@ -121,7 +122,7 @@ class StreamingPolicy:
         return due or (self.requests.wants_checkpoint and execution.progress.epoch > 0)
 
     def _replay_plan(self) -> EpochPlan:
-        """The next logged plan, or a smaller one if it was too large."""
+        """Return the next logged plan, or a smaller one if it was too large."""
         execution = self._execution
         most = self._size.budget, execution.settings.epoch_bytes
         memory = execution.progress.memory
@@ -142,7 +143,7 @@ class StreamingPolicy:
         return plan
 
     def _cut_epoch(self, cut: EpochCut) -> None:
-        """An epoch gets a smaller plan, and the epochs after it get new plans."""
+        """Notify listeners that an epoch has a smaller plan, and the epochs after it get new plans."""
         self._leader_progress.on_epochs_replanned(cut.epoch)
         self._execution.notify(cut)
 
@@ -170,9 +171,9 @@ class StreamingPolicy:
         execution.notify(done)
         rescaling = self.requests.rescaling
         if not rescaling.is_under_way:
-            if self._oversize.epoch is None:  # else epochs are replayed up to one that was too large
+            if self._oversize.epoch is None:  # otherwise epochs are replayed up to one that was too large
                 self._size = self._size.after(done.records, seconds)
-        else:  # the epoch took its time for the transfer of state, not for its records
+        else:  # the duration of the epoch is due to the transfer of state, not to its records
             slots = execution.plan.slots
             pause = rescaling.pause(execution.clock.precise())
             execution.notify(RescaleDone(plan.epoch, slots, pause * 1000))

@@ -1,4 +1,4 @@
-"""A submitted job: what is known before it runs.
+"""A submitted job, before it runs.
 
 Promises: a frozen value.
 Does not know: how the job runs."""

@@ -1,7 +1,7 @@
 """The configuration file: `config.yaml` in the directory MILLSTREAM_CONF_DIR, or in `./conf`.
 
-Promises: keys may be nested or flat, as in Flink's file; a list becomes Flink's text form of a list. A file that cannot
-be read as keys and values is refused with its path and line.
+Promises: keys may be nested or flat, as in Flink's file; a list is converted to Flink's text form of a list. A file
+that cannot be read as keys and values is refused with its path and line.
 Does not know: which options exist."""
 
 from __future__ import annotations

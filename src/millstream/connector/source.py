@@ -200,7 +200,8 @@ class SplitEnumerator(ABC):
         """Plan less than `planned`, which was planned from this position and was too much for an epoch.
 
         Splits that begin in `planned` must begin. A source whose position is complete just plans again; `plan_from` is
-        for a source that learns from ranges where its splits begin. None: `planned` must be read unchanged.
+        for a source whose splits are discovered with their starting positions in ranges. None: `planned` must be read
+        unchanged.
 
         Args:
             planned: The ranges that were too much.

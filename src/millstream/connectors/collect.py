@@ -19,11 +19,11 @@ from millstream.connector.sink import Committer, Sink, SinkWriter, WriterContext
 from millstream.types.type_information import TypeInformation
 
 MAX_UNREAD = 100_000  # results after which the job waits for the reader
-MAX_UNREAD_BATCHES = 100  # the same for results that are batches
+MAX_UNREAD_BATCHES = 100  # the same for results that are batches of records
 
 
 class Results:
-    """The results of one sink, between the job's thread and the reader's."""
+    """The queue of results of one sink: the thread of the job puts them, the reader gets them."""
 
     def __init__(self, max_unread: int = MAX_UNREAD) -> None:
         self._max_unread: int | None = max_unread
@@ -52,7 +52,7 @@ class Results:
             return value
 
     def empty(self) -> bool:
-        """Whether there is no unread result."""
+        """Return whether all results were read."""
         return not self._values
 
     def hold_all(self) -> None:
@@ -62,7 +62,7 @@ class Results:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Drop all results: the reader is gone."""
+        """Drop all results, because the reader has closed."""
         with self._changed:
             self._closed = True
             self._values.clear()

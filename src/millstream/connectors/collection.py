@@ -32,7 +32,7 @@ class CollectionSource(Source):
     element_type: TypeInformation
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CollectionSource:
-        """Elements are only read: every subtask may share them."""
+        """Return the source itself: elements are only read, so all subtasks share them."""
         return self
 
     def type_info(self) -> TypeInformation:

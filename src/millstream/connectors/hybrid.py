@@ -119,7 +119,7 @@ class HybridSourceBuilder:
 
 
 class HybridEnumerator(SplitEnumerator):
-    """Names of splits begin with the number of their source."""
+    """Plans with the enumerator of the current source. Names of splits begin with the number of their source."""
 
     def __init__(self, sources: Sequence[Source], parallelism: int, index: int, state: Any) -> None:
         self._sources, self._parallelism = sources, parallelism
@@ -188,7 +188,7 @@ class HybridEnumerator(SplitEnumerator):
         return [f"{self._index}:{split}" for split in self._current.splits()]
 
     def retain(self, checkpoints: int) -> None:
-        """Pass the number to the current source and to those that follow."""
+        """Pass the number to the enumerators of the current source and of later ones."""
         self._retained = checkpoints
         self._current.retain(checkpoints)
 

@@ -92,7 +92,7 @@ class JavaFormat(RecordFormat):
 
 @dataclass(frozen=True)
 class PrintSink(Sink):
-    """Lines as Flink prints them: `identifier:subtask> value`, where the subtask appears if there are several."""
+    """Prints lines in Flink's format, `identifier:subtask> value`; the subtask is shown if there are several."""
 
     record_format: RecordFormat
     identifier: str | None = None

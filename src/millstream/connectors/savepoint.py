@@ -27,7 +27,7 @@ from millstream.graph.stream_graph import operator_id
 from millstream.state.deltas import Changes, Redistribution, TableSchema, display_name
 from millstream.types.factory import TypeInformation
 
-#: From the keys, and for each state its values (None for a key without a value), to records of the source's type.
+#: Converts the keys, and for each state its values (None for a key without a value), to records of the source's type.
 ToRecords = Callable[[Sequence[Any], Sequence[Sequence[Any]]], list[Any]]
 
 
@@ -79,7 +79,7 @@ class KeyedStateSource(Source):
 
 
 class _Enumerator(SplitEnumerator):
-    """Plans one slice of each subtask in a plan; a subtask of the operator is a split."""
+    """Plans one slice of each subtask at a time; a subtask of the operator is a split."""
 
     def __init__(self, operator: OperatorSnapshot, positions: Mapping[str, int] | None) -> None:
         self._slices: dict[str, int] = {}

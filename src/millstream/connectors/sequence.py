@@ -31,7 +31,7 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 class BadSequence(UserError, ValueError):
     """Bounds of a sequence that are not an increasing pair of 64-bit integers."""
 
-    hint = "give two whole numbers of 64 bits; the first must not be greater than the second"
+    hint = "use two 64-bit integers; the first must not be greater than the second"
 
     def __init__(self, start: object, end: object) -> None:
         self.start, self.end = start, end
@@ -40,7 +40,7 @@ class BadSequence(UserError, ValueError):
 
 @dataclass(frozen=True)
 class NumberSequenceSource(Source):
-    """The whole numbers from `start` to `end`, both included, cut into as many sub-sequences as there are readers.
+    """The integers from `start` to `end`, both inclusive, divided into as many sub-sequences as there are readers.
 
     Example:
         >>> from millstream.common import WatermarkStrategy

@@ -1,7 +1,7 @@
 """A cached stream: its records in files, for later jobs of the same program.
 
-Promises: what a finished job wrote is read back unchanged: values, timestamps, and the order of each subtask.
-Does not know: when a cache is complete; the caller knows the job that fills it."""
+Promises: records that a finished job wrote are read unchanged: values, timestamps, and the order of each subtask.
+Does not know: when a cache is complete, which the caller knows from the job that fills it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class CloseableIterator:
         self._results = collecting.get_results(name)
         self._release = weakref.finalize(
             self, collecting.forget, name
-        )  # otherwise the job would wait for a reader that is gone
+        )  # otherwise the job would wait for a reader that no longer exists
         self._closed = False
         self._convert = convert
 

@@ -99,7 +99,7 @@ class WithoutOperator(ABC):
 
     @abstractmethod
     def _refuse(self) -> Any:
-        """Raise an error that says why."""
+        """Raise the error of the subclass."""
 
     def name(self, name: str) -> Any:
         """Refuse: the stream has no operator of its own."""

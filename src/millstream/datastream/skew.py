@@ -26,8 +26,8 @@ class NotSalted(UserError):
 
 
 class _Salt(MapFunction, CheckpointedFunction):
-    """Adds a bucket number to records, round-robin. The last number is state, so that a replay assigns the same
-    numbers."""
+    """Adds a bucket number to records, round-robin. The last number is operator state, so that a replay assigns the
+    same numbers."""
 
     def __init__(self, buckets: int) -> None:
         self._buckets, self._bucket = buckets, 0

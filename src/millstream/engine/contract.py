@@ -1,4 +1,4 @@
-"""The engine contract: how the control plane has an epoch run.
+"""The engine contract: how the control plane runs an epoch.
 
 Promises: a request is all an engine needs for an epoch; a result holds the reports of the accepted attempts, one per
 subtask, or the failures.
@@ -128,8 +128,7 @@ class Engine(Protocol):
     """Runs epochs."""
 
     def prepare(self) -> None:
-        """Do ahead of time what `deploy` takes long for, without holding resources that another driver's engine
-        needs."""
+        """Do the slow part of `deploy` ahead of time, without holding resources that another driver's engine needs."""
 
     def deploy(self, deployment: Deployment) -> None:
         """Send a program to the workers; it replaces an earlier one."""

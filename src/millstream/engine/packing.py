@@ -1,6 +1,6 @@
 """Pickles a program for the workers.
 
-Promises: a program that cannot be pickled is refused, and the error names the operator at fault.
+Promises: a program that cannot be pickled is refused, and the error names the operator that cannot.
 Does not know: how bytes are sent."""
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Permissions of the files that a job keeps for itself: state, logs, staged output, plans.
 
 Promises: files and directories that are created through this module are accessible to their owner only, unless
-`set_file_access` widened that in this process; the umask may take more rights away. Existing files keep their rights.
+`set_file_access` widened that in this process; the umask may take more rights away. Existing files keep their
+permissions.
 Does not know: what files hold, or file systems that are not local."""
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def opener(path: str, flags: int) -> int:
 
 
 def sync_directory(path: str) -> None:
-    """Bring the names in a directory to the device."""
+    """Sync a directory: its names are on the device when this returns."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

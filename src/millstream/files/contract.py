@@ -1,10 +1,10 @@
-"""The contract of a file system: what checkpoints, logs, leases, connectors and receivers need of one.
+"""The file system interface of checkpoints, logs, leases, connectors and receivers.
 
-A file system implements single steps: write, rename, remove, sync. The steps that a protocol takes one by one, with a
-crash in mind between any two, are called directly. `rename_durably` and the other methods below them are sequences of
-these steps that several protocols share.
+A file system implements single steps: write, rename, remove, sync. Protocols that must survive a crash between any two
+steps call the steps directly. `rename_durably` and the methods after it are sequences of steps that several protocols
+share.
 
-Promises: failures are `OSError`s; `replace` and `move_new` are atomic; what was synced survives a power loss.
+Promises: failures are `OSError`s; `replace` and `move_new` are atomic; synced data and names survive a power loss.
 Does not know: what files hold."""
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ class FileStatus(NamedTuple):
 
 
 class FileSystem(ABC):
-    """A file system. Paths are absolute: local paths or URIs, whichever the file system takes."""
+    """A file system. Paths are absolute: local paths or URIs, depending on the file system."""
 
     __slots__ = ()
 
     @property
     def has_atomic_rename(self) -> bool:
-        """Whether `rename_durably` is atomic. Object stores cannot rename; they show an object when it is complete."""
+        """Whether `rename_durably` is atomic. Object stores cannot rename; an object becomes visible when it is
+        complete."""
         return True
 
     # -- steps ---------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ class FileSystem(ABC):
 
     @abstractmethod
     def sync_dir(self, path: str) -> None:
-        """Bring the names in a directory to the device."""
+        """Sync a directory: its names are on the device when this returns."""
 
     @abstractmethod
     def read_bytes(self, path: str) -> bytes:
@@ -108,7 +109,7 @@ class FileSystem(ABC):
         stream.close()
 
     def abandon(self, stream: BinaryIO) -> None:
-        """Close a stream of `create` whose data is not needed; an object store never shows the object."""
+        """Close a stream of `create` whose data is not needed; on an object store the object never becomes visible."""
         stream.close()
 
     @contextmanager
@@ -136,7 +137,7 @@ class FileSystem(ABC):
     def move_new_durably(self, source: str, target: str) -> None:
         """Like `rename_durably`, but a `FileExistsError` if the target exists.
 
-        This implementation looks first and renames then; file systems that can do both in one step override it."""
+        This implementation checks first and then renames; file systems that can do both in one step override it."""
         if self.exists(target):
             raise FileExistsError(target)
         self.rename_durably(source, target)
@@ -165,11 +166,12 @@ class FileSystem(ABC):
         return False
 
     def is_same(self, first: str, second: str) -> bool:
-        """Whether two names are known to be of one file, as when a process died in `move_new_durably`."""
+        """Return whether two names are known to refer to one file, as after a crash in `move_new_durably`."""
         return False
 
     def status(self, path: str) -> FileStatus:
-        """Return the size and the version of a file. Here a file keeps its version, because it is never replaced."""
+        """Return the size and the version of a file. In this implementation the version is constant, for file systems
+        whose files are never replaced."""
         return FileStatus(self.size(path), 0)
 
     def list_if_exists(self, path: str) -> builtins.list[str]:
@@ -189,7 +191,7 @@ class FileSystem(ABC):
 
 
 class _Buffer(io.BytesIO):
-    """A file that is written when it is finished."""
+    """A buffer that is written to a file by `finish`."""
 
     def __init__(self, path: str, content: bytes) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Errors of storage: they name the file and the remedy.
+"""Errors of storage, which name the file and the remedy.
 
-Promises: storage that cannot be used now (`StorageFailure`) is another error than a file that is missing or damaged.
+Promises: storage that cannot be used now (`StorageFailure`) is distinguished from a file that is missing or damaged.
 Does not know: who reads or writes."""
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ _HINTS = {
     errno.EACCES: "give the user of the driver and of all executors permission to write there",
     errno.EPERM: "give the user of the driver and of all executors permission to write there",
     errno.EROFS: "mount the file system for writing, on the driver and on all executors",
-    errno.EIO: "look at the disk or the network mount; the system's log may say more",
+    errno.EIO: "check the disk or the network mount; the system's log may have details",
     errno.ENOENT: "create or mount the directory, on the driver and on all executors",
     errno.ENOTDIR: "a part of the path is a file; use another directory",
 }
 
 
 class StorageFailure(ExternalError):
-    """The file system refused: no space, no permission, a broken disk."""
+    """The file system refused an operation: no space, no permission, a broken disk."""
 
     def __init__(self, action: str, path: str, error: OSError) -> None:
         self.path = path
         self.errno = error.errno or 0
         reason = os.strerror(self.errno) if self.errno else str(error)
-        hint = _HINTS.get(self.errno, "see whether the directory can be used from the driver and all executors")
+        hint = _HINTS.get(self.errno, "check that the driver and all executors can use the directory")
         super().__init__(f"cannot {action} {path}: {reason.lower()}", hint=hint)
 
 
 class MissingFile(ExternalError):
     """A file that should be there is not."""
 
-    hint = "was it deleted by hand, or is the directory not the one the job wrote to?"
+    hint = "it may have been deleted manually, or the directory is not the one that the job wrote to"
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class MissingFile(ExternalError):
 
 
 class CorruptFile(ExternalError):
-    """A file does not hold what was written to it."""
+    """The content of a file is not what was written to it."""
 
     hint = "restore it from a copy, or start from an older checkpoint or a savepoint"
 
@@ -67,7 +67,7 @@ class OutsideRoot(UserError):
 
 
 class ConnectorStorageFailure(ExternalError):
-    """The storage of a source or sink refused; `StorageFailure` is the error of a job's own files."""
+    """The storage of a source or sink refused an operation; `StorageFailure` is the error for a job's own files."""
 
     def __init__(self, path: str, action: str, problem: Exception) -> None:
         self.path = path

@@ -1,11 +1,10 @@
 """Frames around the records of an append-only file.
 
 A frame is a magic number, the length, a checksum of offset and length, a checksum of offset and record, and the record.
-The offset is part of both checksums, so a frame is valid nowhere else: not as a copy, and not inside
-a record.
+The offset is part of both checksums, so a copy of a frame at another offset, or inside a record, is not valid.
 
-Promises: a record that is read was written at that offset; the torn end that a crash leaves can be distinguished from
-damage, because no whole record follows it.
+Promises: a record that is read was written at that offset; a torn record at the end, which a crash leaves, can be
+distinguished from damage, because no complete record follows it.
 Does not know: files, or what is in a record."""
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ def read_record(data: bytes, offset: int, origin: int = 0) -> bytes | None:
 
 
 def scan_records(data: bytes) -> tuple[list[bytes], int, int | None]:
-    """Return the records from the beginning of a file, the offset of their end, and that of the next whole record."""
+    """Return the records from the beginning of a file, the offset of their end, and that of the next complete
+    record."""
     records: list[bytes] = []
     offset = 0
     while (record := read_record(data, offset)) is not None:

@@ -1,7 +1,7 @@
 """The local file system, or anything that is mounted and renames atomically.
 
-Promises: what `FileSystem` promises. A new file belongs to its owner alone, unless an option widens that (`access`).
-With `private=False` it has the permissions of the umask, as output of the user has.
+Promises: what `FileSystem` promises. Only its owner can access a new file, unless an option widens that (`access`).
+With `private=False` it has the permissions of the umask, for output of the user.
 Does not know: what is stored. Object stores are in `remote`."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 @dataclass(frozen=True, slots=True)
 class LocalFileSystem(FileSystem):
-    """The disks of this machine. `private` says whether new files and directories are the owner's only."""
+    """The disks of this machine. With `private`, only their owner can access new files and directories."""
 
     private: bool = True
 
@@ -63,8 +63,8 @@ class LocalFileSystem(FileSystem):
     def make_dirs(self, path: str) -> None:
         """Create a directory and its parents durably; nothing if it exists.
 
-        If a file has the name, its first use as a directory fails with a `NotADirectoryError`. A `FileExistsError`
-        here could be taken for a target that exists."""
+        If a file has the name, its first use as a directory fails with a `NotADirectoryError`. A `FileExistsError` here
+        could be mistaken for an existing target."""
         if os.path.isdir(path):
             return
         above = os.path.dirname(path)
@@ -79,7 +79,7 @@ class LocalFileSystem(FileSystem):
             self._make_dir(path, directory_mode())
 
     def _make_dir(self, path: str, mode: int) -> None:
-        with suppress(FileExistsError):  # another process was quicker
+        with suppress(FileExistsError):  # another process was faster
             os.mkdir(path, mode)
         self.sync_dir(os.path.dirname(path) or ".")
 
@@ -119,7 +119,8 @@ class LocalFileSystem(FileSystem):
             stream.close()
 
     def move_new_durably(self, source: str, target: str) -> None:
-        """Give the file the second name, then take the first one away; both names are durable when this returns."""
+        """Create a hard link with the new name, then remove the old name; both changes are durable when this
+        returns."""
         directory, before = os.path.dirname(target), os.path.dirname(source)
         self.make_dirs(directory)
         try:
@@ -160,7 +161,7 @@ class LocalFileSystem(FileSystem):
         visited: set[str] = set()
         for directory, directories, files in os.walk(path, followlinks=True, onerror=refuse):
             visited.add(os.path.realpath(directory))
-            # a link to a directory above would never end
+            # without this check, a link to a parent directory would never end
             directories[:] = sorted(
                 name for name in directories if os.path.realpath(f"{directory}/{name}") not in visited
             )

@@ -33,7 +33,7 @@ ATOMIC_RENAMES = frozenset({"file", "local", "hdfs", "viewfs", "webhdfs", "sftp"
 _ARROW = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _VERSION_FIELDS = ("ETag", "etag", "LastModified", "last_modified", "mtime", "created")
 
-_clients: dict[str, Any] = {}  # by scheme, one for each process
+_clients: dict[str, Any] = {}  # the clients of this process, by scheme
 _registered: dict[str, FileSystem] = {}
 
 
@@ -49,7 +49,7 @@ class UnknownFileSystem(UserError):
 
 
 class NoObjectStore(UserError):
-    """A scheme whose files may be seen before they are complete."""
+    """A scheme whose files may be visible before they are complete."""
 
     def __init__(self, scheme: str) -> None:
         self.scheme = scheme
@@ -105,7 +105,7 @@ def _create_client(scheme: str, path: str) -> Any:
             importlib.import_module("fsspec.implementations.arrow"),
         )
         return wrapper.ArrowFSWrapper(arrow_fs.FileSystem.from_uri(path)[0])
-    except Exception as problem:  # what Arrow raises for a scheme or a store differs with both
+    except Exception as problem:  # the error that Arrow raises depends on the scheme and the store
         raise UnknownFileSystem(scheme, f"{reason}; {problem}") from None
 
 
@@ -139,7 +139,7 @@ class RemoteFileSystem(FileSystem):
             yield client, str(client._strip_protocol(path))
         except OSError:
             raise
-        except Exception as problem:  # each client library has its own
+        except Exception as problem:  # each client library has its own errors
             reason = f"{type(problem).__name__}: {problem}"
             raise OSError(reason) from problem
 
@@ -173,7 +173,7 @@ class RemoteFileSystem(FileSystem):
                 client.rm_file(name)
             elif not client.exists(name):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            elif _is_arrow(client) and not self.list(path):  # it marks what it takes for a directory
+            elif _is_arrow(client) and not self.list(path):  # s3fs creates an empty object as the marker of a directory
                 client.rmdir(name)
 
     def make_dirs(self, path: str) -> None:  # noqa: D102
@@ -223,9 +223,9 @@ class RemoteFileSystem(FileSystem):
         stream.close()
 
     def abandon(self, stream: BinaryIO) -> None:
-        """Close a stream; an upload that was begun is discarded."""
+        """Close a stream; an incomplete upload is discarded."""
         discard = getattr(stream, "discard", None)
-        with suppress(Exception):  # whatever a store answers, the file is not needed
+        with suppress(Exception):  # the response does not matter, because the file is not needed
             if discard is None:
                 stream.close()
             else:
@@ -268,7 +268,7 @@ class ObjectStore(RemoteFileSystem):
 
     @classmethod
     def of(cls, uri: str) -> ObjectStore:
-        """Return the store of a URI, having connected; `NoObjectStore` if the scheme is of another kind."""
+        """Connect to the store of a URI; raise `NoObjectStore` if its scheme is not that of an object store."""
         store = cls(uri.partition("://")[0])
         if store.scheme not in OBJECT_STORES:
             raise NoObjectStore(store.scheme)
@@ -284,7 +284,7 @@ class ObjectStore(RemoteFileSystem):
             client.pipe_file(name, bytes(data), mode="create")
 
     def replace(self, source: str, target: str) -> None:
-        """Copy and delete: the target changes at once, and a crash leaves the source as well."""
+        """Copy and delete: the target changes atomically; a crash in between leaves both."""
         with self._request(source) as (client, name):
             _copy_file(client, name, str(client._strip_protocol(target)))
             client.rm_file(name)
@@ -301,6 +301,6 @@ class ObjectStore(RemoteFileSystem):
 def _copy_file(client: Any, source: str, target: str) -> None:
     """Copy a file within a store, so that no incomplete copy and no temporary name is visible."""
     if _is_arrow(client):
-        client.fs.copy_file(source, target)  # fsspec would show a copy under a name that a crash leaves behind
+        client.fs.copy_file(source, target)  # fsspec would write to a temporary name, which a crash would leave behind
     else:
         client.cp_file(source, target)

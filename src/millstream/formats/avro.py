@@ -159,7 +159,7 @@ class ContainerFile:
             if length < 0 or count < 0:
                 message = "a block has a negative length"
                 raise ValueError(message)
-            # without compression only records of zero bytes can be more than bytes
+            # without compression, a block can have more records than bytes only if records have zero bytes
             if not is_compressed and count > max(length, _MAX_EMPTY):
                 message = f"a block claims to have {count} records in {length} bytes"
                 raise ValueError(message)

@@ -124,7 +124,7 @@ class JsonFormat(Format):
 
     def _decode_together(self, records: Sequence[bytes | None]) -> pa.Array | None:
         """Parse all records with Arrow; None if the row parser, which has Flink's rules, must parse some record."""
-        # records from { to } without line feeds: then there are as many lines as records
+        # records that begin with {, end with } and have no line feeds, so there are as many lines as records
         if not all([data is not None and data[:1] == b"{" and data[-1:] == b"}" for data in records]):
             return None
         joined = b"\n".join(records)  # type: ignore[arg-type]

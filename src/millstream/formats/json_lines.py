@@ -23,11 +23,11 @@ from millstream.formats.line_templates import LineTemplate, Path, ValueType, par
 from millstream.formats.text_search import QUOTE, SearchableText, validity
 from millstream.formats.vectors import arrow_leaf
 
-MIN_LINES = 3000  # a parser is faster for fewer lines
-_MAX_TEMPLATES = 16  # lines with more templates than this are left to the parser
-_MAX_GAP = 256  # and so are lines with more characters than this between two values
+MIN_LINES = 3000  # for fewer lines, a parser is faster
+_MAX_TEMPLATES = 16  # lines with more templates than this are parsed by the parser
+_MAX_GAP = 256  # lines with more characters than this between two values are parsed by the parser, too
 _LEEWAY = 7  # later strings may be this much shorter than the shortest one so far
-_MAX_FAILURES = 4  # after so many batches in a row without a result, batches are left to the parser
+_MAX_FAILURES = 4  # after this many consecutive batches without a result, only the parser is used
 _NUMBER = r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$"
 _NUMBERS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _Ints = np.ndarray
@@ -165,7 +165,7 @@ class _Lines:
                 windows = text.windows(walk.at, len(before) + 8)
             start = walk.at + len(before)
             if placeholder.type is ValueType.INTEGER:
-                walk.at, value, good = self._wholes(start, windows.words(len(before)))
+                walk.at, value, good = self._parse_integers(start, windows.words(len(before)))
                 if number in learned.read_placeholders:
                     walk.wholes[number], walk.starts[number], walk.ends[number] = value, start, walk.at
             else:
@@ -187,7 +187,7 @@ class _Lines:
         walk.keep(walk.at + len(last) == walk.limit)
         return walk
 
-    def _wholes(self, start: _Ints, begin: np.ndarray) -> tuple[_Ints, _Ints, np.ndarray]:
+    def _parse_integers(self, start: _Ints, begin: np.ndarray) -> tuple[_Ints, _Ints, np.ndarray]:
         """Parse integers, some with a minus sign: return their ends, their values, and where there is one."""
         end, value, good = self.text.parse_integers(start, begin)
         below = np.flatnonzero(~good & (begin & np.uint64(0xFF) == ord("-")))

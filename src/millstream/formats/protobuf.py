@@ -57,9 +57,9 @@ class MessageClassRefused(BadFormat):
 def message_class(name: str, descriptors: str | None, *, trusted: bool = False) -> Any:
     """Return the class of a message: imported by its name, or created from a descriptor set file.
 
-    A name may come from a catalog or a compiled plan, and importing a module runs it. So only modules named `..._pb2`,
-    as protoc names them, are imported for a table; any other must have been imported by the program. `trusted` is for
-    a name that was checked before, in the process that created the program."""
+    A name may come from a catalog or a compiled plan, and importing a module runs it. So for a table only modules named
+    `..._pb2`, as protoc names them, are imported; the program must have imported any other module. `trusted` is for a
+    name that was checked before, in the process that created the program."""
     try:
         pool_module = importlib.import_module("google.protobuf.descriptor_pool")
         set_module = importlib.import_module("google.protobuf.descriptor_pb2")

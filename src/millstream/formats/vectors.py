@@ -1,4 +1,4 @@
-"""Batches parsed by Arrow, and columns of strings converted to other types.
+"""Parses batches with Arrow, and converts columns of strings to other types.
 
 Promises: the results are those of the row parsers; if that is not certain, nothing is returned.
 Does not know: where the text comes from."""

@@ -1,6 +1,6 @@
 """Functions that users subclass, and their contexts."""
 
-from millstream.functions.adapt import CallableFunction, NotThatFunction, as_function
+from millstream.functions.adapt import CallableFunction, WrongFunctionType, as_function
 from millstream.functions.async_io import (
     NO_RETRY_STRATEGY,
     AsyncFunction,
@@ -95,7 +95,6 @@ __all__ = [
     "MapFunction",
     "NoPythonFunction",
     "NoRetryStrategy",
-    "NotThatFunction",
     "NullByteKeySelector",
     "OperatorStateStore",
     "ParameterFunction",
@@ -114,5 +113,6 @@ __all__ = [
     "TaggedUnion",
     "WindowFunction",
     "WorkerContext",
+    "WrongFunctionType",
     "as_function",
 ]

@@ -1,7 +1,7 @@
 """Adapts a user's argument to the function class that an operator calls.
 
-Promises: the result is an instance of the function class. A plain callable becomes the method that operators call, so
-it costs no extra call. Any other argument is refused, with what was passed and what is accepted.
+Promises: the result is an instance of the function class. Operators call a plain callable directly, without a wrapper
+call. Any other argument is refused; the error names what was passed and what is accepted.
 Does not know: which operator uses the function."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from millstream.functions.join import CoGroupFunction, JoinFunction
 F = TypeVar("F", bound=Function)
 
 
-class NotThatFunction(UserError, TypeError):
+class WrongFunctionType(UserError, TypeError):
     """An argument is not a function of the required class."""
 
     def __init__(self, given: object, function_class: type[Function], *, reason: str, hint: str) -> None:
@@ -153,7 +153,7 @@ def as_function(value: object, function_class: Callable[..., F]) -> F:
 
     as_function(lambda v: v + 1, MapFunction).map(1)
     """
-    # the parameter is typed as a constructor because type[F] would refuse abstract classes
+    # the parameter is typed as a constructor, because mypy refuses abstract classes for type[F]
     return cast(F, _as_function(value, cast("type[Function]", function_class)))
 
 
@@ -162,21 +162,21 @@ def _as_function(value: object, function_class: type[Function]) -> object:
         return value
     if isinstance(value, type) and issubclass(value, Function):
         reason = f"the class {value.__name__} itself was given"
-        raise NotThatFunction(value, function_class, reason=reason, hint=f"pass an instance: {value.__name__}()")
+        raise WrongFunctionType(value, function_class, reason=reason, hint=f"pass an instance: {value.__name__}()")
     if isinstance(value, Function):
         reason = f"{_article(_class_name(value))} {_class_name(value)} was given"
-        raise NotThatFunction(
+        raise WrongFunctionType(
             value, function_class, reason=reason, hint=f"subclass {function_class.__name__}, or call another operation"
         )
     adapter = ADAPTERS.get(function_class)
     if adapter is None or not callable(value):
         reason = f"{value!r} of type {type(value).__name__} was given"
-        raise NotThatFunction(
+        raise WrongFunctionType(
             value, function_class, reason=reason, hint=f"subclass {function_class.__name__} and pass an instance"
         )
     if not _accepts_arguments(value, adapter.arity):
         reason = f"{getattr(value, '__qualname__', repr(value))} cannot be called with {_arguments(adapter.arity)}"
-        raise NotThatFunction(value, function_class, reason=reason, hint="change its parameters")
+        raise WrongFunctionType(value, function_class, reason=reason, hint="change its parameters")
     return adapter(value)
 
 

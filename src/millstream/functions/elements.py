@@ -1,4 +1,4 @@
-"""Functions called once per record: map, flat map, filter, reduce, aggregate, key, partition, sink, source.
+"""Functions that are called for each record: map, flat map, filter, reduce, aggregate, key, partition, sink, source.
 
 Promises: PyFlink's classes with PyFlink's method names.
 Does not know: keys, time or state, except through the context of `open`."""

@@ -1,4 +1,4 @@
-"""Partition functions: what is computed from all records of a subtask at once, as arrays, when the input has ended."""
+"""Partition functions, which get all records of a subtask as arrays when the input has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vertex programs: what all vertices of a subtask do in a round, on NumPy arrays."""
+"""Vertex programs, which compute the values of all vertices of a subtask in each round, on NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the handlers of the gateway need.
+"""The context of the handlers of the gateway.
 
 Promises: sessions, time and the completion of statements are arguments.
 Does not know: handlers."""

@@ -1,6 +1,6 @@
 """The gateway as a part of another server: the SQL workspace of the web UI.
 
-Promises: the server that embeds it checks tokens and origins; sessions that nobody uses are closed.
+Promises: the embedding server checks tokens and origins; unused sessions are closed.
 Does not know: that server."""
 
 from __future__ import annotations

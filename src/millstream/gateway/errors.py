@@ -1,7 +1,7 @@
 """Errors of the gateway, and their form for Flink's clients.
 
 Promises: an error of a statement is a text that Flink's SQL client and JDBC driver show without a stack trace. They
-take what stands behind the last `Caused by: `, up to the first line that begins with a tab and `at`.
+show the text after the last `Caused by: `, up to the first line that begins with a tab and `at`.
 Does not know: HTTP."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TooManyOperations(UserError):
 
 
 class WrongToken(UserError):
-    """A page of a result that was forgotten, or that does not exist yet."""
+    """The requested page of a result is no longer kept, or does not exist yet."""
 
     def __init__(self, token: int, current: int) -> None:
         super().__init__(

@@ -73,7 +73,7 @@ class Operation:
             return self._status is OperationStatus.RUNNING
 
     def is_active(self, now: float) -> bool:
-        """Whether the statement is still running. A query whose rows nobody reads is not."""
+        """Whether the statement is still running. A query whose rows are not being read does not count."""
         return self.status(now) in _ACTIVE
 
     def fetch(self, token: int, now: float) -> tuple[ResultInfo, Page] | None:
@@ -97,7 +97,7 @@ class Operation:
         self._end(OperationStatus.CANCELED)
 
     def close(self) -> None:
-        """Forget the result; a running query is cancelled."""
+        """Drop the result; a running query is cancelled."""
         self._end(OperationStatus.CLOSED)
 
     def _end(self, status: OperationStatus, *, only_active: bool = False) -> None:

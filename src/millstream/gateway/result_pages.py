@@ -1,7 +1,7 @@
 """The result of a statement, page by page.
 
-Promises: a page can be read twice: the next one and the last one are known. Rows that a running query emits wait in a
-bounded buffer, so that a client that does not read slows its own query only.
+Promises: the last page that was read can be read again. Rows of a running query are buffered in bounded memory, so that
+a client that does not read slows down only its own query.
 Does not know: HTTP, formats of rows."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.types.row import Row
 
 _PAGE_ROWS = 5_000
 _BUFFERED_ROWS = 10_000
-_WAIT_SECONDS = 0.1  # for rows, before an empty page is returned
+_WAIT_SECONDS = 0.1  # seconds to wait for rows before an empty page is returned
 
 
 @dataclass(frozen=True)
@@ -93,14 +93,14 @@ class ResultPages:
             return self._last_page
 
     def close(self) -> None:
-        """Cancel the query if it runs, and forget its rows."""
+        """Cancel the query if it is running, and drop its rows."""
         with self._changed:
             if self._is_closed:
                 return
             self._is_closed = self._is_complete = True
             self._rows.clear()
             self._changed.notify_all()
-        with suppress(Exception):  # the failure of a job whose rows nobody reads
+        with suppress(Exception):  # the failure of a job whose rows are no longer read
             self._close()
 
     def _read(self, rows: Iterable[Row]) -> None:

@@ -136,7 +136,7 @@ class Session:
                 self._tables.explain_sql(text)
         except SqlError as problem:
             return problem
-        except Exception as problem:  # of a connector or a catalog
+        except Exception as problem:  # an error of a connector or a catalog
             return SqlError(str(problem))
         return None
 

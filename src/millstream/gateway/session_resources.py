@@ -81,7 +81,7 @@ def create_router(context: GatewayContext, version: str) -> APIRouter:
 
     @router.post("/sessions/{session_handle}/heartbeat")
     def keep_session(session_handle: SessionPath) -> dict[str, Any]:
-        """Keep a session from being closed for idleness."""
+        """Reset the idle timeout of a session."""
         sessions.get(session_handle)
         return {}
 

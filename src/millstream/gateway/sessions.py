@@ -1,7 +1,7 @@
 """The sessions of a gateway.
 
-Promises: a session that nobody used for the idle timeout is closed, unless a statement of it still runs; the number of
-sessions is bounded.
+Promises: a session that was not used for the idle timeout is closed, unless one of its statements is running; the
+number of sessions is bounded.
 Does not know: HTTP, statements."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.times import Clock
 
 @dataclass(frozen=True)
 class SessionLimits:
-    """How many sessions there can be, and how many seconds one may be idle; None for any time."""
+    """The maximum number of sessions, and the seconds that a session may be idle; None for no limit."""
 
     max_sessions: int = 1_000
     idle_timeout: float | None = 600.0
@@ -48,7 +48,7 @@ class Sessions:
             return session
 
     def get(self, handle: str) -> Session:
-        """Return a session, which is used with this call.
+        """Return a session, and reset its idle timeout.
 
         Raises:
             NoSuchSession: There is none, or it has expired.

@@ -1,5 +1,5 @@
 """REST resources for editors of SQL: problems of a statement, completions, and the tables that exist. Flink's gateway
-has no such resources, so the names are our own.
+has no such resources, so the names are those of millstream.
 
 Promises: nothing is executed. A statement that cannot be checked in time has no problems.
 Does not know: sessions, how statements are planned."""
@@ -28,7 +28,7 @@ class CheckStatement(TypedDict):
 
 
 class Problem(TypedDict):
-    """A problem of a statement, and the characters that it is about."""
+    """A problem of a statement, and the range of its characters."""
 
     start: int
     end: int
@@ -66,7 +66,8 @@ class CatalogObject(TypedDict):
 
 
 class CatalogTree(TypedDict):
-    """What a session can name, and its current catalog and database; `complete` says whether all tables are there."""
+    """The names that a session can use, and its current catalog and database; `complete` says whether all tables are
+    listed."""
 
     catalog: str
     database: str

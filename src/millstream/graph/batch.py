@@ -54,7 +54,7 @@ def rewrite_for_mode(graph: StreamGraph, mode: str, *, combine: bool = False) ->
         for node in graph.nodes
         if node.source is not None and node.source.boundedness() is not Boundedness.BOUNDED
     ]
-    iterates = bool(find_loops(graph.nodes, graph.edges))  # this also refuses iterations that cannot run
+    iterates = bool(find_loops(graph.nodes, graph.edges))  # this also raises for iterations that cannot run
     if mode == "STREAMING" or (mode == "AUTOMATIC" and (unbounded or iterates)):
         return graph
     if iterates:
@@ -83,7 +83,8 @@ def _spec(spec: OperatorSpec) -> OperatorSpec:
 
 
 def _edge(edge: StreamEdge, graph: StreamGraph, combine: bool) -> StreamEdge:
-    """Keyed input without an exchange gets one, because it must be sorted; a reduce may get a combiner."""
+    """Return an edge of the batch job: keyed input without an exchange gets one, because it must be sorted; a reduce
+    may get a combiner."""
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
     spec, partitioner = downstream.spec, edge.partitioner
     if isinstance(partitioner, ElidedHash):

@@ -1,6 +1,6 @@
 """Operator chaining: whether an edge is chained, and if not, why.
 
-Promises: Flink's rules; an edge that is not chained has a reason that a person can read.
+Promises: Flink's rules; an edge that is not chained has a readable reason.
 Does not know: the graph beyond the two ends of the edge and the inputs of its downstream operator."""
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
     upstream, downstream = graph.node(edge.upstream), graph.node(edge.downstream)
     if not isinstance(edge.partitioner, Forward | Rebalance):
         return ChainBreak.PARTITIONING
-    if upstream.parallelism != downstream.parallelism:  # forward was replaced by rebalance
+    # forward was replaced by rebalance, because the parallelisms differ
+    if upstream.parallelism != downstream.parallelism:
         return ChainBreak.PARALLELISM
     if isinstance(edge.partitioner, Rebalance):
         return ChainBreak.PARTITIONING
@@ -41,7 +42,8 @@ def chain_break(graph: StreamGraph, edge: StreamEdge) -> ChainBreak | None:
     if not graph.chaining:
         return ChainBreak.DISABLED
     may_differ = graph.chains_mixed_max_parallelism and not isinstance(downstream.spec, TailSpec)
-    if upstream.max_parallelism != downstream.max_parallelism and not may_differ:  # a tail is rescaled with its head
+    # not chained, because a tail is rescaled with its head
+    if upstream.max_parallelism != downstream.max_parallelism and not may_differ:
         return ChainBreak.MAX_PARALLELISM
     if upstream.chaining is Chaining.NEVER or downstream.chaining is not Chaining.ALWAYS:
         return ChainBreak.REQUESTED

@@ -99,7 +99,7 @@ def key_group_ranges(planned: PlannedVertex) -> str:
 
 @dataclass(frozen=True)
 class Feedback:
-    """The way of records from the tail of an iteration to its head, in the next round."""
+    """The feedback edge from the tail of an iteration to its head, which is read in the next round."""
 
     loop: str
     tail: StreamNode
@@ -108,7 +108,7 @@ class Feedback:
     to_vertex: str
 
 
-def feedback_ways(plan: ExecutionPlan) -> list[Feedback]:
+def feedback_edges(plan: ExecutionPlan) -> list[Feedback]:
     """Return the feedback of all iterations of a plan."""
     nodes = {node.operator: (node, vertex.id) for vertex in plan.job.vertices for node in vertex.nodes}
     ways = []
@@ -175,7 +175,7 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
     lines += [f"      {line}" for line in align_columns(exchanges)]
     lines += [
         f"      -> [{numbers[way.to_vertex]}]  FEEDBACK  from {printable(way.tail.name)}  in the next round"
-        for way in feedback_ways(plan)
+        for way in feedback_edges(plan)
         if way.from_vertex == vertex.id
     ]
     return lines
@@ -234,7 +234,7 @@ def mermaid(plan: ExecutionPlan) -> str:
     for edge in plan.job.edges:
         ends = edge.stream_edge
         lines.append(f'  N{ends.upstream} -->|"{_mermaid_text(exchange_label(edge))}"| N{ends.downstream}')
-    lines += [f'  N{way.tail.id} -. "FEEDBACK" .-> N{way.head.id}' for way in feedback_ways(plan)]
+    lines += [f'  N{way.tail.id} -. "FEEDBACK" .-> N{way.head.id}' for way in feedback_edges(plan)]
     return "\n".join(lines) + "\n"
 
 

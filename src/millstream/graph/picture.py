@@ -22,7 +22,7 @@ from millstream.graph.explain import (
     chain_rows,
     describe_counts,
     exchange_label,
-    feedback_ways,
+    feedback_edges,
     key_group_ranges,
     number_vertices,
     operator_category,
@@ -35,7 +35,7 @@ _ROW, _HEAD, _PAD, _INDENT = 22, 30, 12, 14
 _PORT = 22  # minimum distance of two arrows at a box; a label is between them
 _BETWEEN = 28
 _CURVE = 56
-_LANE = 14  # of a feedback arrow, below the boxes
+_LANE = 14  # the height of a feedback arrow, below the boxes
 _WIDEST_NAME, _WIDEST_LABEL = 280, 170
 _SWEEPS = 8
 _DOTS = {
@@ -99,7 +99,7 @@ def svg(plan: ExecutionPlan) -> str:
     name = _shorten(printable(plan.job.name), 600)
     width = max(lefts[-1] + widths[-1] + _MARGIN, _MARGIN * 2 + 1.5 * _width(name), 420)
     lowest = max(box.y + box.height for column in columns for box in column)
-    ways = feedback_ways(plan)
+    ways = feedback_edges(plan)
     bottom = lowest + 20 + _LANE * len(ways)
     numbers = number_vertices(plan)
     parts = [
@@ -200,7 +200,7 @@ def _set_positions(columns: list[list[_Box]]) -> None:
 
 
 def _stack(column: list[_Box], centres: Sequence[float]) -> None:
-    """Move boxes close to the wanted centres by least squares; order and minimum distance are kept."""
+    """Place boxes close to the wanted centres by least squares; their order and a minimum distance are kept."""
     offsets: list[float] = []
     reached = 0.0
     for box in column:
@@ -336,7 +336,7 @@ def _row_text(row: ChainRow) -> str:
 
 
 def _width(text: str, size: int = 13) -> float:
-    """Estimate the width of a text from above: the viewer's font is not known."""
+    """Return an upper estimate of the width of a text, because the viewer's font is not known."""
     return size * sum(_em(character) for character in text)
 
 

@@ -30,7 +30,7 @@ class AccumulatorsDisagree(UserError):
 
 
 class AccumulatorNameTaken(UserError):
-    """A function has added two accumulators with the same name."""
+    """A function adds two accumulators with the same name."""
 
     def __init__(self, name: str) -> None:
         self.name = name

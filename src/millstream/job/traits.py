@@ -50,7 +50,7 @@ class OperatorTraits:
             f"what it {change}" for change in _changes(self.fixed, later.fixed)
         )
 
-    def likeness(self, other: OperatorTraits) -> int:
+    def similarity(self, other: OperatorTraits) -> int:
         """Return how many of the fixed traits are equal."""
         return sum(other.fixed.get(name) == text for name, text in self.fixed.items())
 

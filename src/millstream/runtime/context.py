@@ -41,7 +41,7 @@ class StateNameTaken(UserError):
         )
 
 
-class KeyedStateNotHere(UserError):
+class KeyedStateNeedsKey(UserError):
     """A function on a stream without a key uses keyed state."""
 
     def __init__(self, operator: str, name: str) -> None:
@@ -172,7 +172,7 @@ class StreamingRuntimeContext(functions.RuntimeContext):
 
     def _keyed_state(self, state_descriptor: Any) -> Any:
         if self._states is None:
-            raise KeyedStateNotHere(self._context.name, state_descriptor.name)
+            raise KeyedStateNeedsKey(self._context.name, state_descriptor.name)
         return self._states._view(state_descriptor)
 
     get_state = get_list_state = get_map_state = get_reducing_state = get_aggregating_state = _keyed_state
@@ -191,7 +191,7 @@ class StreamingRuntimeContext(functions.RuntimeContext):
         return create_broadcast_view(state_descriptor, self._context.state)
 
 
-class TimersNotHere(UserError):
+class TimersNeedKeyedStream(UserError):
     """A timer was registered on a stream that has no key."""
 
     def __init__(self, operator: str) -> None:
@@ -259,7 +259,7 @@ class TimeOnly(TimerService):
         return self._context.watermark
 
     def _refuse(self, timestamp: int) -> None:
-        raise TimersNotHere(self._context.name)
+        raise TimersNeedKeyedStream(self._context.name)
 
     register_processing_time_timer = register_event_time_timer = _refuse
     delete_processing_time_timer = delete_event_time_timer = _refuse

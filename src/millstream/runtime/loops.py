@@ -130,11 +130,11 @@ class LoopProgress(MemoryPart):
 
     @classmethod
     def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
-        """All subtasks remember the same."""
+        """Return the same progress for every new subtask: all old ones have the same."""
         return [cls(**vars(parts[0])) for _ in range(parallelism)]
 
     def advance(self, work: LoopWork, now: int) -> None:
-        """Remember an epoch."""
+        """Update the progress after an epoch."""
         if work.inputs_ended and self.started is None:
             self.started = now
         self.inputs_ended = work.inputs_ended or self.inputs_ended
@@ -163,7 +163,7 @@ class LoopReport(MemoryPart):
 
     @classmethod
     def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
-        """The first subtask reports for all old ones."""
+        """Return the sum of all reports for the first new subtask, and empty reports for the others."""
         merged = cls(
             sum(part.feedback for part in parts),
             sum(part.criteria for part in parts),

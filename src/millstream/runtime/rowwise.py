@@ -30,7 +30,7 @@ from millstream.state.views import Scope
 from millstream.state_descriptors.output_tag import OutputTag
 from millstream.types.factory import TypeInformation, TypeMismatch
 
-_HERE = str(Path(__file__).resolve().parent.parent) + os.sep
+_PACKAGE_DIRECTORY = str(Path(__file__).resolve().parent.parent) + os.sep
 _NOTHING = object()
 
 
@@ -111,7 +111,9 @@ def user_traceback(problem: BaseException) -> str:
     while chain:
         link = chain.pop()
         if link is not None:
-            first = next((i for i, frame in enumerate(link.stack) if not frame.filename.startswith(_HERE)), 0)
+            first = next(
+                (i for i, frame in enumerate(link.stack) if not frame.filename.startswith(_PACKAGE_DIRECTORY)), 0
+            )
             link.stack[:] = link.stack[first:]
             chain += [link.__cause__, link.__context__]
     return "".join(trace.format())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from types import CodeType, FrameType
 
-MAX_STACKS = 1_000  # different ones in one report
+MAX_STACKS = 1_000  # distinct stacks in one report
 OTHER = "(other stacks)"
 _PACKAGE = PurePath(__file__).parent.parent
 _BUSY = 0.5  # a thread that used this share of an interval was on the CPU
@@ -37,7 +37,7 @@ class StackSampler:
     def __init__(self, sampling: Sampling, outermost: CodeType) -> None:
         self._sampling, self._outermost = sampling, outermost
         self._stopped = threading.Event()
-        self._is_working = False  # not while this sampler starts and stops
+        self._is_working = False  # true while samples are taken, not while this sampler starts and stops
         self._on: Counter[Stack] = Counter()
         self._off: Counter[Stack] = Counter()
         self._names: dict[CodeType, str] = {}
@@ -84,12 +84,12 @@ class StackSampler:
     def _name(self, code: CodeType) -> str:
         name = self._names.get(code)
         if name is None:
-            name = f"{code.co_qualname} ({_place_of(code.co_filename)}:{code.co_firstlineno})"
+            name = f"{code.co_qualname} ({_short_name_of_file(code.co_filename)}:{code.co_firstlineno})"
             self._names[code] = name
         return name
 
 
-def _place_of(file: str) -> str:
+def _short_name_of_file(file: str) -> str:
     """Return a short name of a file: from the package for this one, else with its folder."""
     path = PurePath(file)
     if path.is_relative_to(_PACKAGE):

@@ -97,7 +97,7 @@ class EndTimers:
         self.set = self._buffer.add
 
     def unset(self, window_key: WindowKey) -> None:
-        """Delete the timer of a window."""
+        """Unset or delete the timer of a window."""
         if window_key in self._buffer:
             self._buffer.remove(window_key)
         else:

@@ -35,7 +35,7 @@ def to_text(value: Any) -> str:
     """Return a value as text: a string as it is, all others as Python writes them."""
     try:
         text = value[: MAX_TEXT + 1] if isinstance(value, str) else _representation.repr(value)
-    except Exception:  # of the program's own classes
+    except Exception:  # __repr__ of a class of the program
         text = f"<{type(value).__qualname__}>"
     text = text.encode("utf-8", "backslashreplace").decode()  # a lone surrogate cannot be sent
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + _CUT

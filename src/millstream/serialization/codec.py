@@ -1,13 +1,13 @@
-"""Bytes for untyped Python values, safe to read back whoever wrote them.
+"""Encodes untyped Python values as bytes that are safe to decode, whoever wrote them.
 
-The bytes are a pickle, but one that names almost nothing: beside a few immutable C types of the standard
-library, the only global in it is `build`, and a declared class appears as text that is looked up among the
-classes of the running program. No class that can be changed is ever within reach of a hostile pickle.
+The bytes are a pickle with almost no globals: a few immutable C types of the standard library, and the function
+`build`. A declared class is stored as text, and is looked up among the classes that the running program declares. A
+hostile pickle cannot reach any class or function that it could modify.
 
-Promises: what `encode` accepts, `decode` reads back equal, in another process too; `decode` imports, calls and
-changes nothing but the constructors of the kinds listed here and of declared classes; what it refuses is an
-`UnsafeData` or a `CorruptData`, never another error.
-Does not know: schemas, records, or canonical forms: equal values may have different bytes."""
+Promises: `decode` returns a value equal to the one that was encoded, in another process too. It calls nothing but the
+constructors that are listed here and those of declared classes. It refuses other bytes with `UnsafeData` or
+`CorruptData`, never with another error.
+Does not know: schemas, records. Equal values may have different bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from millstream.serialization.codec_errors import (
     NotEncodable,
     UndeclaredClass,
     UnsafeData,
-    dotted,
+    format_class_name,
 )
 from millstream.serialization.metered import CONTAINERS, NOT_METERED, MeteredBuild
 from millstream.serialization.stored_names import CODEC_MODULE, GLOBAL_WINDOW, NAME_ATTRIBUTE, OWN_CLASSES, name_of
@@ -51,7 +51,7 @@ PROTOCOL = 5
 
 
 def encode(value: object) -> bytes:
-    """The bytes of one value; `UndeclaredClass` or `NotEncodable` if `decode` could not read it back."""
+    """Encode a value; raise `UndeclaredClass` or `NotEncodable` if `decode` could not decode it."""
     cls = type(value)
     if cls in _SCALARS or (cls is tuple and _all_scalars(map(type, value))):  # type: ignore[call-overload]
         return _dumps(value, PROTOCOL)
@@ -71,7 +71,7 @@ def encode(value: object) -> bytes:
 
 
 def encode_many(values: Iterable[object]) -> list[bytes]:
-    """`encode` of each value, in order."""
+    """Encode each value, in order."""
     listed = list(values)
     if set(map(type, listed)) == {tuple} and _all_scalars(map(type, chain.from_iterable(listed))):  # type: ignore[arg-type]
         return list(map(_dumps, listed, repeat(PROTOCOL)))
@@ -79,11 +79,11 @@ def encode_many(values: Iterable[object]) -> list[bytes]:
 
 
 def decode(data: bytes | bytearray | memoryview) -> Any:
-    """The value of bytes from anywhere; `UnsafeData` or `CorruptData` if they are not what `encode` writes."""
+    """Decode bytes from any origin; raise `UnsafeData` or `CorruptData` if `encode` could not have written them."""
     if type(data) is not bytes:
         data = bytes(data)
     try:
-        # Bytes without any opcode that could load a global are safe for the plain, much faster, unpickler.
+        # Bytes without an opcode that loads a global are safe for the standard unpickler, which is much faster.
         if (len(data) < _SMALL and _is_plain(data)) or not _inspect(data):
             return _loads(data)
         unpickler = _Unpickler(BytesIO(data))
@@ -98,14 +98,14 @@ def decode(data: bytes | bytearray | memoryview) -> Any:
 
 
 def decode_many(datas: Iterable[bytes | bytearray | memoryview]) -> list[Any]:
-    """`decode` of each, in order."""
+    """Decode each value, in order."""
     return list(map(decode, datas))
 
 
 class Classes:
-    """The classes of one program or job: their instances, and those of classes in their annotated fields, may be
-    encoded and decoded. A class is known by module and qualified name; of two with one name the last declared is what
-    data becomes."""
+    """The declared classes of one program or job. Their instances, and those of classes in their annotated fields, can
+    be encoded and decoded. A class is identified by its module and qualified name; of two classes with the same name,
+    the one that was declared last is used for decoding."""
 
     __slots__ = ("_by_name", "_reducers", "idle_writers")
 
@@ -116,7 +116,7 @@ class Classes:
         self.declare(*classes)
 
     def declare(self, *classes: type) -> None:
-        """Add classes."""
+        """Declare classes."""
         for cls in classes:
             if not isinstance(cls, type) or issubclass(cls, type):
                 raise NotDeclarable(cls)
@@ -125,19 +125,19 @@ class Classes:
                 continue
             self._by_name[name] = cls
             self._reducers[cls] = _reducer_of(cls, name)
-            _keep_name(cls, name)
+            _store_name(cls, name)
             self.declare(*(hinted for hinted in _classes_in_fields(cls) if _is_program_class(hinted)))
 
     def declared(self) -> frozenset[type]:
-        """All classes so far."""
+        """Return the classes that were declared so far."""
         return frozenset(self._by_name.values())
 
     def named(self, name: str) -> type:
-        """The class that data names; `UnsafeData` if it is not among these."""
+        """Return the class with a name; raise `UnsafeData` if it is not declared."""
         cls = self._by_name.get(name)
         if cls is None:
             if name not in OWN_CLASSES:
-                raise UnsafeData(dotted(name))
+                raise UnsafeData(format_class_name(name))
             module, _, attribute = OWN_CLASSES[name].partition(":")
             cls = getattr(importlib.import_module(module), attribute)
             self.declare(cls)
@@ -147,11 +147,13 @@ class Classes:
         return name in self._by_name
 
     def reducer(self, cls: type) -> Callable[[Any], _Reduced]:
-        """How instances are taken apart; `UndeclaredClass` if they may not be."""
-        return self._reducers.get(cls) or self._adopt(cls)
+        """Return the function that reduces instances of a class for pickling; raise `UndeclaredClass` if they cannot be
+        encoded."""
+        return self._reducers.get(cls) or self._find_reducer(cls)
 
-    def _adopt(self, cls: type) -> Callable[[Any], _Reduced]:
-        """The reducer of a class met for the first time: ours, numpy's, or one with a declared class's name."""
+    def _find_reducer(self, cls: type) -> Callable[[Any], _Reduced]:
+        """Find and remember the reducer of a class: one of millstream or NumPy, or one with the name of a declared
+        class."""
         name = name_of(cls)
         if name in OWN_CLASSES and name not in self._by_name:
             self.declare(cls)
@@ -170,22 +172,23 @@ class Classes:
 
 @contextmanager
 def using(classes: Classes) -> Iterator[None]:
-    """Encode and decode with these classes only, in this thread and in contexts copied from it."""
+    """Use only these classes to encode and decode in the `with` block, in this thread and in contexts copied from
+    it."""
     before = _current.get()
     _current.set(classes)
     try:
         yield
     finally:
-        _current.set(before)  # not by token: a generator may be closed in another context than it was begun in
+        _current.set(before)  # no token: a generator may be closed in another context
 
 
 def declare(*classes: type) -> None:
-    """Add classes to those in use."""
+    """Declare classes among those in use."""
     _current.get().declare(*classes)
 
 
 def declared() -> frozenset[type]:
-    """The classes in use."""
+    """Return the declared classes in use."""
     return _current.get().declared()
 
 
@@ -194,10 +197,11 @@ def declared() -> frozenset[type]:
 _Reduced = Any  # what `Pickler.reducer_override` may return: a tuple, a global's name, or NotImplemented
 
 
-def _keep_name(cls: type, name: str) -> None:
-    """A class that cloudpickle ships by value loses its qualified name on the way, but not its attributes."""
+def _store_name(cls: type, name: str) -> None:
+    """Store the name in the class: a class that cloudpickle pickles by value keeps its attributes, but not its
+    qualified name."""
     if "." in cls.__qualname__:
-        with suppress(TypeError):  # a type of C is shipped by name
+        with suppress(TypeError):  # a C type is pickled by name
             type.__setattr__(cls, NAME_ATTRIBUTE, name)
 
 
@@ -206,7 +210,8 @@ def _class_named(name: str) -> type:
 
 
 def _is_program_class(cls: type) -> bool:
-    """Whether an annotation alone declares it: not what the standard library may do to files and processes."""
+    """Whether an annotation is enough to declare a class. Classes of the standard library are excluded, because some of
+    them access files and processes."""
     return not issubclass(cls, type) and cls.__module__.partition(".")[0] not in sys.stdlib_module_names
 
 
@@ -230,19 +235,19 @@ def _classes_in(hint: object) -> Iterator[type]:
 
 
 class _Plain:
-    """What a class looks like whose instances are nothing but a `__dict__`."""
+    """A class whose instances have a `__dict__` and nothing else; its layout is compared with that of other classes."""
 
 
 _PICKLE_HOOKS = ("__reduce__", "__reduce_ex__", "__getstate__", "__getnewargs__", "__getnewargs_ex__")
 
 
-def _has_own(cls: type, hooks: Iterable[str]) -> bool:
+def _overrides(cls: type, hooks: Iterable[str]) -> bool:
     return any(getattr(cls, hook, None) is not getattr(object, hook, None) for hook in hooks)
 
 
-def _is_only_a_dict(cls: type) -> bool:
+def _has_only_a_dict(cls: type) -> bool:
     return (
-        not _has_own(cls, _PICKLE_HOOKS)
+        not _overrides(cls, _PICKLE_HOOKS)
         and (cls.__dictoffset__, cls.__basicsize__, cls.__itemsize__) == _PLAIN_LAYOUT
         and not any(vars(base).get("__slots__") for base in cls.__mro__)
     )
@@ -256,10 +261,10 @@ def _reducer_of(cls: type, name: str) -> Callable[[Any], _Reduced]:
         return lambda obj: (build, ("flag", name, obj._value_))
     if issubclass(cls, enum.Enum):
         return lambda obj: (build, ("enum", name, obj._name_))
-    if name == GLOBAL_WINDOW:  # its own way back is through a function, which data may not name
+    if name == GLOBAL_WINDOW:  # its own pickle calls a function, which encoded data must not name
         return lambda _: (build, ("call", name))
     new = ("new", name)
-    if _is_only_a_dict(cls):
+    if _has_only_a_dict(cls):
         return lambda obj: (build, new, obj.__dict__)
 
     def reduce(obj: Any) -> _Reduced:
@@ -270,7 +275,7 @@ def _reducer_of(cls: type, name: str) -> Callable[[Any], _Reduced]:
                 return (build, (*new, *arguments[1:]), *rest)
             if maker is cls:
                 return (build, ("call", name, *arguments), *rest)
-        reason = f"its __reduce__ answers {how!s:.200} instead of the class and its arguments"
+        reason = f"its __reduce__ returns {how!s:.200} instead of the class and its arguments"
         raise NotEncodable(obj, reason)
 
     return reduce
@@ -279,26 +284,27 @@ def _reducer_of(cls: type, name: str) -> Callable[[Any], _Reduced]:
 _newobj: object = vars(copyreg)["__newobj__"]
 
 
-# ------------------------------------------------------------------------------------------- the kinds of values
+# ------------------------------------------------------------------------------------------- constructors of values
 
 
-def _new(name: str, *arguments: Any) -> Any:
+def _create_instance(name: str, *arguments: Any) -> Any:
     cls = _class_named(name)
     _check_size(cls, arguments)
     return cls.__new__(cls, *arguments)
 
 
-def _call(name: str, *arguments: Any) -> Any:
+def _call_class(name: str, *arguments: Any) -> Any:
     cls = _class_named(name)
-    if not _has_own(cls, ("__reduce__", "__reduce_ex__")):  # only such a class has ever been written this way
-        called = f"{dotted(name)}()"
+    if not _overrides(cls, ("__reduce__", "__reduce_ex__")):  # `encode` writes calls of such classes only
+        called = f"{format_class_name(name)}()"
         raise UnsafeData(called)
     _check_size(cls, arguments)
     return cls(*arguments)
 
 
 def _check_size(cls: type, arguments: tuple[Any, ...]) -> None:
-    """Refuse the few bytes that would become a container of any size: a range to copy, a number of zero bytes."""
+    """Refuse arguments with which few bytes create a container of any size: a range to copy, or a number of zero
+    bytes."""
     if not issubclass(cls, CONTAINERS) or hasattr(cls, "_fields"):
         return
     sized = (range, int) if issubclass(cls, bytes | bytearray) else (range,)
@@ -341,11 +347,11 @@ def _deque(limit: int | None) -> deque[Any]:
 
 
 def _counter(counts: dict[Any, int]) -> Counter[Any]:
-    return Counter(_exactly(dict, counts))
+    return Counter(_require_type(dict, counts))
 
 
 def _fraction(numerator: int, denominator: int) -> Fraction:
-    return Fraction(_exactly(int, numerator), _exactly(int, denominator))
+    return Fraction(_require_type(int, numerator), _require_type(int, denominator))
 
 
 def _uuid(number: int) -> UUID:
@@ -353,12 +359,12 @@ def _uuid(number: int) -> UUID:
 
 
 def _zone(key: str) -> ZoneInfo:
-    return ZoneInfo(_exactly(str, key))
+    return ZoneInfo(_require_type(str, key))
 
 
 def _reduce_zone(obj: ZoneInfo) -> _Reduced:
     if not obj.key:
-        reason = "a time zone without a key cannot be found again"
+        reason = "a time zone without a key cannot be stored"
         raise NotEncodable(obj, reason)
     return build, ("zone", obj.key)
 
@@ -367,7 +373,7 @@ class _Unexpected(ValueError):
     """An argument that `encode` would not have written; `decode` reports it as `CorruptData`."""
 
 
-def _exactly(cls: type, value: Any) -> Any:
+def _require_type(cls: type, value: Any) -> Any:
     if type(value) is not cls:
         raise _Unexpected(cls, value)
     return value
@@ -393,7 +399,7 @@ def _object_array(shape: tuple[int, ...], items: list[Any]) -> np.ndarray[Any, A
     if math.prod(shape) != len(items):
         raise _Unexpected(shape, len(items))
     flat = np.empty(len(items), object)
-    for index, item in enumerate(items):  # one by one, or numpy would unpack nested sequences
+    for index, item in enumerate(items):  # one by one, because NumPy would unpack nested sequences
         flat[index] = item
     return flat.reshape(shape)
 
@@ -409,7 +415,7 @@ def _reduce_array(obj: np.ndarray[Any, Any]) -> _Reduced:
 
 def _numpy_scalar(dtype_text: str, value: Any) -> Any:
     if dtype_text in ("U", "S"):
-        return np.str_(_exactly(str, value)) if dtype_text == "U" else np.bytes_(_exactly(bytes, value))
+        return np.str_(_require_type(str, value)) if dtype_text == "U" else np.bytes_(_require_type(bytes, value))
     return _array(dtype_text, (), value)[()]
 
 
@@ -423,20 +429,20 @@ def _reduce_numpy_scalar(obj: np.generic) -> _Reduced:
 
 
 def _reduce_nanosecond_timestamp(obj: Any) -> _Reduced:
-    """A timestamp with nanoseconds, which pyarrow makes: its datetime in UTC or without a zone, and three digits."""
+    """Reduce a timestamp with nanoseconds, which pyarrow creates, to its nanoseconds and whether it has a time zone."""
     moment = obj if obj.tzinfo is None else obj.tz_convert("UTC")
     return build, ("nanoseconds", moment.value, obj.tzinfo is not None)
 
 
 def _nanosecond_timestamp(nanoseconds: int, has_zone: bool) -> Any:
-    import pandas as pd  # takes long, and few programs need it
+    import pandas as pd  # importing it takes long, and few programs need it
 
     return pd.Timestamp(operator.index(nanoseconds), unit="ns", tz=datetime.UTC if has_zone else None)
 
 
-_KINDS: dict[str, Callable[..., Any]] = {
-    "new": _new,
-    "call": _call,
+_CONSTRUCTORS: dict[str, Callable[..., Any]] = {
+    "new": _create_instance,
+    "call": _call_class,
     "enum": _enum_member,
     "flag": _flag_member,
     "deque": _deque,
@@ -454,20 +460,20 @@ _KINDS: dict[str, Callable[..., Any]] = {
 
 
 class _Build:
-    """The one global of ours. Without attributes, so that no pickle can change it."""
+    """The only global of millstream in encoded data. It has no attributes, so that no pickle can modify it."""
 
     __slots__ = ()
     __module__ = CODEC_MODULE
 
     def __call__(self, kind: str, *arguments: Any) -> Any:
-        return _KINDS[kind](*arguments)
+        return _CONSTRUCTORS[kind](*arguments)
 
     def __reduce__(self) -> str:
         return "build"
 
 
 build = _Build()
-sys.modules.setdefault(CODEC_MODULE, sys.modules[__name__])  # pickle writes a global only if its module has it
+sys.modules.setdefault(CODEC_MODULE, sys.modules[__name__])  # pickle requires that the module of a global exists
 
 
 # ------------------------------------------------------------------------------------------ writing and reading
@@ -477,8 +483,8 @@ _all_scalars = _SCALARS.issuperset
 _dumps, _loads, _inspect, _is_plain = pickle.dumps, pickle.loads, pickles.inspect, pickles.is_plain
 _SMALL = pickles.MAX_DEPTH
 
-# Immutable C types, which pickle writes itself; their constructors take plain values and only make a value.
-_NAMED: tuple[type, ...] = (
+# Immutable C types, which pickle writes by itself; their constructors take plain values and have no side effects.
+_C_TYPES: tuple[type, ...] = (
     datetime.datetime,
     datetime.date,
     datetime.time,
@@ -490,24 +496,24 @@ _NAMED: tuple[type, ...] = (
     slice,
 )
 _GLOBALS: dict[tuple[str, str], Any] = {
-    **{(cls.__module__, cls.__qualname__): cls for cls in _NAMED},
+    **{(cls.__module__, cls.__qualname__): cls for cls in _C_TYPES},
     (_Build.__module__, "build"): build,
 }
 
 
-def _by_pickle(_: object) -> _Reduced:
+def _leave_to_pickle(_: object) -> _Reduced:
     return NotImplemented
 
 
 def _reduce_class(obj: type) -> _Reduced:
-    if obj in _NAMED:
+    if obj in _C_TYPES:
         return NotImplemented
     reason = "a class is not a value"
     raise NotEncodable(obj, reason)
 
 
 _REDUCERS: dict[type, Callable[[Any], _Reduced]] = {
-    **dict.fromkeys((*_NAMED, _Build), _by_pickle),
+    **dict.fromkeys((*_C_TYPES, _Build), _leave_to_pickle),
     type: _reduce_class,
     deque: lambda obj: (build, ("deque", obj.maxlen), None, iter(obj)),
     Counter: lambda obj: (build, ("counter", dict(obj))),
@@ -527,12 +533,13 @@ class _Pickler(pickle.Pickler):
         self._reducer = classes.reducer
 
     def reducer_override(self, obj: Any) -> _Reduced:
-        """Asked only for what pickle has no opcode for, so plain values cost nothing."""
+        """Return the reduced form of an object; called only for types without an opcode, so plain values cost
+        nothing."""
         return self._reducer(type(obj))(obj)
 
 
 class _Chunks:
-    """The file a pickler writes to: one append a frame."""
+    """The file to which a pickler writes: each frame is appended to a list."""
 
     __slots__ = ("write",)
 
@@ -541,7 +548,8 @@ class _Chunks:
 
 
 class _Writer:
-    """A pickler that is reused, but never by two threads at once: a writer takes it from the list of idle ones."""
+    """A pickler that is reused, never by two threads at once: `encode` removes it from the list of idle writers while
+    it uses it."""
 
     __slots__ = ("_chunks", "_dump", "_forget")
 
@@ -581,5 +589,5 @@ class _Unpickler(pickle.Unpickler):
         raise UnsafeData(named)
 
 
-_PROGRAM = Classes()  # the default: the classes that the program declares in this process
+_PROGRAM = Classes()  # used by default: the classes that the program declares in this process
 _current: ContextVar[Classes] = ContextVar("classes", default=_PROGRAM)

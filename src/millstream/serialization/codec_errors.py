@@ -1,6 +1,6 @@
-"""What can be wrong with values that are to be encoded, and with bytes that are to be decoded.
+"""Errors of the codec: values that cannot be encoded, and bytes that cannot be decoded.
 
-Promises: every error of the codec is one of these; a class is named as people write it.
+Promises: every error of the codec is one of these; names of classes are shown as users write them.
 Does not know: how values are encoded."""
 
 from __future__ import annotations
@@ -9,33 +9,35 @@ from millstream.errors import ExternalError, UserError
 from millstream.serialization.stored_names import name_of
 
 
-def dotted(name: str) -> str:
-    """The name of a class as people write it."""
+def format_class_name(name: str) -> str:
+    """Return the name of a class as users write it."""
     return name.replace(":", ".").removeprefix("builtins.")
 
 
 class UndeclaredClass(UserError):
-    """An instance of a class that the program does not declare was about to be stored or sent."""
+    """A value is an instance of a class that the program does not declare, so it cannot be stored or sent."""
 
     def __init__(self, cls: type) -> None:
         self.name = name_of(cls)
+        name = format_class_name(self.name)
         super().__init__(
-            f"an instance of {dotted(self.name)} cannot be stored or sent, the program does not declare its class",
+            f"an instance of {name} cannot be stored or sent, because the program does not declare its class",
             hint=f"name the class in a type annotation, or call env.register_type({cls.__qualname__})",
         )
 
 
 class NotEncodable(UserError):
-    """A value cannot be encoded: it is a resource, it is nested too deeply, or its class forbids copies."""
+    """A value cannot be encoded: it is a resource such as a file, it is nested too deeply, or its class forbids
+    copies."""
 
     def __init__(self, value: object, reason: str) -> None:
-        self.type_name = dotted(name_of(type(value)))
+        self.type_name = format_class_name(name_of(type(value)))
         self.reason = reason
-        super().__init__(f"a value of type {self.type_name} cannot be turned into bytes: {reason}")
+        super().__init__(f"a value of type {self.type_name} cannot be encoded: {reason}")
 
 
 class NotDeclarable(UserError):
-    """Something that is no class of values was declared as one."""
+    """A declared class is not a class of values."""
 
     hint = "declare dataclasses, named tuples, enums and plain classes"
 
@@ -45,20 +47,20 @@ class NotDeclarable(UserError):
 
 
 class UnsafeData(ExternalError):
-    """Bytes name something that only a declared class may be; nothing of it was executed."""
+    """Bytes name a class that the program does not declare; no code of them was executed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(
-            f"the data names {name[:200]!r}, which this program does not declare; nothing of it was executed",
+            f"the data names {name[:200]!r}, which this program does not declare; none of its code was executed",
             hint="if the data is your own, declare the class with env.register_type(cls), or name it in an annotation",
         )
 
 
 class CorruptData(ExternalError):
-    """Bytes are not what `encode` writes: cut off, changed, or from elsewhere."""
+    """Bytes were not written by `encode`: they are truncated, changed, or of another program."""
 
     def __init__(self, size: int, reason: str) -> None:
         self.size = size
         self.reason = reason
-        super().__init__(f"{size} bytes are not a readable value: {reason}")
+        super().__init__(f"{size} bytes cannot be decoded: {reason}")

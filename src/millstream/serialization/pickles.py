@@ -1,11 +1,11 @@
-"""Checks of a pickle that do not execute it.
+"""Checks a pickle without executing it.
 
-Promises: `inspect` reads every opcode and raises `BadPickle` for what could take more memory for its size than any
-pickle of a pickler: lengths beyond its end, frames that overlap or end inside an opcode, memo numbers beyond its size,
-more sets or calls than a pickler could have written into so many bytes, values nested so deeply that hashing them would
-overflow the stack. A pickle that passes takes at most about 130 bytes of memory for each of its bytes, as a list of
-empty sets does; `codec` limits what calls copy. The check allocates nothing that depends on what the pickle says.
-Does not know: which globals may be loaded; the unpickler asks for each."""
+Promises: `inspect` reads every opcode and raises `BadPickle` for a pickle that could take more memory for its size than
+any pickle of a pickler: lengths beyond its end, frames that overlap or end inside an opcode, memo numbers beyond its
+size, more sets or calls than a pickler could have written into so many bytes, values nested so deeply that hashing them
+would overflow the stack. An accepted pickle takes at most about 130 bytes of memory for each of its bytes, as a list of
+empty sets does; `metered` limits what calls copy. The memory of the check does not depend on numbers in the pickle.
+Does not know: which globals may be loaded; the unpickler of `codec` decides that."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import re
 
 MAX_DEPTH = 50_000  # hashing nested tuples takes C stack for each level, and a stack overflow ends the process
 
-# Opcodes by the size of their argument. Those that can load a global, or that hold lengths or numbers which must be
-# looked at, are missing here and handled one at a time.
+# Opcodes by the size of their argument. Opcodes that load a global, or whose argument is a length or a number that must
+# be checked, are not in this table; they are handled one at a time.
 _FIXED = {
     0: b"()]}N012.Rboeuastdl\x81\x85\x86\x87\x88\x89\x8f\x90\x91\x92\x94\x97\x98",
     1: b"hKq\x80",
@@ -22,28 +22,28 @@ _FIXED = {
     4: b"Jj",
     8: b"G",
 }
-_COUNTED_SHORT = b"\x8cC\x8aU"  # one byte of length: text, bytes, and whole numbers
+_COUNTED_SHORT = b"\x8cC\x8aU"  # with a length of one byte: text, bytes, and integers
 _COUNTED = {ord("X"): 4, ord("B"): 4, ord("T"): 4, 0x8B: 4, 0x8D: 8, 0x8E: 8, 0x96: 8}
 _LINES = frozenset(b"FILSVgp")
-_GLOBALS = {ord("c"): 2, ord("i"): 2, ord("P"): 1}  # lines of argument
+_GLOBALS = {ord("c"): 2, ord("i"): 2, ord("P"): 1}  # the number of lines of the argument
 _STACK_GLOBAL, _BINPERSID = 0x93, ord("Q")
 _EXTENSIONS = {0x82: 1, 0x83: 2, 0x84: 4}
 _LONG_BINPUT, _FRAME = ord("r"), 0x95
 _TUPLES = b"\x85\x86\x87tR\x81"
-# The fewest bytes that a pickler writes for what takes most memory for its opcode: each set is put into the memo, and
-# each call gets its function and its arguments, which are at least two references, and is put into the memo. Lists,
-# dicts and tuples need no count: they take less than 130 bytes, as an opcode of one byte.
+# The fewest bytes that a pickler writes for the values that take most memory for their opcode. A set is also stored in
+# the memo. A call needs its function and its arguments, which are at least two references, and is stored in the memo.
+# Lists, dicts and tuples are not counted: each takes less than 130 bytes, for an opcode of one byte.
 _EMPTY_SET, _FROZENSET, _REDUCE = 0x8F, 0x91, ord("R")
 _COSTS = {_EMPTY_SET: 2, _FROZENSET: 3, _REDUCE: 6}
 
 
-def _any_of(codes: bytes) -> bytes:
+def _character_class(codes: bytes) -> bytes:
     return b"[" + b"".join(re.escape(bytes([code])) for code in codes) + b"]"
 
 
-def _run_of(more: bytes = b"", without: bytes = b"", frames: bool = False) -> re.Pattern[bytes]:
-    """A pattern for any number of opcodes that need no look. Its form is what `re` is quickest with."""
-    bare = _any_of((_FIXED[0] + more).translate(None, without)) + b"*+"
+def _compile_run(more: bytes = b"", without: bytes = b"", frames: bool = False) -> re.Pattern[bytes]:
+    """Compile a pattern for any number of opcodes that need no check, in the form that `re` matches fastest."""
+    bare = _character_class((_FIXED[0] + more).translate(None, without)) + b"*+"
     lengths = b"|".join(re.escape(bytes([length])) + b".{%d}" % length for length in range(256))
     text, *others = (re.escape(bytes([code])) + b"(?:" + lengths + b")" for code in _COUNTED_SHORT)
     fixed = [re.escape(bytes([code])) + b"." * size for size, codes in _FIXED.items() if size for code in codes]
@@ -52,18 +52,18 @@ def _run_of(more: bytes = b"", without: bytes = b"", frames: bool = False) -> re
     return re.compile(b"(?s:" + bare + b"(?:(?:" + b"|".join([text, *fixed, *others]) + b")" + bare + b")*+)")
 
 
-_RUN, _RUN_WITH_GLOBALS = _run_of(), _run_of(bytes([_STACK_GLOBAL]))
-# True of most pickles: there is nothing in them to look at, unless they are very long. They load no global, so they are
-# read from memory, where frames have no effect.
-is_plain = _run_of(without=bytes(_COSTS), frames=True).fullmatch
+_RUN, _RUN_WITH_GLOBALS = _compile_run(), _compile_run(bytes([_STACK_GLOBAL]))
+# Matches pickles that need no check unless they are very long; most are like that. They load no global, so the standard
+# unpickler reads them from memory, where frames have no effect.
+is_plain = _compile_run(without=bytes(_COSTS), frames=True).fullmatch
 
 
 class BadPickle(ValueError):
-    """A pickle that no honest writer has written."""
+    """A pickle that no pickler has written."""
 
 
 class LoadsExtension(BadPickle):
-    """A pickle that loads a global by a registered number, for which the unpickler does not ask."""
+    """A pickle that loads a global by a registered number, without a call of `find_class`."""
 
     def __init__(self, code: int) -> None:
         self.code = code
@@ -71,14 +71,14 @@ class LoadsExtension(BadPickle):
 
 
 def inspect(data: bytes) -> bool:
-    """Whether the pickle loads globals; `BadPickle` if it cannot be read within its means."""
+    """Return whether a pickle loads globals; raise `BadPickle` if it could take too much memory."""
     loads_globals, offset, end = False, 0, len(data)
     frame_end = 0
     run = _RUN
     while True:
         limit = frame_end if offset < frame_end else end
         match = run.match(data, offset, limit)
-        assert match is not None  # an empty run is one
+        assert match is not None  # a run may be empty
         offset = match.end()
         if offset >= end:
             break
@@ -86,21 +86,21 @@ def inspect(data: bytes) -> bool:
             continue
         code = data[offset]
         if code == _FRAME:
-            # Of frames that overlap, the unpickler skips bytes: it would read other opcodes than are read here.
+            # The unpickler skips bytes of overlapping frames, so it would read other opcodes than this check.
             if offset < frame_end:
-                message = f"a frame at byte {offset}, inside the frame that ends at {frame_end}"
+                message = f"a frame begins at byte {offset}, inside the frame that ends at {frame_end}"
                 raise BadPickle(message)
             frame_end = offset + 9 + int.from_bytes(data[offset + 1 : offset + 9], "little")
             offset += 9
             if frame_end > end:
-                message = f"a frame that ends at byte {frame_end}, and {end} bytes in all"
+                message = f"a frame ends at byte {frame_end}, but there are {end} bytes"
                 raise BadPickle(message)
         elif code in _COUNTED:
             size = _COUNTED[code]
             length = int.from_bytes(data[offset + 1 : offset + 1 + size], "little")
             offset += 1 + size + length
             if offset > end:
-                message = f"a length of {length} at byte {offset - length}, and {end} bytes in all"
+                message = f"a length of {length} at byte {offset - length}, but there are {end} bytes"
                 raise BadPickle(message)
         elif code == _LONG_BINPUT:
             _check_memo(int.from_bytes(data[offset + 1 : offset + 5], "little"), end)
@@ -117,10 +117,10 @@ def inspect(data: bytes) -> bool:
             number = int.from_bytes(data[offset + 1 : offset + 1 + _EXTENSIONS[code]], "little")
             raise LoadsExtension(number)
         else:
-            message = f"the byte {code:#04x} at {offset}, which is no opcode that is complete"
+            message = f"the byte {code:#04x} at {offset} is not an opcode, or its argument is incomplete"
             raise BadPickle(message)
         if limit == frame_end < offset:
-            message = f"an opcode that goes beyond the end of its frame, byte {frame_end}"
+            message = f"an opcode extends beyond the end of its frame, byte {frame_end}"
             raise BadPickle(message)
     _check_costs(data)
     if end >= MAX_DEPTH and end - len(data.translate(None, _TUPLES)) >= MAX_DEPTH:
@@ -129,8 +129,8 @@ def inspect(data: bytes) -> bool:
 
 
 def _check_costs(data: bytes) -> None:
-    """Raise `BadPickle` if there are more sets or calls than a pickler could have written. Text may look like opcodes:
-    only if that could be too many is each opcode looked at."""
+    """Raise `BadPickle` if there are more sets or calls than a pickler could have written. Bytes of texts may look like
+    opcodes, so opcodes are read one by one only if a count of all bytes exceeds the limit."""
     offset, end, cost = 0, len(data), 0
     if 2 * data.count(_EMPTY_SET) + 3 * data.count(_FROZENSET) + 6 * data.count(_REDUCE) <= end:
         return
@@ -167,9 +167,9 @@ def _after_lines(data: bytes, offset: int, count: int) -> int:
 
 
 def check_depth(data: bytes) -> None:
-    """Raise `BadPickle` if the values of a pickle, which was inspected, are nested too deep.
+    """Raise `BadPickle` if the values of an inspected pickle are nested too deeply.
 
-    The stack, the marks and the memo are those of an unpickler, with the depth of each value in place of the value."""
+    Simulates the stack, the marks and the memo of an unpickler, with the depth of each value in place of the value."""
     stack: list[int] = []
     marks: list[int] = []
     memo: dict[int, int] = {}
@@ -191,9 +191,9 @@ def check_depth(data: bytes) -> None:
                 memo[_memo_number(code, data[start:offset])] = stack[-1]
             elif code in _SINCE_MARK:
                 values = _pop_operands(stack, len(stack) - marks.pop())
-                _push(stack, 1 + max(values, default=-1), into=code in _INTO)
-            elif code in _TAKING:
-                _push(stack, 1 + max(_pop_operands(stack, _TAKING[code])), into=code in _INTO)
+                _push(stack, 1 + max(values, default=-1), into=code in _MODIFYING)
+            elif code in _OPERAND_COUNTS:
+                _push(stack, 1 + max(_pop_operands(stack, _OPERAND_COUNTS[code])), into=code in _MODIFYING)
             elif code == 0x30 and marks and marks[-1] == len(stack):  # POP of a mark
                 marks.pop()
             elif code == 0x30:  # POP
@@ -203,15 +203,26 @@ def check_depth(data: bytes) -> None:
             elif code == 0x32:  # DUP
                 stack.append(stack[-1])
     except (IndexError, KeyError):
-        return  # the unpickler fails here
+        return  # the unpickler will fail at this opcode
 
 
 _LEAVES = frozenset(b")]}NKMJG\x88\x89\x8fFILSVcP\x97" + _COUNTED_SHORT + bytes(_COUNTED))
 _GETS, _PUTS = frozenset(b"hjg"), frozenset(b"qrp")
 _SINCE_MARK = frozenset(b"tld\x91ioeu\x90")
-_TAKING = {0x85: 1, 0x86: 2, 0x87: 3, ord("R"): 2, 0x81: 2, 0x92: 3, 0x93: 2, ord("a"): 1, ord("s"): 2, ord("b"): 1}
-_TAKING[_BINPERSID] = 1
-_INTO = frozenset(b"asbeu\x90")  # what is taken goes into the value below
+_OPERAND_COUNTS = {
+    0x85: 1,
+    0x86: 2,
+    0x87: 3,
+    ord("R"): 2,
+    0x81: 2,
+    0x92: 3,
+    0x93: 2,
+    ord("a"): 1,
+    ord("s"): 2,
+    ord("b"): 1,
+}
+_OPERAND_COUNTS[_BINPERSID] = 1
+_MODIFYING = frozenset(b"asbeu\x90")  # these add the operands to the value below them on the stack
 
 
 def _push(stack: list[int], depth: int, *, into: bool) -> None:

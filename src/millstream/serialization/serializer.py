@@ -1,4 +1,4 @@
-"""How values of one class become bytes on a stream, for classes that bring their own way.
+"""Serializers that users write for values of one class.
 
 Promises: serializers are equal when their class and their fields are.
 Does not know: types described by `TypeInformation`; those have their Arrow type."""

@@ -1,7 +1,7 @@
 """The state of one operator subtask: all its state tables at one version.
 
-Promises: changes of an epoch stay in this object until `encode_delta` returns them; `advance` applies the state files
-that are missing up to the requested version, or rebuilds the state from all files, restricted to the key groups of this
+Promises: changes of an epoch are kept in this object until `encode_delta` returns them; `advance` applies the missing
+state files up to the requested version, or rebuilds the state from all files, restricted to the key groups of this
 subtask.
 Does not know: Spark, storage, operators. `OpenStore` decides which local store holds the values."""
 
@@ -25,7 +25,8 @@ from millstream.state.table import StateTable
 from millstream.types.factory import TypeInformation, Types, UnknownType, type_from_json
 
 _STORE_ATTEMPTS = 16
-_CACHED_BYTES = 16 << 20  # of state files that are read once for the store and the tables in memory together
+# bytes of state files that are kept in memory, so that the store and the tables in memory read each file once
+_CACHED_BYTES = 16 << 20
 
 
 class StoreContended(ExternalError):
@@ -53,7 +54,7 @@ class OperatorState:
         open_store: OpenStore | None = None,
         cache_limit: int | None = None,
     ) -> None:
-        """`open_store` opens the local store, when there is something to put into it; None keeps all in memory."""
+        """`open_store` opens the local store when it is first needed; with None, all values stay in memory."""
         self.version = ""
         self.compressed = False
         self.operator = ""
@@ -83,7 +84,7 @@ class OperatorState:
             store = self._open_store()
             try:
                 store.set_key_groups(self.grouper)
-                if self._is_advanced:  # without it, because there were no files
+                if self._is_advanced:  # the state was advanced without the store, because there were no files
                     self._advance_store(store, Lineage(), _no_content)
             except BaseException:
                 store.close()
@@ -143,7 +144,7 @@ class OperatorState:
             if name not in self.tables:
                 redistribution = Redistribution(entry["redistribution"])
                 keyed = redistribution is Redistribution.KEYED
-                # the local store encodes only objects of declared classes: until then a record is read as a row
+                # the local store encodes only objects of declared classes, so until then a record is read as a row
                 value = entry["value"] if self._open_store is None else replace_classes(entry["value"])
                 with contextlib.suppress(UnknownType):  # the program no longer has the class: the state is dropped
                     self.table(
@@ -178,7 +179,7 @@ class OperatorState:
             return data
 
         missing = self._missing(lineage, self.version)
-        self._is_advanced = False  # a store that is opened here is advanced below, and not emptied before
+        self._is_advanced = False  # if this opens the store, it is advanced below and must not be emptied before
         store = self._local_store() if lineage.handles else self._store
         in_memory = None if store is None else self._advance_store(store, lineage, content)
         self._is_advanced = True
@@ -239,7 +240,8 @@ class OperatorState:
             begin = Lineage(restored=lineage.restored)
             if version == self._version(begin):
                 return lineage.missing(begin.version)
-            if version == begin.version:  # the store of the subtask before the restore: it holds other key groups
+            # this is the store of the subtask before the restore, which holds other key groups
+            if version == begin.version:
                 return None
         return lineage.missing(version)
 

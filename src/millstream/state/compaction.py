@@ -1,11 +1,11 @@
-"""Compaction of state files: bases are written in parts, and which key groups are written next.
+"""Compaction of state files: bases are written in parts; this module decides which key groups are written next.
 
 Promises: applying the files of a lineage in order results in the state; the part that is rewritten next is the one
 that holds back the most deltas.
 Does not know: the content of files, stores, or when a part is written.
 
 A base holds its key groups as of the end of its epoch, and a lineage holds all deltas since its oldest base. If an
-older base or a delta brings back an old value of an entry, a later delta sets it to the value that a newer base has. So
+older base or a delta restores an old value of an entry, a later delta sets it to the value that a newer base has. So
 files can be applied as a whole, and deltas of several epochs can be merged into one file."""
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from millstream.state.key_groups import MAX_PARALLELISM_LIMIT, KeyGroupRange
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The key groups of a base that does not hold all key groups of its subtask.
-
-    The file was written with the key groups `written`; of these, `groups` are still valid, and newer parts hold the
-    others. `of` are all key groups of the subtask. Tables without key groups are in the first part, except chunks of
-    many keys, which can be in any part: `chunks` is whether this part has some."""
+    """The key groups of a base that does not hold all key groups of its subtask. The file was written with the key
+    groups `written`; of these, `groups` are still valid, and newer parts hold the others. `of` are all key groups of
+    the subtask. Tables without key groups are in the first part, except chunks of many keys, which can be in any part:
+    `chunks` says whether this part has some."""
 
     groups: KeyGroupRange
     written: KeyGroupRange
@@ -38,7 +37,7 @@ class Part:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Part:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         groups, written, of = (KeyGroupRange(*map(int, data[name])) for name in ("groups", "written", "of"))
         is_valid = 0 <= of.start <= written.start <= groups.start <= groups.end <= written.end <= of.end
         if not is_valid or of.end >= MAX_PARALLELISM_LIMIT:
@@ -101,7 +100,7 @@ class Handle:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Handle:
-        """The inverse of `to_json`."""
+        """Return the inverse of `to_json`."""
         return cls(
             name=str(data["name"]),
             size=int(data["size"]),

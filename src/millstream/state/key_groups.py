@@ -32,7 +32,7 @@ from millstream.types.arrow_types import to_python_values
 from millstream.types.row import Row, RowKind
 
 MAX_PARALLELISM_LIMIT = 32768
-_MANY = 1 << 16  # keys, as in a restore: hashing a column is faster than the cache of recent keys
+_MANY = 1 << 16  # for this many keys, as in a restore, hashing a column is faster than the cache of recent keys
 MIN_DEFAULT_MAX_PARALLELISM = 128
 
 KeyGroups = npt.NDArray[np.int32]
@@ -65,7 +65,7 @@ class BadParallelism(UserError, ValueError):
 # ------------------------------------------------------------------------------------------- key bytes and hashes
 
 _Encoder = Callable[[Any], bytes]
-_LARGEST_EXPONENT = 5000  # a larger one makes integers with too many digits
+_LARGEST_EXPONENT = 5000  # a larger exponent would create integers with too many digits
 _xxh3: Callable[[bytes], int] = xxhash.xxh3_64_intdigest
 
 
@@ -102,7 +102,7 @@ _STEP, _FIRST, _SECOND = 0x9E37_79B9_7F4A_7C15, 0xBF58_476D_1CE4_E5B9, 0x94D0_49
 
 
 def _mix(number: int) -> int:
-    """The output of splitmix64 for this state."""
+    """Return the output of splitmix64 for this state."""
     x = (number + _STEP) & _MASK
     x = ((x ^ (x >> 30)) * _FIRST) & _MASK
     x = ((x ^ (x >> 27)) * _SECOND) & _MASK
@@ -132,10 +132,9 @@ _INTEGER_TAG = ord("i")
 
 
 def _encode_number(key: Any) -> bytes:
-    """Floats, decimals and fractions.
-
-    Equal numbers are encoded as an integer if possible, else as a float if it is exact."""
-    if key != key:  # NaN: Python hashes it by identity
+    """Encode a float, decimal or fraction. Equal numbers have equal bytes: an integer if possible, else a float if it
+    is exact."""
+    if key != key:  # NaN, which Python hashes by identity
         return b"n"
     if isinstance(key, Decimal) and key.is_finite() and abs(key.adjusted()) > _LARGEST_EXPONENT:
         raise ValueError(key)
@@ -238,7 +237,7 @@ def _equality(cls: Any) -> Any:
 
 
 def _find_encoder(cls: type) -> _Encoder:
-    """The encoder of a class: that of the base class from which it inherits its equality."""
+    """Return the encoder of a class: that of the base class from which it inherits its equality."""
     if issubclass(cls, np.generic):
         return _encode_numpy
     if is_dataclass(cls) and cls.__hash__ is not None and _is_generated(_equality(cls)):
@@ -250,7 +249,8 @@ def _find_encoder(cls: type) -> _Encoder:
 
 
 def _is_generated(method: Any) -> bool:
-    """Whether `@dataclass` generated this method; what a hand-written equality compares is not known."""
+    """Return whether `@dataclass` generated this method; for a hand-written `__eq__` it is not known which fields it
+    compares."""
     code = getattr(method, "__code__", None)
     return code is not None and code.co_filename == "<string>"
 

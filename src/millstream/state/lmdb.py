@@ -31,8 +31,9 @@ from millstream.windows.window import TimeWindow
 _VERSION = b"\0version"
 _LAYOUT = b"\0layout"
 _LONGEST_KEY = 500
-_LONGEST_PART = 200  # of a table's name, and of a namespace
-_FIRST_MAP_SIZE = 1 << 34  # bytes of address space, which a process has 2^47 of; takes neither memory nor disk space
+_LONGEST_PART = 200  # bytes of a table's name, and of a namespace, in a database key
+# bytes of address space, of which a process has 2^47; this takes neither memory nor disk space
+_FIRST_MAP_SIZE = 1 << 34
 _LOCK, _LOCK_BYTES = "lock.mdb", 8192  # LMDB's reader table, which it writes through a memory map
 _LEAST_FREE = 1 << 20  # bytes; with less, the disk counts as full
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -72,7 +73,7 @@ class LmdbStore:
                 self._directory, map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, max_spare_txns=4, mode=0o600
             )
             used = (self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"]
-            if 2 * used > _FIRST_MAP_SIZE:  # a map that is too small for a transaction costs this transaction
+            if 2 * used > _FIRST_MAP_SIZE:  # if the map is too small for a transaction, the transaction is repeated
                 self._environment.set_mapsize(2 * used)
         self._prefixes: dict[tuple[str, Any], tuple[bytes, bytes]] = {}
         self._layout = b""
@@ -80,7 +81,8 @@ class LmdbStore:
         with self._begin() as transaction:
             self.version = transaction.get(_VERSION, b"").decode()
         self._reading: Any = None
-        self._chunks: dict[str, list[tuple[Any, bytes | memoryview]]] = {}  # of the version that is read
+        # the transaction that reads the current version
+        self._chunks: dict[str, list[tuple[Any, bytes | memoryview]]] = {}
 
     def set_key_groups(self, grouper: KeyGrouper) -> None:
         """Order entries by these key groups; a store that was ordered by others is emptied."""
@@ -97,7 +99,7 @@ class LmdbStore:
         self.version = ""
 
     def _encode_prefix(self, table: str, namespace: Any) -> tuple[bytes, bytes]:
-        """The bytes before and after the key group in a database key."""
+        """Return the bytes before and after the key group in a database key."""
         prefix = self._prefixes.get((table, namespace))
         if prefix is None:
             scope = b"" if namespace is None else _shorten(_namespace_bytes(namespace))
@@ -124,12 +126,12 @@ class LmdbStore:
         try:
             return environment.begin(**options)
         except lmdb.MapResizedError:
-            environment.set_mapsize(0)  # that of the file
+            environment.set_mapsize(0)  # 0 means the size of the file
             return environment.begin(**options)
 
     def get(self, table: str, namespace: Any, key: Any) -> Any:
         """Return the stored value, or ABSENT."""
-        group = key_group(key, self._grouper.max_parallelism)  # not the grouper: a key that is not live is not cached
+        group = key_group(key, self._grouper.max_parallelism)  # not with the grouper, whose cache is for live keys
         entry = self._transaction().get(self._database_key(table, group, namespace, key_bytes(key)))
         return ABSENT if entry is None else _decode_entry(entry)[2]
 
@@ -254,7 +256,8 @@ class LmdbStore:
 
 
 def _is_full(directory: str, problem: Exception) -> bool:
-    """Whether a write failed because the disk is full. After a partial write, LMDB reports an input/output error."""
+    """Return whether a write failed because the disk is full. After a partial write, LMDB reports an input/output
+    error."""
     if any(os.strerror(number) in str(problem) for number in _FULL):
         return True
     return os.path.isdir(directory) and shutil.disk_usage(directory).free < _LEAST_FREE

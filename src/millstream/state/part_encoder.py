@@ -138,7 +138,7 @@ class PartEncoder:
     def encode(self, groups: KeyGroupRange, limits: Rewrite) -> EncodedPart:
         """Encode a part that begins with the first of `groups`; it ends with the last, or earlier if it is full.
 
-        State in memory is always one part, because finding the entries of a key group means to look at all of them."""
+        State in memory is always one part, because finding the entries of a key group requires reading all entries."""
         state, key_range = self._state, self._state.key_range
         if groups == key_range and state.is_in_memory:
             return self._encode(key_range, {name: table.entries() for name, table in state.tables.items()})

@@ -18,7 +18,7 @@ from millstream.state.compaction import Compaction, Rewrite, is_rewritten, selec
 from millstream.state.handles import Chain, Handle, Lineage, Part
 from millstream.state.part_encoder import PartEncoder
 
-_ALL_PARTS = Rewrite(1 << 15)  # as many parts as there can be key groups
+_ALL_PARTS = Rewrite(1 << 15)  # more parts than there can be key groups: rewrite everything
 
 
 class StoredFile(Protocol):
@@ -118,7 +118,7 @@ def _rewrite(
 
 
 def _limit_rows(lineage: Lineage, rewrite: Rewrite) -> int:
-    """The number of entries of a part, from the average size of an entry so far."""
+    """Return the number of entries of a part, from the average size of the entries so far."""
     handles = lineage.handles
     rows = sum(handle.rows for handle in handles)
     average = sum(handle.size for handle in handles) // rows if rows else 1

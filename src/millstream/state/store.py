@@ -1,6 +1,6 @@
 """The contract of a local state store, which holds entries that do not have to be in memory.
 
-Promises: this module only declares; state tables rely on the contract, and `millstream.state.lmdb` implements it.
+Promises: the contract that state tables rely on; `millstream.state.lmdb` implements it.
 Does not know: state tables, epochs, state files."""
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class StateTable:
         self._live = Live(None if store is None else lambda key: self._load(None, key))
         self._dirty: set[Any] = set()
         self._scoped = Live(None if store is None else self._load_scoped)
-        self._scoped_dirty: dict[tuple[Any, Any], Any] = {}  # with values, which saves a lookup
+        self._scoped_dirty: dict[tuple[Any, Any], Any] = {}  # maps to values, which saves a lookup
         self._keys_by_namespace: defaultdict[Any, dict[Any, None]] | None = None  # built by the first scan
         self._written_directly = False
         self._read_in_place = False
@@ -155,7 +155,7 @@ class StateTable:
             self._keys_by_namespace[namespace][key] = None
 
     def touch(self, namespace: Any, key: Any, entries: Iterable[Any]) -> None:
-        """Say which entries of a map value that was put have changed; all others are as before."""
+        """Note which entries of a stored map have changed, so that only these are written to the state file."""
         touched = self.touched.get((namespace, key))
         if touched is None:
             self.touched[namespace, key] = set(entries)
@@ -201,11 +201,11 @@ class StateTable:
                 yield key, value
 
     def _keys(self, namespace: Any) -> dict[Any, Any]:
-        """The live keys of a namespace."""
+        """Return the live keys of a namespace."""
         return self._live if namespace is None else self._index_namespaces().get(namespace, {})
 
     def _index_namespaces(self) -> dict[Any, dict[Any, None]]:
-        """The keys of each namespace; the index is built by the first call."""
+        """Return the keys of each namespace; the first call builds the index."""
         if self._keys_by_namespace is None or self._written_directly:
             self._keys_by_namespace = defaultdict(dict)
             for namespace, key in self._scoped:
@@ -259,7 +259,7 @@ class StateTable:
         return Changes(namespaces, keys, deleted, values, patched=any(isinstance(value, Patch) for value in values))
 
     def _patch(self, namespace: Any, key: Any, value: Any) -> Any:
-        """A large map with few changed entries as a `Patch` of those; any other value as it is."""
+        """Return a `Patch` for a large map with few changed entries; any other value unchanged."""
         touched = self.touched.get((namespace, key))
         if touched is None or value is None or len(value) < _LARGE_MAP or 2 * len(touched) >= len(value):
             return value
@@ -287,7 +287,7 @@ class StateTable:
             namespace, key = scoped_key
             if namespace is None and self.store is None:
                 del self._live[key]
-            elif namespace is not None and self.store is not None:  # a window that was cleared is not read again
+            elif namespace is not None and self.store is not None:  # a cleared window is not read again
                 self._scoped.pop(scoped_key, None)
         cache_limit = 0 if self._read_in_place else cache_limit
         if self.store is not None and cache_limit is not None and len(self._live) + len(self._scoped) > cache_limit:
@@ -295,9 +295,8 @@ class StateTable:
         self._clear_changes()
 
     def apply(self, changes: Changes) -> None:
-        """Apply accepted changes of another worker.
-
-        To the values in memory, or if a store has them, drop old values."""
+        """Apply accepted changes of another worker: to the values in memory, or by dropping old values if a store has
+        the new ones."""
         self._keys_by_namespace = None
         if self.store is None and self._listener is None and not changes.patched and True not in changes.deleted:
             without_namespace = sum(map(is_, changes.namespaces, repeat(None)))
@@ -341,7 +340,7 @@ def _remove_keys(keys_by_namespace: dict[Any, dict[Any, None]], scoped_keys: Ite
 
 
 def _present(live: Live) -> tuple[list[Any], list[Any]]:
-    """The keys and values that are not ABSENT."""
+    """Return the keys and values that are not ABSENT."""
     keys, values = list(live), list(live.values())
     if any(map(is_, values, repeat(ABSENT))):
         is_present = [value is not ABSENT for value in values]

@@ -122,7 +122,7 @@ class ListView(_View, model.ListState[Any]):
         if self._touch_on_read:
             unexpired = [(value, self._scope.now) for value, _ in unexpired]
         elif self._show_expired and unexpired:
-            return iter(visible)  # expired elements are removed by a write, or when all have expired
+            return iter(visible)  # expired elements are removed by the next write, or when all have expired
         if unexpired != stored:
             self._put(unexpired or ABSENT)
         return iter(visible)

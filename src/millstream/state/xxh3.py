@@ -30,7 +30,7 @@ _PRIME_2 = np.uint64(0xC2B2_AE3D_27D4_EB4F)
 _PRIME_3 = np.uint64(0x1656_67B1_9E37_79F9)
 _MIX = np.uint64(0x1656_6791_9E37_79F9)
 _ROTATE = np.uint64(0x9FB2_1C65_1E98_DF25)
-_ROWS_AT_ONCE = 1 << 12  # so that intermediate arrays stay in the processor's cache
+_ROWS_AT_ONCE = 1 << 12  # rows in a block, so that intermediate arrays stay in the processor's cache
 _ALL_BUT_FIRST_BYTE = ~np.uint64(0xFF)
 _LOW = np.uint64(0xFFFF_FFFF)
 
@@ -63,7 +63,7 @@ class ShortStrings:
         return hashes
 
     def _word(self, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64] | int) -> _U64:
-        """Eight bytes of each string from offset `at`; they may reach beyond its end."""
+        """Return eight bytes of each string from offset `at`; they may extend beyond its end."""
         words: _U64 = self._words[self._starts[rows] + at]
         if isinstance(at, int):
             return words if at else words & _ALL_BUT_FIRST_BYTE | self._prefix
@@ -98,7 +98,7 @@ class ShortStrings:
     def _hash_17_to_64(self, rows: npt.NDArray[np.int64]) -> _U64:
         length = self.lengths[rows]
         total = length.astype(np.uint64) * _PRIME_1
-        if length.max() > 32:  # then all are: the rows are of one length class
+        if length.max() > 32:  # then all rows are, because they belong to one length class
             total = total + self._mix_16_bytes(rows, 16, 4) + self._mix_16_bytes(rows, length - 32, 6)
         return _avalanche(total + self._mix_16_bytes(rows, 0, 0) + self._mix_16_bytes(rows, length - 16, 2))
 
@@ -128,7 +128,7 @@ def _avalanche(x: _U64) -> _U64:
 
 
 def _multiply_fold(x: _U64, y: _U64) -> _U64:
-    """The low and the high half of the 128-bit product, combined by XOR."""
+    """Return the low and the high half of the 128-bit product, combined by XOR."""
     half = np.uint64(32)
     x_low, x_high, y_low, y_high = x & _LOW, x >> half, y & _LOW, y >> half
     lows, first, second = x_low * y_low, x_high * y_low, x_low * y_high

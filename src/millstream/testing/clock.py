@@ -19,7 +19,7 @@ class ClockWentBack(UserError):
 
 
 class ManualClock:
-    """A clock that stands still until it is moved.
+    """A clock whose time changes only when the test changes it.
 
     Args:
         now: The time at the beginning, in milliseconds since 1970.

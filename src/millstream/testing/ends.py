@@ -1,8 +1,10 @@
-"""The two ends of a pipeline under test: a feed that emits given records, and a collector of what the pipeline emits.
+"""The source and the sink of a pipeline under test: a feed emits given records, and a collector reports the records
+that the pipeline emits.
 
 Promises: a feed emits records, watermarks and idleness in the given order; a collector reports each record with its
 timestamp and its output, and each watermark.
-Does not know: harnesses. Both are operators: they get work from the request of the epoch and answer in the report."""
+Does not know: harnesses. Both are operators: they get their work from the request of the epoch, and put their results
+into the report."""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ class FeedOperator(Operator):
             elif item.watermark is None:
                 self.on_idle()
             else:
-                self.on_watermark(max(item.watermark, self.watermark))  # like a source: event time never goes back
+                self.on_watermark(max(item.watermark, self.watermark))  # as in a source, event time never goes back
             yield
 
 
@@ -105,16 +107,16 @@ class CollectOperator(Operator):
         self._collected.extend(zip([side] * len(batch), batch.rows(), times, strict=True))
 
     def on_watermark(self, watermark: int) -> None:
-        """Keep the watermark."""
+        """Remember the watermark."""
         self._watermarks.append(watermark)
         super().on_watermark(watermark)
 
     def on_idle(self) -> None:
-        """Keep the idleness."""
+        """Remember that the input became idle."""
         self._watermarks.append(None)
 
     def on_active(self) -> None:
-        """Keep the watermark of an input that is active again."""
+        """Remember the watermark of an input that became active again."""
         self._watermarks.append(self.watermark)
 
     def end_epoch(self) -> None:

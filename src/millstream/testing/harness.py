@@ -1,4 +1,4 @@
-"""A harness that runs an operator or a small pipeline step by step: the test gives records, watermarks and time.
+"""A harness that runs an operator or a small pipeline step by step: the test provides records, watermarks and time.
 
 Promises: a step is one epoch of the same tasks as in a job, with blocks as bytes, state files and reports between
 them; a snapshot has the format of a checkpoint and can be restored at any parallelism.
@@ -174,7 +174,7 @@ class OperatorHarness:
     ) -> None:
         self.clock = clock or ManualClock()
         self.printed = ""
-        self.watermarks: list[int | None] = []  # that were emitted; None for idle
+        self.watermarks: list[int | None] = []  # the emitted watermarks; None for idle
         self._define = define
         self._input_types = [input_type or Types.PICKLED_BYTE_ARRAY() for input_type in input_types]
         self._tags = [tag.tag_id for tag in side_outputs]

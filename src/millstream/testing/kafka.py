@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 _UP_SECONDS = 60.0
-_UNSENT = 50_000  # records that may be in the producer's queue, which takes 100,000
-_CLUSTER = "bWlsbHN0cmVhbS10ZXN0cw"  # any 16 bytes
+_UNSENT = 50_000  # the number of records in the producer's queue, whose limit is 100,000
+_CLUSTER = "bWlsbHN0cmVhbS10ZXN0cw"  # an arbitrary cluster id of 16 bytes
 _SETTINGS = """\
 process.roles=broker,controller
 node.id={node}
@@ -347,7 +347,8 @@ class KafkaBroker:
         kafka = library()
         settings = {"group.id": "reading", "enable.partition.eof": True, "isolation.level": isolation}
         settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
-        settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}  # the reader waits for the end
+        # the consumer reports the end of a partition
+        settings |= {"fetch.wait.max.ms": 10, "fetch.error.backoff.ms": 20}
         consumer = kafka.Consumer(self._create_client(**settings))
         messages: list[Message] = []
         try:

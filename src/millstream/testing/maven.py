@@ -18,7 +18,7 @@ from millstream.errors import ExternalError, UserError
 Module = tuple[str, str, str]  # organisation, name, release
 
 _FETCH_SECONDS = 300
-# Without sources and separate checksums: a third of the requests and half of the time. The connection uses TLS.
+# Without sources and separate checksum files, which saves two thirds of the requests; the connection uses TLS.
 _QUICKLY = ("-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false", "-Divy.checksums=")
 _TRUST = Path("/etc/ssl/certs/java/cacerts")
 
@@ -66,7 +66,7 @@ def retrieve_cached(name: str, module: Module, *, alone: bool = False) -> Path:
             try:
                 os.rename(Path(draft) / "jars", folder)
             except OSError:
-                if not folder.is_dir():  # otherwise another process has created it meanwhile
+                if not folder.is_dir():  # otherwise another process has created the folder meanwhile
                     raise
     return folder
 

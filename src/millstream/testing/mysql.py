@@ -37,7 +37,7 @@ _SETTINGS = {
     "character-set-server": "utf8mb4",
     "innodb-buffer-pool-size": "32M",
     "innodb-log-file-size": "16M",
-    "innodb-flush-log-at-trx-commit": "2",  # a killed server loses nothing; only a power loss would
+    "innodb-flush-log-at-trx-commit": "2",  # a killed server loses no data without these; only a power loss would
     "sync-binlog": "0",
     "innodb-flush-method": "nosync",
     "key-buffer-size": "1M",
@@ -108,7 +108,7 @@ def _download_packages() -> Path:
         for package in _PACKAGES:
             problem = _download(package, temporary)
             if problem and package == _PACKAGES[0] and os.geteuid() == 0:
-                # the package lists of a fresh container are empty
+                # a new container has no package lists
                 subprocess.run(
                     ["apt-get", "update", "-qq"], capture_output=True, timeout=_DOWNLOAD_SECONDS, check=False
                 )
@@ -133,7 +133,7 @@ def _download(package: str, folder: str) -> str:
 
 
 class MysqlServer:
-    """A server with one user, `millstream`, who may do everything; `mysql_server` creates it."""
+    """A server with one user, `millstream`, who has all privileges; `mysql_server` creates it."""
 
     def __init__(self, directory: str, port: int, settings: Mapping[str, str], programs: Programs) -> None:
         self.host, self.port, self.user, self.password = "127.0.0.1", port, "millstream", "secret"
@@ -228,7 +228,7 @@ class MysqlServer:
                 return
 
     def stop(self, *, kill: bool = False) -> None:
-        """Stop the server in order, or with `kill` at once."""
+        """Shut the server down, or with `kill` kill it."""
         process, self._process = self._process, None
         if process is None:
             return

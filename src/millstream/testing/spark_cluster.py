@@ -33,7 +33,7 @@ _STOP_SECONDS = 10
 _OVERHEAD = 512  # MB that Spark reserves beside the heap of an executor
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 _LOOPBACK = "127.0.0.1"
-_LEAN = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # several JVMs share few cores
+_SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # options for JVMs that share few cores
 _OPENED = (
     "java.lang",
     "java.lang.invoke",
@@ -45,7 +45,7 @@ _OPENED = (
     "sun.nio.ch",
 )
 _JAVA = (  # the options of spark-class, without the second JVM that it starts to compute them
-    *_LEAN.split(),
+    *_SMALL_JVM.split(),
     "-Dspark.deploy.maxExecutorRetries=-1",
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
 )
@@ -134,8 +134,8 @@ class SparkCluster:
             "spark.driver.host": _LOOPBACK,
             "spark.driver.bindAddress": _LOOPBACK,
             "spark.driver.memory": "512m",
-            "spark.driver.extraJavaOptions": _LEAN,
-            "spark.executor.extraJavaOptions": _LEAN,
+            "spark.driver.extraJavaOptions": _SMALL_JVM,
+            "spark.executor.extraJavaOptions": _SMALL_JVM,
             "spark.executor.cores": "1",
             "spark.executor.memory": f"{self._memory}m",
         }
@@ -143,14 +143,14 @@ class SparkCluster:
     # -------------------------------------------------------------------------------------------- master and workers
 
     def kill_master(self) -> None:
-        """Kill the master. It forgets its applications; workers and executors go on."""
+        """Kill the master. It forgets its applications; workers and executors continue to run."""
         assert self._master is not None
         kill(self._master.pid)
         self._master.wait()
 
     def start_master(self) -> None:
         """Start a master at the address of the one that was killed."""
-        more = ["--port", self.url.rpartition(":")[2]]  # overrides the option before it
+        more = ["--port", self.url.rpartition(":")[2]]  # overrides the earlier option of the same name
         self._master = self._start("master", self._choose_host(0), ["org.apache.spark.deploy.master.Master"], more)
         self._wait_for_log("master", self._master, r"Starting Spark master at (spark://\S+)")
 

@@ -66,7 +66,7 @@ checkpoints = st.builds(
 
 
 @given(checkpoints)
-def test_reading_gives_back_what_was_written(metadata):
+def test_metadata_survives_a_round_trip(metadata):
     assert CheckpointMetadata.from_bytes(metadata.to_bytes()) == metadata
 
 
@@ -86,13 +86,13 @@ def test_every_file_is_named_once():
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"[]", b"{}", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"format": "x"}']
 )
-def test_what_is_no_metadata_is_refused(data):
+def test_bytes_that_are_not_metadata_are_refused(data):
     with pytest.raises(UnreadableMetadata):
         CheckpointMetadata.from_bytes(data)
 
 
 @given(st.sampled_from(sorted(json.loads(small().to_bytes()))), st.sampled_from([None, "x", [1], 1.5, True]))
-def test_a_field_of_another_kind_is_refused(field, value):
+def test_a_field_of_another_type_is_refused(field, value):
     read = json.loads(small().to_bytes())
     if isinstance(read[field], str):
         return
@@ -130,14 +130,14 @@ def test_parts_of_a_base_survive():
         7,
     ],
 )
-def test_a_part_that_cannot_be_is_refused(part):
+def test_an_invalid_part_is_refused(part):
     read = json.loads(in_parts().to_bytes())
     read["operators"][0]["subtasks"][0]["files"][0]["part"] = part
     with pytest.raises(UnreadableMetadata):
         CheckpointMetadata.from_bytes(json.dumps(read).encode())
 
 
-def test_restored_state_that_was_not_written_anew_cannot_be_forgotten():
+def test_restored_state_that_was_not_written_again_is_an_error():
     """It would be: metadata names a subtask's own files only."""
     chain = small().operators[0].lineages[0].own
     operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(restored=((0, chain),)),), (SubtaskMemory(),))

@@ -30,13 +30,13 @@ def shape(operator="a", parallelism=2, most=128):
     return OperatorShape(operator, f"name {operator}", parallelism, most)
 
 
-def test_the_same_parallelism_goes_on_with_its_own_files():
+def test_the_same_parallelism_continues_with_its_own_files():
     found = assign(checkpoint(snapshot()), [shape()])
     assert found.lineages["a"] == (Lineage((handle("a0"),)), Lineage((handle("a1"),)))
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_another_parallelism_reads_the_chains_of_all(parallelism):
+def test_another_parallelism_reads_the_lineages_of_all_subtasks(parallelism):
     found = assign(checkpoint(snapshot()), [shape(parallelism=parallelism)])
     assert len(found.lineages["a"]) == parallelism
     for lineage in found.lineages["a"]:
@@ -44,7 +44,7 @@ def test_another_parallelism_reads_the_chains_of_all(parallelism):
         assert lineage.restored == ((0, (handle("a0"),)), (1, (handle("a1"),)))
 
 
-def test_a_checkpoint_of_another_job_is_written_anew():
+def test_the_state_of_another_job_is_written_again():
     found = assign(checkpoint(snapshot()), [shape()], foreign=True)
     assert all(lineage.own == () and lineage.restored for lineage in found.lineages["a"])
 
@@ -55,13 +55,13 @@ def test_a_new_operator_starts_empty():
     assert found.memory["b"] == (SubtaskMemory(),) * 3
 
 
-def test_state_nobody_takes_is_refused_unless_that_is_allowed():
+def test_unclaimed_state_is_refused_unless_that_is_allowed():
     with pytest.raises(StateNotClaimed, match=r"state of 'name a', which the program does not have.*'name b'"):
         assign(checkpoint(snapshot()), [shape("b")])
     assert assign(checkpoint(snapshot()), [shape("b")], allow_unclaimed=True).lineages == {"b": (Lineage(),) * 2}
 
 
-def test_an_operator_without_state_may_go():
+def test_an_operator_without_state_may_be_removed():
     assign(checkpoint(snapshot(files=False)), [shape("b")])
 
 

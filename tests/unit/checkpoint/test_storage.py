@@ -38,7 +38,7 @@ def flip(path: Path, place: int) -> None:
 # ----------------------------------------------------------------------------------------------------------- files
 
 
-def test_what_is_written_is_read_by_another_process(storage: CheckpointStorage, tmp_path: Path) -> None:
+def test_written_files_are_read_by_another_process(storage: CheckpointStorage, tmp_path: Path) -> None:
     stored = storage.write("shared/op/1", b"state")
     assert stored == StoredFile(f"{JOB}/shared/op/1", 5, hashlib.sha256(b"state").hexdigest())
     assert (tmp_path / JOB / "shared/op/1").read_bytes() == b"state"
@@ -82,9 +82,7 @@ def test_checkpoints_are_listed_by_number_once_published(storage: CheckpointStor
     assert storage.read_metadata("savepoint-1") == b"{}"
 
 
-def test_metadata_stays_readable_by_a_person_and_is_verified_to_the_last_bit(
-    storage: CheckpointStorage, tmp_path: Path
-) -> None:
+def test_metadata_is_readable_text_and_fully_verified(storage: CheckpointStorage, tmp_path: Path) -> None:
     metadata = b'{"checkpoint": 3}'
     storage.publish(3, metadata)
     path = tmp_path / JOB / "chk-3/_metadata"
@@ -151,7 +149,7 @@ def test_a_torn_tail_is_dropped_and_the_next_record_takes_its_place(storage: Che
         assert storage.read_log(EPOCH_LOG) == [b"first", b"third"]
 
 
-def test_damage_before_the_end_is_never_taken_for_a_torn_tail(storage: CheckpointStorage, tmp_path: Path) -> None:
+def test_damage_before_the_end_is_distinguished_from_a_torn_tail(storage: CheckpointStorage, tmp_path: Path) -> None:
     path = tmp_path / JOB / EPOCH_LOG
     for record in (b"first", b"second"):
         storage.append_log(EPOCH_LOG, record)
@@ -220,7 +218,7 @@ def whole_checkpoints(root: Path) -> list[int]:
     return storage.list_checkpoints()
 
 
-def test_every_crash_point_leaves_the_old_or_the_new_checkpoint_whole(tmp_path: Path) -> None:
+def test_every_crash_point_leaves_the_old_or_the_new_checkpoint_complete(tmp_path: Path) -> None:
     checkpoint(restarted(tmp_path / "count"), 1)
     tried = crash_points(lambda fs: checkpoint(CheckpointStorage(str(tmp_path / "count"), JOB, fs=fs), 2), NoDevice())
     assert len(tried) == 16 * 5
@@ -243,7 +241,7 @@ def test_every_crash_point_leaves_the_old_or_the_new_checkpoint_whole(tmp_path: 
     assert seen == {(1,), (1, 2), (2,)}
 
 
-def test_files_are_on_the_device_before_their_name_and_names_before_success(tmp_path: Path) -> None:
+def test_files_are_durable_before_their_names_and_names_before_success(tmp_path: Path) -> None:
     faulty = FaultyFileSystem(LocalFileSystem())
     storage = CheckpointStorage(str(tmp_path), JOB, fs=faulty)
     storage.publish(1, b"{}")
@@ -253,7 +251,7 @@ def test_files_are_on_the_device_before_their_name_and_names_before_success(tmp_
     assert (sync.name, sync.path) == ("sync_dir", str(tmp_path / JOB / "chk-1"))
 
 
-def test_what_exists_is_never_replaced(tmp_path: Path) -> None:
+def test_an_existing_checkpoint_is_never_replaced(tmp_path: Path) -> None:
     first, second = CheckpointStorage(str(tmp_path), JOB), CheckpointStorage(str(tmp_path), JOB)
     first.publish(1, b"first")
     first.publish(1, b"first")  # a request that is repeated finds its own file
@@ -276,7 +274,7 @@ def test_a_directory_without_create_if_absent_is_refused(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_linked_file_is_in_its_directory_on_the_device_before_it_counts(tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_directory_of_a_linked_file_is_synced(tmp_path: Path, monkeypatch: Any) -> None:
     synced: list[str] = []
     monkeypatch.setattr(LocalFileSystem, "sync_dir", lambda _, path: synced.append(path))
     source, target = CheckpointStorage(str(tmp_path / "a"), JOB), CheckpointStorage(str(tmp_path / "b"))
@@ -287,7 +285,7 @@ def test_a_linked_file_is_in_its_directory_on_the_device_before_it_counts(tmp_pa
     assert synced[-1] == str(tmp_path / "b/state")
 
 
-def test_nothing_works_after_a_crash_and_all_works_before(tmp_path: Path) -> None:
+def test_all_calls_fail_after_a_simulated_crash_and_work_before(tmp_path: Path) -> None:
     faulty = FaultyFileSystem(LocalFileSystem(), crash_at=1, mode="torn")
     path = str(tmp_path / "file")
     faulty.write_bytes(path, b"whole", sync=False)
@@ -300,7 +298,7 @@ def test_nothing_works_after_a_crash_and_all_works_before(tmp_path: Path) -> Non
     assert [operation.name for operation in faulty.operations] == ["write_bytes", "append_bytes"]
 
 
-def test_a_full_disk_leaves_no_litter(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_temporary_files(tmp_path: Path) -> None:
     for index in range(3):
         faulty = FaultyFileSystem(LocalFileSystem(), index, "enospc")
         with pytest.raises(StorageFailure):
@@ -330,9 +328,9 @@ def test_random_appends_and_crashes_never_lose_an_acknowledged_record(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("mode", "says"), [("enospc", "no space left on device; hint: free"), ("eio", "hint: look at")]
+    ("mode", "says"), [("enospc", "no space left on device; hint: free"), ("eio", "hint: check the")]
 )
-def test_failures_say_path_reason_and_remedy(tmp_path: Path, mode: Mode, says: str) -> None:
+def test_failures_name_path_reason_and_remedy(tmp_path: Path, mode: Mode, says: str) -> None:
     actions: list[Callable[[CheckpointStorage], object]] = [
         lambda storage: storage.write("shared/1", b"x"),
         lambda storage: storage.publish(1, b"x"),
@@ -354,7 +352,7 @@ class NoPermission(LocalFileSystem):
         raise PermissionError(errno.EACCES, "", path)
 
 
-def test_an_unusable_root_is_found_out_in_one_sentence(tmp_path: Path) -> None:
+def test_an_unusable_root_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     denied: FileSystem = NoPermission()
     for storage, says in (
@@ -373,7 +371,7 @@ def test_a_missing_root_is_created(tmp_path: Path) -> None:
     assert list((tmp_path / "new" / "root").iterdir()) == []
 
 
-def test_a_usable_root_is_left_as_it_was(tmp_path: Path) -> None:
+def test_checking_a_usable_root_leaves_no_files(tmp_path: Path) -> None:
     CheckpointStorage(str(tmp_path), JOB).check_writable()
     assert list(tmp_path.iterdir()) == []
 
@@ -421,7 +419,7 @@ def test_no_name_leads_out_of_the_root(tmp_path: Path, name: str) -> None:
     assert (outside / "1").read_bytes() == b"secret"
 
 
-def test_links_that_stay_inside_and_a_root_that_is_a_link_are_fine(tmp_path: Path) -> None:
+def test_links_inside_the_root_and_a_root_that_is_a_link_are_allowed(tmp_path: Path) -> None:
     (tmp_path / "disk/real").mkdir(parents=True)
     (tmp_path / "disk/inner").symlink_to(tmp_path / "disk/real")
     (tmp_path / "root").symlink_to(tmp_path / "disk")
@@ -443,7 +441,7 @@ class ShortReads(LocalFileSystem):
 
 
 @pytest.mark.parametrize(("short", "is_read"), [(3, True), (4, False)])
-def test_a_log_is_not_cut_because_a_read_was_short(tmp_path: Path, short: int, is_read: bool) -> None:
+def test_a_log_is_not_truncated_after_a_short_read(tmp_path: Path, short: int, is_read: bool) -> None:
     records = [bytes([number]) * 50 for number in range(6)]
     for record in records:
         CheckpointStorage(str(tmp_path), "job").append_log(EPOCH_LOG, record)

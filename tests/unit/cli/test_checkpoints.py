@@ -100,7 +100,7 @@ def test_a_file_outside_the_root_is_not_read(root, capsys):
     assert "'../secret' is not inside" in capsys.readouterr().err
 
 
-def test_json_holds_what_was_listed_or_shown(root, capsys):
+def test_json_contains_the_listed_or_shown_checkpoints(root, capsys):
     assert main(["checkpoints", str(root), "--json", "--verify"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(each["checkpoint"], each["bytes"], each["damage"]) for each in listed] == [(2, 2048, []), (10, 2053, [])]
@@ -116,7 +116,7 @@ def test_names_from_files_cannot_move_the_cursor(root, capsys):
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_nothing_to_list_or_show_is_a_sentence(root, capsys):
+def test_a_directory_without_checkpoints_is_an_error(root, capsys):
     assert main(["checkpoints", str(root / "elsewhere")]) == 1
     assert main(["checkpoints", str(root), "--show", "3"]) == 1
     assert "there are no checkpoints called chk-3" in capsys.readouterr().err

@@ -10,19 +10,19 @@ from millstream.cli import doctor, main
 from millstream.cli.doctor import Finding, Status
 
 
-def test_a_directory_that_takes_checkpoints_is_left_as_it_was(tmp_path):
+def test_checking_a_checkpoint_directory_leaves_no_files(tmp_path):
     assert doctor.checkpoints(str(tmp_path / "new" / "deep")).status is Status.OK
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_is_a_file_fails_with_how_to_mend_it(tmp_path):
+def test_a_directory_that_is_a_file_fails_with_a_remedy(tmp_path):
     (tmp_path / "file").write_text("")
     finding = doctor.checkpoints(str(tmp_path / "file"))
     assert finding.status is Status.FAIL
     assert finding.remedy
 
 
-def test_a_remote_directory_is_not_called_ok():
+def test_a_remote_directory_is_not_reported_as_ok():
     assert doctor.checkpoints("s3://bucket/checkpoints").status is Status.WARN
 
 
@@ -33,7 +33,7 @@ def test_a_missing_package_names_its_remedy():
 
 
 @pytest.mark.parametrize(("name", "version"), [("pyspark", "3.4.0"), ("pyspark", "5.0.0"), ("pandas", "3.0.1")])
-def test_a_version_that_was_not_asked_for_fails(name, version, monkeypatch):
+def test_an_unsupported_version_fails(name, version, monkeypatch):
     monkeypatch.setattr("importlib.metadata.version", lambda _: version)
     finding = doctor._run_check(name, lambda: doctor.package(name))
     assert finding.status is Status.FAIL
@@ -58,7 +58,7 @@ def test_the_exit_code_is_one_only_after_a_failure(status, code, monkeypatch, ca
     ]
 
 
-def test_what_is_seen_is_shown_as_it_is_and_not_as_markup():
+def test_findings_are_printed_without_markup():
     out = StringIO()
     doctor.show([Finding("java", Status.FAIL, "[red]17[/red]", "install")], Console(file=out, width=80))
     assert out.getvalue() == f"fail java        [red]17[/red]{os.linesep}                 -> install{os.linesep}"
@@ -80,12 +80,12 @@ def test_an_unprotected_network_of_a_cluster_is_a_warning() -> None:
     assert "secure.md" in finding.remedy
 
 
-def test_a_protected_network_is_fine() -> None:
+def test_a_protected_network_is_ok() -> None:
     protected = trial(**{"spark.authenticate": "true", "spark.network.crypto.enabled": "true"})
     assert doctor.network(protected).status is Status.OK
 
 
-def test_the_network_is_looked_at_on_a_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_is_checked_on_a_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
     ready = trial()
     monkeypatch.setattr(doctor, "loopback", lambda: Finding("loopback", Status.OK, "fine"))
     monkeypatch.setattr(doctor, "SparkTrial", lambda master, settings: ready)

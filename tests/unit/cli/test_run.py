@@ -43,12 +43,12 @@ def program(tmp_path):
         (["-D", "parallelism.default=9", "-p", "4"], []),
     ],
 )
-def test_options_stand_before_the_program_or_right_behind_it(program, capsys, before, after):
+def test_options_are_before_the_program_or_directly_after_it(program, capsys, before, after):
     assert main(["run", *before, program(DEFAULTS), *after, "in.csv", "-p", "7"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"parallelism.default": "4"}, ["in.csv", "-p", "7"]]
 
 
-def test_flinks_own_spelling_is_understood(program, capsys):
+def test_flinks_options_are_accepted(program, capsys):
     words = [
         "-s",
         "/chk-3",
@@ -76,7 +76,7 @@ def test_flinks_own_spelling_is_understood(program, capsys):
     assert arguments == ["--x", "1"]
 
 
-def test_two_dashes_begin_the_programs_own_arguments(program, capsys):
+def test_two_dashes_begin_the_arguments_of_the_program(program, capsys):
     assert main(["run", program(DEFAULTS), "-n", "--", "-p", "7"]) == 0
     assert json.loads(capsys.readouterr().out)[1] == ["-p", "7"]
 
@@ -95,7 +95,7 @@ def test_an_error_of_the_program_begins_in_its_file(program, capsys):
     assert error.count(path) == 3
 
 
-def test_an_error_of_ours_is_a_sentence_a_place_and_a_hint(program, capsys):
+def test_an_error_of_millstream_shows_message_location_and_hint(program, capsys):
     path = program("from millstream.errors import UserError\n\nraise UserError('it is wrong', hint='mend it')\n")
     assert main(["run", path]) == 1
     shown = (
@@ -104,7 +104,7 @@ def test_an_error_of_ours_is_a_sentence_a_place_and_a_hint(program, capsys):
     assert capsys.readouterr().err == shown.format(path)
 
 
-def test_a_file_that_is_not_python_is_told_as_such(program, capsys):
+def test_a_file_that_is_not_python_is_reported(program, capsys):
     assert main(["run", program("def (:\n")]) == 1
     error = capsys.readouterr().err
     assert "SyntaxError" in error
@@ -128,18 +128,18 @@ def test_detached_submits_to_a_session_cluster_and_runs_nothing_here(program, ca
 
 
 @pytest.mark.parametrize("words", [["run"], ["info", "--json"], ["run", "no-such.py"]])
-def test_a_program_that_is_not_there_is_a_sentence(words, capsys):
+def test_a_missing_program_is_an_error(words, capsys):
     assert main(words) == 1
     assert capsys.readouterr().err.count("\n") <= 2
 
 
 @pytest.mark.parametrize("words", [["-p", "0", "job.py"], ["-p", "two", "job.py"], ["-D", "key", "job.py"]])
-def test_an_option_that_cannot_be_is_refused(words):
+def test_an_invalid_option_is_refused(words):
     with pytest.raises(SystemExit, match="2"):
         main(["run", *words])
 
 
-def test_info_prints_the_plan_alone_and_runs_nothing(program, capsys):
+def test_info_prints_only_the_plan_and_runs_no_job(program, capsys):
     assert main(["info", program(PLANNED), "x"]) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("job 'planned': 1 level, 1 vertex, 0 exchanges, 2 slots\n")
@@ -156,7 +156,7 @@ def test_info_as_json_mermaid_and_picture(program, tmp_path, capsys):
     assert (tmp_path / "plan.svg").read_text().startswith("<svg ")
 
 
-def test_info_says_when_there_is_no_job_or_no_place_for_the_picture(program, capsys):
+def test_info_reports_a_missing_job_and_an_unwritable_file(program, capsys):
     assert main(["info", program("pass")]) == 1
     assert "did not execute a job" in capsys.readouterr().err
     assert main(["info", program(PLANNED), "--svg", "/no/such/place.svg"]) == 1

@@ -58,14 +58,14 @@ SOUP = st.lists(st.sampled_from(PARTS), max_size=25).map("".join) | st.text(max_
         ("SELECT CASE WHEN a THEN b END; X", ["SELECT CASE WHEN a THEN b END", "X"]),
     ],
 )
-def test_a_text_is_cut_at_the_semicolons_that_end_statements(text, expected):
+def test_a_text_is_split_at_the_semicolons_that_end_statements(text, expected):
     assert [piece.text for piece in split_statements(text)] == expected
     for piece in split_statements(text):
         assert text[piece.start : piece.start + len(piece.text)] == piece.text
 
 
 @given(SOUP)
-def test_any_text_can_be_cut_and_only_its_end_is_open(text):
+def test_any_text_can_be_split_and_only_its_end_is_incomplete(text):
     found = split_statements(text)
     at = 0
     for piece in found:
@@ -83,7 +83,7 @@ def test_any_text_can_be_cut_and_only_its_end_is_open(text):
         *(("BEGIN STATEMENT SET; INSERT INTO a SELECT 1;", False), ("SELECT * FROM quit", False)),
     ],
 )
-def test_enter_ends_what_is_complete(text, complete):
+def test_enter_ends_a_complete_statement(text, complete):
     assert is_complete(text) is complete
 
 
@@ -103,7 +103,7 @@ def test_words_have_their_colours():
     )
 
 
-def test_commands_are_told_from_statements():
+def test_commands_are_distinguished_from_statements():
     assert parse_command("-- bye\n quit").word == "QUIT"
     assert parse_command("SOURCE 'it''s.sql'").file == "it's.sql"
     drawn = parse_command("DRAW PLAN 'p.svg' FOR SELECT 1")
@@ -139,7 +139,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["insert", "update", "delete"]), st.i
 
 
 @given(STEPS)
-def test_the_live_table_is_what_the_changes_leave(data):
+def test_the_live_table_is_the_result_of_the_changes(data):
     made, there = changes(data)
     table = LiveTable(1000)
     for row in made:
@@ -150,7 +150,7 @@ def test_the_live_table_is_what_the_changes_leave(data):
 
 
 @given(STEPS, st.integers(1, 5))
-def test_the_live_table_keeps_no_more_rows_than_it_may(data, most):
+def test_the_live_table_keeps_a_bounded_number_of_rows(data, most):
     table, log = LiveTable(most), Changelog(most)
     for row in changes(data)[0]:
         table.add(row)
@@ -168,7 +168,7 @@ def test_an_updated_row_stays_in_its_place():
     assert [row[0] for row in table.page(0, 10)] == [1, 20, 3]
 
 
-def test_a_page_cuts_lines_by_places_and_not_by_letters():
+def test_a_page_clips_lines_by_columns_and_not_by_characters():
     assert clip("abcdef", 2, 3) == "cde"
     assert clip("日本語", 0, 5) == "日本"
 
@@ -178,7 +178,7 @@ class Terminal(StringIO):
         return True
 
 
-def test_the_status_line_comes_after_whole_lines_and_goes():
+def test_the_status_line_follows_complete_lines_and_is_removed():
     terminal = Terminal()
     with StatusLine(terminal, terminal) as status:
         status.show("epoch 1")
@@ -192,7 +192,7 @@ def test_the_status_line_comes_after_whole_lines_and_goes():
     assert "\x1b[2J" not in terminal.getvalue()
 
 
-def test_no_status_line_goes_into_a_file():
+def test_no_status_line_is_written_to_a_file():
     out, bar = StringIO(), StringIO()
     with StatusLine(out, bar) as status:
         status.show("epoch 1")
@@ -228,11 +228,11 @@ NAMES = Names(
         ("DESCRIBE us", "", "users"),
     ],
 )
-def test_what_may_come_next_is_offered(before, after, expected):
+def test_valid_continuations_are_offered(before, after, expected):
     assert expected in [each.text for each in complete(before, after, NAMES)]
 
 
-def test_columns_are_offered_of_tables_that_are_read_only():
+def test_columns_of_referenced_tables_are_offered():
     offered = [each.text for each in complete("SELECT n", " FROM orders", NAMES) if each.kind == "column"]
     assert "name" not in offered
 
@@ -290,7 +290,7 @@ def sql(inline_engine, capsys):
 ORDERS = "CREATE TEMPORARY VIEW orders AS SELECT * FROM (VALUES (1, 'pear'), (2, 'fig')) AS o (id, item);"
 
 
-def test_a_script_writes_results_alone_to_standard_output(sql):
+def test_a_script_writes_only_results_to_standard_output(sql):
     code, out, err = sql("-e", f"{ORDERS} SELECT id FROM orders WHERE item = 'fig';")
     assert code == 0
     assert out.splitlines() == [
@@ -327,7 +327,7 @@ def test_the_first_statement_that_fails_ends_a_script_and_is_named(sql, tmp_path
         ('SELECT 1;\nSELECT "x";', 2, '"x"'),
     ],
 )
-def test_the_caret_stands_under_the_place_in_the_script(sql, text, line, word):
+def test_the_caret_is_below_the_position_in_the_script(sql, text, line, word):
     code, _, err = sql("-e", text)
     assert code == 1
     lines = err.splitlines()
@@ -366,7 +366,7 @@ def test_statements_of_init_files_come_first_and_options_are_set(sql, tmp_path):
     assert re.search(r"result-mode \| +table \|", out)
 
 
-def test_what_cannot_be_run_is_refused_before_anything_runs(sql, tmp_path):
+def test_invalid_arguments_are_refused_before_anything_runs(sql, tmp_path):
     init = tmp_path / "init.sql"
     init.write_text("SELEC")
     assert sql("-i", str(init), "-e", "SELECT 1")[0] == 1
@@ -434,7 +434,7 @@ class Session:
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_whatever_is_typed_the_shell_answers_the_next_question(monkeypatch, tmp_path):
+def test_the_shell_works_after_any_input(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # plans are drawn into files
     session = Session()
 
@@ -448,7 +448,7 @@ def test_whatever_is_typed_the_shell_answers_the_next_question(monkeypatch, tmp_
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_only_leaving_leaves():
+def test_only_quit_and_exit_end_the_shell():
     session = Session()
     assert session.typed("quit") == "left"
     assert session.typed("SELECT 1; EXIT; SELECT 2;") == "left"
@@ -457,7 +457,7 @@ def test_only_leaving_leaves():
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_what_follows_a_failed_statement_is_not_run():
+def test_statements_after_a_failed_one_are_not_run():
     session = Session()
     session.typed("CREATE TABLE a (x INT); SELEC 1; CREATE TABLE b (x INT);")
     shown = session.typed("SHOW TABLES;")
@@ -466,7 +466,7 @@ def test_what_follows_a_failed_statement_is_not_run():
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_jobs_are_listed_and_end_with_a_word():
+def test_jobs_are_listed_and_their_end_is_reported():
     session = Session()
     session.typed("CREATE TABLE s (x INT) WITH ('connector' = 'blackhole');")
     said = session.typed("INSERT INTO s VALUES (1);")
@@ -478,7 +478,7 @@ def test_jobs_are_listed_and_end_with_a_word():
     assert session.shell.jobs.describe_running() is None
 
 
-def test_history_is_kept_for_its_writer_only(tmp_path):
+def test_the_history_file_is_private(tmp_path):
     prompt = pytest.importorskip("millstream.cli.shell.terminal")
     path = prompt.history_file({"XDG_STATE_HOME": str(tmp_path)})
     prompt._open_history(path).append_string("SELECT 1;")
@@ -487,7 +487,7 @@ def test_history_is_kept_for_its_writer_only(tmp_path):
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_the_statements_of_the_tour_are_right():
+def test_the_statements_of_the_tour_run():
     page = (Path(__file__).parent.parent.parent.parent / "docs" / "learn" / "sql-tour.md").read_text(encoding="utf-8")
     tables = StreamTableEnvironment.create(StreamExecutionEnvironment.get_execution_environment())
     for block in re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
@@ -519,7 +519,7 @@ class Gone(StringIO):
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_a_reader_that_has_gone_ends_the_script():
+def test_a_closed_output_ends_the_script():
     env = StreamExecutionEnvironment.get_execution_environment()
     told = StringIO()
     shell = Shell(env, StreamTableEnvironment.create(env), Screen(interactive=False, out=Gone(), err=told))
@@ -529,7 +529,7 @@ def test_a_reader_that_has_gone_ends_the_script():
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_a_query_ends_with_its_statement_wherever_ctrl_c_finds_it():
+def test_ctrl_c_at_any_time_cancels_the_query_of_the_statement():
     env = StreamExecutionEnvironment.get_execution_environment()
     found = []
 
@@ -561,7 +561,7 @@ class Typed:
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_ctrl_c_never_leaves_the_shell_wherever_it_is_pressed(monkeypatch):
+def test_ctrl_c_at_any_time_does_not_end_the_shell(monkeypatch):
     session = Session()
     report_ended, pressed = session.shell.report_ended_jobs, iter([True, False, True, True])
 

@@ -233,7 +233,7 @@ def test_ctrl_c_stops_the_query_and_not_the_shell(terminal):
     terminal.run("SELECT 40 + 2 AS answer;", r"\| \+I \| +42 \|")
 
 
-def test_ctrl_c_gives_up_the_text_and_not_the_shell(terminal):
+def test_ctrl_c_discards_the_text_and_not_the_shell(terminal):
     terminal.send("SELECT 'half a statement" + ENTER)
     terminal.see(r"half a statement\n +>")
     terminal.send(CTRL_C)
@@ -246,7 +246,7 @@ def test_a_statement_may_have_many_lines(terminal):
     terminal.run(";", r"\| \+I \| +23 \|")
 
 
-def test_an_error_shows_its_place(terminal):
+def test_an_error_shows_its_position(terminal):
     lines = terminal.run("SELECT whoo FROM clicks;", r"did you mean 'who'\?").split("\n")
     caret = next(line for line in lines if line.strip() == "^")
     place = lines[lines.index(caret) - 1]
@@ -259,7 +259,7 @@ def test_tab_completes(terminal):
     terminal.run(";", r"who \| +INT \|")
 
 
-def test_a_table_changes_while_it_is_looked_at(terminal):
+def test_a_table_changes_while_it_is_shown(terminal):
     terminal.run(RESULT_MODE.format("table"), "statement executed")
     terminal.send(COUNTS + ENTER)
     terminal.see(r"q leaves \| rows 1-3 of 3 \| running; epoch \d+")
@@ -275,7 +275,7 @@ def test_a_table_changes_while_it_is_looked_at(terminal):
     terminal.run(RESULT_MODE.format("tableau"), "statement executed")
 
 
-def test_changes_can_be_looked_at(terminal):
+def test_a_changelog_can_be_shown(terminal):
     terminal.run(RESULT_MODE.format("changelog"), "statement executed")
     terminal.send(COUNTS + ENTER)
     terminal.see(r"\| -U \|")
@@ -293,7 +293,7 @@ def test_what_is_typed_ahead_reaches_the_view(terminal):
     terminal.run(RESULT_MODE.format("tableau"), "statement executed")
 
 
-def test_background_jobs_are_asked_about_before_they_end(terminal):
+def test_leaving_asks_about_background_jobs(terminal):
     terminal.run("CREATE TABLE nothing (who INT) WITH ('connector' = 'blackhole');", "statement executed")
     said = terminal.run("INSERT INTO nothing SELECT who FROM clicks;", "was submitted")
     job = re.search(r"job (\w{32}) was", said)[1]
@@ -305,7 +305,7 @@ def test_background_jobs_are_asked_about_before_they_end(terminal):
     terminal.run("SHOW JOBS;", rf"{job}[^\n]*CANCELED")
 
 
-def test_garbage_never_kills_the_shell(terminal):
+def test_invalid_input_never_ends_the_shell(terminal):
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -315,7 +315,7 @@ def test_garbage_never_kills_the_shell(terminal):
         terminal.run(f"SELECT 1000 + {number} AS answer;", rf"\| \+I \| +{1000 + number} \|")
 
 
-def test_history_outlives_the_shell_and_ctrl_d_leaves(terminal):
+def test_history_outlives_the_shell_and_ctrl_d_ends_it(terminal):
     terminal.run("SELECT 7 * 6 AS answer;", r"\| \+I \| +42 \|")
     terminal.send(CTRL_D)
     assert terminal.ended() == 0

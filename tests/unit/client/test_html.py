@@ -20,12 +20,12 @@ def test_texts_are_escaped_everywhere():
     assert '="<' not in parts[3]
 
 
-def test_a_picture_is_an_image_of_its_own():
+def test_a_picture_is_an_embedded_image():
     data = html.picture("<svg>é</svg>", "a plan").split("base64,")[1].split('"')[0]
     assert base64.b64decode(data).decode() == "<svg>é</svg>"
 
 
-def test_no_caption_no_line():
+def test_a_table_without_caption_has_no_caption_line():
     assert html.table(["a"], [["1"]]) == (
         "<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>"
     )

@@ -52,11 +52,11 @@ def test_a_task_that_was_sent_nothing_agrees_with_every_attempt_that_sent_it_not
         ({0: 2, 1: 1}, ({B: 2}, {A: 1, B: 1})),  # both were read
     ],
 )
-def test_every_way_to_read_another_attempt_is_found(sent, read):
+def test_every_way_to_read_another_attempt_is_detected(sent, read):
     assert "DOWN has read other blocks of UP" in find_disagreement(PLAN, reports(B, sent, *read))
 
 
-def test_a_report_that_is_missing_or_doubled_is_refused():
+def test_a_missing_or_duplicate_report_is_refused():
     whole = reports(A, {})
     with pytest.raises(InternalError, match="1 reports of 1 subtasks"):
         find_disagreement(PLAN, whole)

@@ -15,7 +15,7 @@ def wait_in_thread(cancellation: Cancellation) -> threading.Thread:
     return thread
 
 
-def test_input_ends_the_present_wait_or_the_next_one() -> None:
+def test_input_ends_the_current_wait_or_the_next_one() -> None:
     cancellation = Cancellation(SystemClock(), time.sleep)
     waiting = wait_in_thread(cancellation)
     cancellation.wake()
@@ -25,7 +25,7 @@ def test_input_ends_the_present_wait_or_the_next_one() -> None:
     cancellation.wait_for_input(600)
 
 
-def test_a_cancelled_job_waits_no_longer() -> None:
+def test_a_cancelled_job_does_not_wait() -> None:
     cancellation = Cancellation(SystemClock(), time.sleep)
     waiting = wait_in_thread(cancellation)
     cancellation.request()

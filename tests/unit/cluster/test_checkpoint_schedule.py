@@ -13,7 +13,7 @@ def test_due_after_the_interval():
     assert schedule.is_due(1100, 1)
 
 
-def test_nothing_new_nothing_due():
+def test_without_new_epochs_no_checkpoint_is_due():
     schedule = CheckpointSchedule(100).after_start(1000, 7)
     assert not schedule.is_due(5000, 7)
     assert schedule.after_checkpoint(5000, 5001, 8).is_due(5100, 9)
@@ -27,7 +27,7 @@ def test_the_pause_begins_when_the_last_one_is_complete():
     assert schedule.is_due(240, 2)
 
 
-def test_a_failed_one_is_tried_again_after_the_interval_though_nothing_is_new():
+def test_a_failed_checkpoint_is_repeated_after_the_interval_even_without_new_epochs():
     schedule = CheckpointSchedule(100).after_start(0, 0).after_failure(100)
     assert not schedule.is_due(199, 1)
     assert schedule.is_due(200, 1)

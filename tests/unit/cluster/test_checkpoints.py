@@ -53,7 +53,7 @@ def test_a_new_job_finds_nothing(disk):
     assert made.logged_plans(0, {"a"}) == []
 
 
-def test_a_checkpoint_that_a_listing_lacks_is_found_because_it_is_known(disk, monkeypatch):
+def test_a_known_checkpoint_is_found_although_it_is_not_listed(disk, monkeypatch):
     made = checkpoints(disk)
     made.complete(metadata(1), ManualClock())
     made.latest_intact()
@@ -76,7 +76,7 @@ def test_the_newest_intact_one_is_found(disk, caplog):
     assert "checkpoint 3 is damaged and skipped" in caplog.text
 
 
-def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog):
+def test_a_damaged_checkpoint_that_committed_nothing_is_skipped(disk, caplog):
     made = checkpoints(disk)
     stored = made.storage.write("shared/a", b"state")
     handle = Handle(stored.name, stored.size, stored.sha256, 2)
@@ -98,7 +98,7 @@ def test_a_damaged_checkpoint_that_committed_nothing_is_passed_over(disk, caplog
     assert "nothing was committed with checkpoint 2" in caplog.text
 
 
-def test_a_state_file_that_only_a_worker_cannot_see_is_no_damage(disk):
+def test_a_state_file_that_only_a_worker_cannot_read_is_not_damaged(disk):
     made = checkpoints(disk)
     stored = made.storage.write("shared/a", b"state")
     handle = Handle(stored.name, stored.size, stored.sha256, 2)
@@ -111,7 +111,7 @@ def test_a_state_file_that_only_a_worker_cannot_see_is_no_damage(disk):
     assert made.note_damage(missing)
 
 
-def test_a_number_is_used_once_whatever_came_of_it(disk):
+def test_a_number_is_used_once_even_after_a_failure(disk):
     made = checkpoints(FaultyFileSystem(disk, 1, "enospc"))
     with pytest.raises(StorageFailure):
         made.complete(metadata(1), ManualClock())
@@ -145,7 +145,7 @@ def test_metadata_of_kept_checkpoints_is_not_read_again(disk, monkeypatch):
     assert made.storage.list_checkpoints() == [3, 4]
 
 
-def test_none_intact_is_an_error_that_names_each(disk):
+def test_an_error_names_all_damaged_checkpoints_if_none_is_intact(disk):
     made = checkpoints(disk)
     for number in (1, 2):
         made.complete(metadata(number), ManualClock())
@@ -154,7 +154,7 @@ def test_none_intact_is_an_error_that_names_each(disk):
         made.latest_intact()
 
 
-def test_storage_that_cannot_be_read_now_is_no_damage(disk, monkeypatch):
+def test_unavailable_storage_is_not_damage(disk, monkeypatch):
     """Going back to an older checkpoint would show output twice; waiting does not."""
     made = checkpoints(disk)
     made.complete(metadata(1), ManualClock())
@@ -167,7 +167,7 @@ def test_storage_that_cannot_be_read_now_is_no_damage(disk, monkeypatch):
         made.latest_intact()
 
 
-def test_numbers_go_on_after_a_damaged_one(disk):
+def test_numbers_continue_after_a_damaged_checkpoint(disk):
     made = checkpoints(disk)
     made.complete(metadata(1), ManualClock())
     made.complete(metadata(2), ManualClock())
@@ -185,7 +185,7 @@ def test_the_pause_is_counted_from_the_end_of_a_checkpoint(disk):
     assert made.is_due(1050, 2)
 
 
-def test_a_checkpoint_whose_directory_could_not_be_synced_exists_all_the_same(disk):
+def test_a_checkpoint_whose_directory_could_not_be_synced_exists(disk):
     counted = FaultyFileSystem(disk)
     checkpoints(counted).complete(metadata(1), ManualClock())
     sync = max(i for i, op in enumerate(counted.operations) if op.name == "sync_dir")
@@ -227,7 +227,7 @@ def test_plans_of_a_program_with_other_sources_are_not_replayed(disk):
     assert epochs(made.logged_plans(0, {"a"})) == [1]
 
 
-def test_plans_of_the_job_it_was_restored_from_become_its_own(disk):
+def test_plans_of_the_restored_job_are_copied_to_the_log(disk):
     first = checkpoints(disk, "first")
     first.complete(metadata(1, job="first"), ManualClock())
     for epoch in (1, 2, 3):
@@ -242,7 +242,7 @@ def test_plans_of_the_job_it_was_restored_from_become_its_own(disk):
 
 
 @pytest.mark.parametrize("path", ["/store/job/chk-9", "/store/job", "/", "/none", "file:///store/job/chk-9/_metadata"])
-def test_a_path_that_is_no_checkpoint(disk, path):
+def test_a_path_that_is_not_a_checkpoint(disk, path):
     with pytest.raises(NoSuchCheckpoint, match="is not a checkpoint"):
         checkpoints(disk).open(path)
 
@@ -256,7 +256,7 @@ def test_a_path_of_a_checkpoint(disk, path):
 # ----------------------------------------------------------------------------------------------------------- keeping
 
 
-def test_old_plans_go_when_there_are_many_and_no_kept_checkpoint_needs_them(disk):
+def test_old_plans_are_deleted_when_no_retained_checkpoint_needs_them(disk):
     made = checkpoints(disk)
     for epoch in range(1, 301):
         made.log_plan(plan(epoch, "a"))

@@ -55,7 +55,7 @@ class Job:
 @pytest.mark.parametrize("rows", [100, 10_000, 500_000])
 @pytest.mark.parametrize("change", [MEGABYTE // 50, MEGABYTE, 5 * MEGABYTE, 100 * MEGABYTE])
 @pytest.mark.parametrize("state", [MEGABYTE // 2, 50 * MEGABYTE, 1000 * MEGABYTE])
-def test_an_epoch_writes_one_part_or_as_much_as_it_changed_and_all_files_a_few_times_the_state(state, change, rows):
+def test_the_size_of_written_and_stored_files_is_bounded(state, change, rows):
     change = min(change, state)
     job = Job(state, state // 20, change, min(rows, state // 20))
     largest = max(PART_BYTES, state // len(GROUPS))
@@ -77,7 +77,7 @@ def test_small_changes_of_a_large_state_are_merged_again_and_again():
     assert most < 140
 
 
-def test_names_of_merged_files_do_not_add_up():
+def test_names_of_merged_files_do_not_accumulate():
     job = Job(size=100, rows=3, change=1, changed_rows=1)
     names = []
     for _ in range(10_000):

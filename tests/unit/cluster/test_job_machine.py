@@ -96,19 +96,19 @@ def test_a_job_that_fails_twice_and_finishes():
     assert job.history == ("CREATED", "RUNNING", "RESTARTING", "RESTARTING", "RUNNING", "FINISHED")
 
 
-def test_no_restart_is_left():
+def test_a_job_without_remaining_restarts_fails():
     job, action = after(
         Restored(), EpochFailed("a", 0), Restored(), EpochFailed("b", 0), Restored(), EpochFailed("c", 0)
     )
     assert (job.status, job.cause, action) == (JobStatus.FAILED, "c", Finish())
 
 
-def test_what_a_restart_cannot_help_fails_at_once():
+def test_a_failure_that_no_restart_helps_fails_the_job_immediately():
     job, action = after(EpochFailed("wrong program", 0, retryable=False))
     assert (job.status, action) == (JobStatus.FAILED, Finish())
 
 
-def test_a_damaged_checkpoint_is_passed_over_without_a_restart():
+def test_a_damaged_checkpoint_is_skipped_without_a_restart():
     job, action = after(Restored(), CheckpointDamaged())
     assert (job.status, job.restarts, action) == (JobStatus.RUNNING, 0, Restore())
     job, action = after(Restored(), EpochFailed("x", 0), CheckpointDamaged(), Restored())
@@ -129,7 +129,7 @@ def test_another_driver_ends_or_leads_the_job():
     assert (job.status, job.cause, action) == (JobStatus.SUSPENDED, "host:1 leads", Finish())
 
 
-def test_a_turn_without_requests():
+def test_a_cycle_without_requests():
     assert at(BoundaryReached(), epochs=1) == (JobStatus.RUNNING, ReadRequests())
     assert at(RequestsRead(), epochs=1) == (JobStatus.RUNNING, RunEpoch())
     assert at(EpochAccepted(Position(epochs=2))) == (JobStatus.RUNNING, ReachBoundary())
@@ -164,7 +164,7 @@ def test_a_job_without_input_waits_after_its_checkpoint():
         assert on_event(idle, CheckpointCompleted())[1] == ReachBoundary(), "it waits once"
 
 
-def test_a_rescale_waits_until_state_and_plans_are_the_jobs_own():
+def test_a_rescale_waits_until_restored_state_is_written_and_plans_are_replayed():
     ordered = RequestsRead(rescale=True)
     assert at(ordered, epochs=1) == (JobStatus.RUNNING, Rescale())
     assert at(ordered) == (JobStatus.RUNNING, Rescale()), "a job with nothing to restore need not run before"
@@ -186,7 +186,7 @@ def test_what_follows_a_savepoint():
     assert at(SavepointWritten(cancel=True)) == (JobStatus.CANCELLING, CancelEpoch())
 
 
-def test_what_is_left_of_a_job_whose_input_is_processed():
+def test_a_job_whose_input_is_processed_only_commits():
     assert at(BoundaryReached(), is_over=True) == (JobStatus.FINISHED, Finish())
     assert at(BoundaryReached(), awaits_commit=True) == (JobStatus.RUNNING, TakeCheckpoint(is_final=True))
 

@@ -56,7 +56,7 @@ def test_the_newest_epochs_are_kept_with_their_slowest_subtasks(monkeypatch: pyt
     assert samples[-1].event.vertices == {"vertex": VertexTime(longest_ms=4.0, subtask=1, average_ms=2.5)}
 
 
-def test_another_parallelism_begins_new_totals() -> None:
+def test_another_parallelism_resets_totals() -> None:
     statistics = JobStatistics(Clock())
     statistics(epoch(1, SubtaskEpoch(0, 3, 1, 1.0, 0)))
     statistics(epoch(2, SubtaskEpoch(0, 1, 1, 1.0, 0), SubtaskEpoch(1, 1, 1, 1.0, 0)))

@@ -27,14 +27,14 @@ def told(domain):
         SparkFailed(f"{LOST}ExecutorLostFailure (executor 1 exited): Container killed for exceeding memory limits"),
     ],
 )
-def test_deadlines_and_lack_of_memory_are_about_size(problem):
+def test_deadlines_and_lack_of_memory_count_as_too_large(problem):
     oversize = Oversize(lambda _: None)
     assert oversize.on_failure(PLAN, problem, EpochSize(1.0)).budget == 100
     assert oversize.epoch == 7
 
 
 @pytest.mark.parametrize("problem", [TaskFailed("no route to host"), told("user"), SparkFailed("Job 3 cancelled")])
-def test_other_failures_are_not(problem):
+def test_other_failures_do_not_count_as_too_large(problem):
     assert not is_too_large(problem)
     assert Oversize(lambda _: None).on_failure(PLAN, problem, size := EpochSize(1.0)) is size
 
@@ -43,7 +43,7 @@ def plan(epoch, records):
     return EpochPlan(epoch, 0, {"src": {"ranges": [["s", 0, records, records]], "splits": [], "end": False}})
 
 
-def test_an_epoch_as_small_as_others_that_succeeded_is_cut_only_if_it_fails_again():
+def test_a_small_epoch_is_reduced_only_if_it_fails_again():
     oversize, problem = Oversize(lambda _: None), SparkFailed("Python worker exited unexpectedly (crashed)")
     size = oversize.on_failure(PLAN, problem, EpochSize(1.0))
     oversize.on_accepted(7)
@@ -56,12 +56,12 @@ def test_an_epoch_as_small_as_others_that_succeeded_is_cut_only_if_it_fails_agai
     assert oversize.epoch == 9
 
 
-def test_an_epoch_without_records_makes_no_epoch_smaller():
+def test_an_epoch_without_records_does_not_reduce_later_epochs():
     size = EpochSize(1.0)
     assert Oversize(lambda _: None).on_failure(plan(7, 0), EpochTimedOut(7, 1000), size) is size
 
 
-def test_only_the_epoch_that_was_too_large_or_a_later_one_ends_the_search():
+def test_accepting_the_large_epoch_or_a_later_one_ends_the_reduction():
     oversize = Oversize(lambda _: None)
     oversize.on_failure(PLAN, EpochTimedOut(7, 1000), EpochSize(1.0))
     oversize.on_accepted(6)

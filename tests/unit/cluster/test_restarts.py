@@ -22,7 +22,7 @@ def configured(checkpointing=True, **options):
     return restart_strategy(configuration, checkpointing=checkpointing)
 
 
-def test_none_never_restarts():
+def test_the_strategy_none_never_restarts():
     assert delays(NoRestart(), 0, 1) == [None, None]
 
 
@@ -30,13 +30,13 @@ def test_fixed_delay_has_a_number_of_attempts():
     assert delays(FixedDelay(2, 7), 0, 0, 0) == [7, 7, None]
 
 
-def test_failure_rate_forgets_what_is_longer_ago_than_its_interval():
+def test_failure_rate_ignores_failures_older_than_its_interval():
     rate = FailureRate(most=2, interval=100, delay=5)
     assert delays(rate, 0, 50, 101, 151, 200) == [5, 5, 5, 5, None]
     assert delays(rate, 0, 50, 100) == [5, 5, None], "at the interval's very end it still counts"
 
 
-def test_exponential_delay_grows_to_its_bound_and_starts_again_after_a_quiet_time():
+def test_exponential_delay_grows_to_its_bound_and_is_reset_after_a_quiet_time():
     growing = ExponentialDelay(initial=100, most=400, multiplier=2.0, quiet=1000)
     assert delays(growing, 0, 100, 300, 700, 1100) == [100, 200, 400, 400, 400]
     assert delays(growing, 0, 100, 100 + 1199, 100 + 1199 + 1400) == [100, 200, 400, 100]
@@ -57,11 +57,11 @@ def test_the_defaults_are_flinks():
 
 
 @pytest.mark.parametrize("word", ["none", "off", "disable"])
-def test_restarts_can_be_turned_off(word):
+def test_restarts_can_be_disabled(word):
     assert configured(type=word) == NoRestart()
 
 
-def test_options_are_taken_over():
+def test_options_set_the_strategy():
     assert configured(type="fixed-delay", fixed_delay__attempts="4", fixed_delay__delay="2 s") == FixedDelay(4, 2000)
     asked = configured(
         type="exponential-delay",

@@ -72,7 +72,7 @@ def test_output_waits_for_its_checkpoint_in_the_order_of_epochs_and_subtasks():
     assert made.staged_committables() == {}
 
 
-def test_what_a_discarded_run_staged_is_removed_and_nothing_else():
+def test_only_the_output_of_a_discarded_run_is_removed():
     sink = Recording()
     made = sinks(sink)
     made.stage([report(0, "a")])
@@ -81,7 +81,7 @@ def test_what_a_discarded_run_staged_is_removed_and_nothing_else():
     assert made.staged_committables() == {"out": ("a",)}
 
 
-def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
+def test_output_of_replayed_epochs_is_aborted_unless_a_checkpoint_names_it():
     sink = Recording()
     made = sinks(sink)
     made.stage([report(0, "a", "b")])
@@ -90,7 +90,7 @@ def test_what_will_be_made_again_is_undone_except_what_a_checkpoint_names():
     assert sink.done == [("abort", ["b"])]
 
 
-def test_a_sink_is_as_far_as_its_slowest_subtask_that_is_not_idle():
+def test_the_watermark_of_a_sink_is_the_least_of_its_active_subtasks():
     def told(*memories):
         sink = Recording()
         sink.reached = lambda watermark, now: sink.done.append((watermark, now))
@@ -112,7 +112,7 @@ def test_recovery_repeats_the_commit():
     assert sink.done == [(3, ["a"])]
 
 
-def test_a_sink_that_may_show_with_the_epoch_does():
+def test_a_sink_without_staging_commits_with_the_epoch():
     sink = Recording(with_epoch=True)
     made = sinks(sink)
     made.stage([report(0, "a")])
@@ -120,7 +120,7 @@ def test_a_sink_that_may_show_with_the_epoch_does():
     assert made.staged_committables() == {}
 
 
-def test_what_stays_in_the_driver_is_not_stored_but_waits_for_the_checkpoint():
+def test_rows_in_the_driver_are_not_stored_and_wait_for_the_checkpoint():
     sink = Recording(driver_only=True)
     made = sinks(sink)
     made.stage([report(0, object())])
@@ -131,7 +131,7 @@ def test_what_stays_in_the_driver_is_not_stored_but_waits_for_the_checkpoint():
     assert shown.done == [(-1, ["a"])]
 
 
-def test_rows_in_the_driver_are_delivered_once_when_their_checkpoint_exists_after_all():
+def test_rows_in_the_driver_are_delivered_once_if_a_late_checkpoint_exists():
     """It expired, and was found by the recovery: its epochs are not run again."""
     sink = Recording(driver_only=True)
     made = sinks(sink)
@@ -144,7 +144,7 @@ def test_rows_in_the_driver_are_delivered_once_when_their_checkpoint_exists_afte
     assert sink.done == [("abort", ["b"]), (4, ["a"]), (5, ["b again"])]
 
 
-def test_the_reader_of_the_job_is_last_to_get_output():
+def test_the_reader_of_the_job_gets_output_last():
     order = []
 
     class Ordered(Recording):
@@ -157,7 +157,7 @@ def test_the_reader_of_the_job_is_last_to_get_output():
     assert order == ["file", "row"]
 
 
-def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_reported_when_it_failed():
+def test_output_of_a_failed_commit_is_committed_on_cancel_and_reported_on_failure():
     def ended(failures, **how):
         sink = Failing()
         made = sinks(sink)
@@ -178,7 +178,7 @@ def test_what_a_failed_commit_left_is_committed_when_the_job_is_cancelled_and_re
     assert "No checkpoint or savepoint that names it is kept" in left.report(None)
 
 
-def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_is_cancelled():
+def test_output_of_a_late_checkpoint_is_committed_on_cancel():
     sink = Recording()
     made = sinks(sink)
     made.stage([report(0, "a")], 1)
@@ -188,7 +188,7 @@ def test_output_of_a_checkpoint_that_exists_after_all_is_committed_when_the_job_
     assert sink.done == [(4, ["a"]), ("abort", ["b"])]
 
 
-def test_output_that_no_commit_was_tried_of_is_removed_when_its_checkpoint_is_not_kept():
+def test_output_without_a_commit_attempt_is_removed_if_its_checkpoint_is_not_kept():
     class Failing(Recording):
         def commit(self, checkpoint, committables):
             raise OSError("no")
@@ -212,7 +212,7 @@ def test_output_of_a_sink_that_the_program_does_not_have_is_refused(caplog):
     assert "output is dropped: checkpoint 3 has staged output" in caplog.text
 
 
-def test_a_sink_that_fails_takes_no_rows_from_others():
+def test_a_failing_sink_does_not_prevent_others_from_committing():
     first, second = Failing(), Recording(driver_only=True)
     third, fourth = Failing(driver_only=True), Recording()
     made = sinks(first, second, third, fourth)
@@ -251,7 +251,7 @@ def test_output_is_not_removed_once_its_checkpoint_is_published():
     assert (sink.done, reader.done) == ([("abort", ["b"])], [("abort", ["later"])])
 
 
-def test_of_several_checkpoints_that_exist_after_all_the_last_names_everything():
+def test_the_last_of_several_late_checkpoints_names_all_output():
     sink = Recording()
     made = sinks(sink)
     for epoch, name in enumerate("abc", 1):
@@ -263,7 +263,7 @@ def test_of_several_checkpoints_that_exist_after_all_the_last_names_everything()
     assert sink.done == [(5, ["a", "b"]), ("abort", ["c"])]
 
 
-def test_output_of_a_checkpoint_that_recovery_does_not_go_on_from_is_removed_unless_it_may_be_visible():
+def test_output_of_other_checkpoints_is_removed_unless_it_may_be_visible():
     sink, tried = Recording(), Broken()
     made = sinks(sink, tried)
     made.stage([report(0, "a")], 1)
@@ -281,7 +281,7 @@ def test_output_of_a_checkpoint_that_recovery_does_not_go_on_from_is_removed_unl
 
 
 @pytest.mark.parametrize("driver_only", [False, True])
-def test_a_commit_at_the_end_of_the_job_is_under_way_for_another_cancel(driver_only):
+def test_a_commit_at_the_end_of_the_job_counts_as_under_way(driver_only):
     class Asking(Broken):
         def commit(self, checkpoint, committables):
             super().commit(checkpoint, committables)
@@ -312,7 +312,7 @@ def test_rows_that_cannot_be_delivered_at_the_end_hide_nothing_else(caplog):
     assert "rows of sink 'out1' were not delivered: no" in caplog.text
 
 
-def test_every_committer_is_closed_whether_others_can_be_or_not(caplog):
+def test_every_committer_is_closed_even_if_others_fail(caplog):
     class Closing(Recording):
         def __init__(self, problem=None):
             super().__init__()

@@ -15,12 +15,12 @@ def test_the_budget_moves_in_bounded_steps(records, seconds, before):
 
 
 @given(st.integers(1000, 10**6), st.floats(1e-7, 1e-4))
-def test_a_large_step_does_not_pass_the_target(before, cost):
+def test_a_large_step_does_not_exceed_the_target(before, cost):
     size = EpochSize(1.0, records=before).after(before, before * cost)
     assert size.records <= max(1000, 2 * before, 1.0 / cost)
 
 
-def test_a_steady_cost_is_met():
+def test_the_budget_converges_at_a_constant_cost():
     size = EpochSize(1.0)
     for _ in range(40):
         size = size.after(size.budget, 0.05 + size.budget * 1e-4)
@@ -54,7 +54,7 @@ def later(size, epochs):
 
 
 @pytest.mark.parametrize("every", [20, 50, 300, 3_000])
-def test_failures_now_and_then_do_not_make_epochs_small_for_good(every):
+def test_occasional_failures_do_not_reduce_epochs_permanently(every):
     size = later(EpochSize(1.0), 100)
     usual = size.budget
     for _ in range(100):
@@ -64,7 +64,7 @@ def test_failures_now_and_then_do_not_make_epochs_small_for_good(every):
     assert size.budget >= usual // 8
 
 
-def test_a_limit_ends_and_is_forgotten():
+def test_a_limit_without_effect_is_removed():
     size = EpochSize(1.0)
     for _ in range(8):  # one epoch that is cut eight times
         size = size.too_large(None)
@@ -76,11 +76,11 @@ def test_a_limit_ends_and_is_forgotten():
     assert size.budget > 50_000
 
 
-def test_a_source_that_gives_little_is_no_reason_to_ask_for_more():
+def test_a_source_with_few_records_does_not_increase_the_budget():
     assert EpochSize(1.0, records=20_000).after(10, 0.051).records <= 20_000
 
 
-def test_input_that_trickles_does_not_prove_that_full_epochs_succeed():
+def test_small_epochs_do_not_prove_that_full_epochs_succeed():
     size = EpochSize(1.0).too_large(8_000)
     for _ in range(1_000):
         size = size.after(10, 0.05)

@@ -44,7 +44,7 @@ def test_a_plan_survives_json():
 
 
 @given(st.integers(0, 30), st.integers(1, 9))
-def test_replaying_moves_the_positions_as_planning_did(cut, budget):
+def test_replaying_and_planning_have_the_same_positions(cut, budget):
     one, other = sources(), sources()
     for plan in plans(one, budget)[:cut]:
         other.replay(plan)
@@ -56,7 +56,7 @@ def test_replaying_moves_the_positions_as_planning_did(cut, budget):
 
 
 @given(st.integers(0, 3), st.integers(1, 9))
-def test_a_plan_that_was_too_large_is_planned_smaller(epochs, budget):
+def test_a_plan_that_was_too_large_is_replaced_by_a_smaller_one(epochs, budget):
     made, whole = sources(), sources()
     before = [whole.plan(number + 1, Budget(2, 1 << 20, 0), {}) for number in range(epochs)]
     for plan in before:
@@ -97,7 +97,7 @@ def test_a_split_stays_with_the_subtask_that_has_read_it(parallelism):
 
 
 @given(st.sets(st.sampled_from([f"s{i}" for i in range(12)])), st.integers(1, 5))
-def test_new_splits_are_dealt_out_evenly(names, parallelism):
+def test_new_splits_are_assigned_evenly(names, parallelism):
     owners = _owners(sorted(names), [{} for _ in range(parallelism)])
     counts = [list(owners.values()).count(subtask) for subtask in range(parallelism)]
     assert max(counts) - min(counts) <= 1
@@ -121,12 +121,12 @@ def test_a_split_that_is_ahead_of_its_group_waits():
     assert "s0" in [part[0] for part in plan.sources["src"]["ranges"]]
 
 
-def test_nobody_waits_for_a_split_that_has_ended():
+def test_watermark_alignment_ignores_ended_splits():
     made = sources(watermarks=aligned(), positions={"src": [5, 0, 0, 0]})
     plan = made.plan(2, Budget(100, 1 << 20, 0), remembered(s0=100, s1=500, s2=505, s3=505))
     assert len(plan.sources["src"]["ranges"]) == 3
 
 
-def test_nobody_waits_for_an_idle_split():
+def test_watermark_alignment_ignores_idle_splits():
     plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered(s0=None, s2=500))
     assert "s2" in [part[0] for part in plan.sources["src"]["ranges"]]

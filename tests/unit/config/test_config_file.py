@@ -38,7 +38,7 @@ def test_keys_may_be_nested_or_flat(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["- a\n- b", "a: [", "!!python/object/apply:os.system [ls]"])
-def test_a_file_that_is_no_configuration_is_refused_by_its_path(tmp_path: Path, text: str) -> None:
+def test_an_invalid_file_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
     with pytest.raises(BadConfigFile, match=str(tmp_path)):
         read_config_file(write(tmp_path, text))
 
@@ -53,7 +53,7 @@ def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert config_file({}) == Path("conf/config.yaml")
 
 
-def test_the_command_line_overrides_the_file_and_unknown_keys_are_said_once(
+def test_the_command_line_overrides_the_file_and_unknown_keys_are_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(tmp_path, "parallelism.default: 4\nexecution.checkpointing.intervall: 1 s\nrest.port: 8082")

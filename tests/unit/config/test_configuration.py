@@ -33,12 +33,12 @@ def test_durations_are_read_as_flink_reads_them(text: str, expected: int) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1.5 s", "-1 s", "10 parsec", "P"])
-def test_what_flink_refuses_as_a_duration_is_refused(text: str) -> None:
+def test_durations_that_flink_refuses_are_refused(text: str) -> None:
     with pytest.raises(MalformedDuration):
         Duration.parse(text)
 
 
-def test_every_form_of_a_length_of_time_has_its_milliseconds() -> None:
+def test_every_form_of_a_duration_has_its_milliseconds() -> None:
     forms = (1_500, timedelta(seconds=1.5), Duration.of_millis(1_500), Time.milliseconds(1_500))
     assert {millis(form) for form in forms} == {1_500}
     with pytest.raises(MalformedDuration):
@@ -131,7 +131,7 @@ def test_defaults_can_be_read_back_from_their_own_text() -> None:
             )
 
 
-def test_misspelt_options_are_found_and_foreign_keys_left_alone() -> None:
+def test_misspelt_options_are_detected_and_foreign_keys_ignored() -> None:
     configuration = Configuration.from_dict(
         dict.fromkeys(
             (
@@ -156,7 +156,7 @@ def test_misspelt_options_are_found_and_foreign_keys_left_alone() -> None:
     assert [key for key, _ in ignored_keys(configuration)] == ["pipeline.jars"]
 
 
-def test_execution_config_is_a_view_on_options() -> None:
+def test_execution_config_is_a_view_of_options() -> None:
     configuration = Configuration()
     config = ExecutionConfig(configuration)
     assert (config.get_parallelism(), config.get_max_parallelism(), config.get_auto_watermark_interval()) == (

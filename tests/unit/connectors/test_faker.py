@@ -31,7 +31,7 @@ def test_regexify_draws_texts_that_match(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(a", "a)", "[]", "a{x}", "*a", "[a"])
-def test_patterns_that_are_not_complete_are_refused(pattern: str) -> None:
+def test_incomplete_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(InvalidPattern, match="regexify cannot use the pattern"):
         compile_pattern(pattern)
 
@@ -54,7 +54,7 @@ def test_patterns_that_are_not_complete_are_refused(pattern: str) -> None:
         ("<#{number.digit}|#{number.digit}>", r"<\d\|\d>"),
     ],
 )
-def test_values_look_as_they_should(expression: str, pattern: str) -> None:
+def test_values_have_the_expected_form(expression: str, pattern: str) -> None:
     draw = compile_expression(expression)
     values = [draw(random.Random(seed)) for seed in SEEDS]
     assert all(re.fullmatch(pattern, value) for value in values)
@@ -89,8 +89,8 @@ def test_values_of_the_package_faker(expression: str, pattern: str) -> None:
         ("#{number.numberBetween '1'}", "wrong arguments for number.numberBetween: 1"),
         ("#{number.numberBetween 'a','b'}", "wrong arguments"),
         ("#{no.suchThing}", "calls no.suchThing, which is not known"),
-        ("#{Name.firstName", "a call that is not complete"),
-        ("#{date.past '1','DAYS'}", "a time, which is relative to now"),
+        ("#{Name.firstName", "an incomplete call"),
+        ("#{date.past '1','DAYS'}", "a time relative to now"),
     ],
 )
 def test_wrong_expressions_are_refused(expression: str, message: str) -> None:

@@ -89,7 +89,7 @@ class Topic:
         return [10]
 
 
-def test_partitions_begin_where_the_first_plan_found_them():
+def test_partitions_begin_at_the_offsets_of_the_first_plan():
     topic, wanted = Topic(), Subscription(("t",), starting=KafkaOffsetsInitializer.latest())
     first = KafkaEnumerator(topic, wanted, None)
     assert [part.records for part in first.plan(Budget(10, MANY, 0))] == [0, 0]
@@ -104,6 +104,6 @@ def test_partitions_begin_where_the_first_plan_found_them():
     assert sorted((part.split, part.start[0]) for part in later) == [("t-0", 101), ("t-1", 100)]
 
 
-def test_a_source_that_says_nothing_of_it_is_read_as_planned():
+def test_a_source_without_plan_again_is_read_as_planned():
     assert SplitEnumerator.plan_again(SimpleNamespace(), [], Budget(1, 1, 0)) is None
     assert TableFiles.plan_again is SplitEnumerator.plan_again

@@ -53,7 +53,7 @@ def test_variables_and_default_values_of_nested_functions_are_copied():
     assert fresh_copy(original)(1) == (2, 2)
 
 
-def test_globals_classes_and_functions_that_modules_have_are_shared():
+def test_globals_classes_and_module_functions_are_shared():
     CALLS.clear()
     fresh_copy(nested())("x")
     assert CALLS == ["x"]
@@ -62,7 +62,7 @@ def test_globals_classes_and_functions_that_modules_have_are_shared():
     assert fresh_copy([functools.reduce, itertools.count]) == [functools.reduce, itertools.count]
 
 
-def test_functions_that_share_a_variable_still_do():
+def test_copied_functions_still_share_their_variable():
     count = 0
 
     def add():
@@ -89,7 +89,7 @@ def test_a_function_may_call_itself():
     assert copied.__closure__[0].cell_contents is copied
 
 
-def test_data_that_nobody_changes_is_shared():
+def test_immutable_data_is_shared():
     table = pa.table({"a": [1]})
     source = CollectionSource([1, 2], Types.LONG())
     copied = fresh_copy({"table": table, "source": source})
@@ -97,7 +97,7 @@ def test_data_that_nobody_changes_is_shared():
     assert copied["source"] is source
 
 
-def test_what_is_done_to_one_copy_is_not_seen_in_the_next():
+def test_changes_of_one_copy_do_not_affect_the_next():
     array = np.zeros(2)
     original = Original((nested(), array, array))
     for _ in range(2):

@@ -38,7 +38,7 @@ def test_a_directory_of_another_user_is_not_used(tmp_path, monkeypatch):
         Hold(str(tmp_path / "millstream-a"))
 
 
-def test_what_a_dead_process_left_goes_when_the_next_job_starts_there(tmp_path):
+def test_the_directory_of_a_dead_process_is_deleted_by_the_next_job(tmp_path):
     abandon(tmp_path / "millstream-dead")
     abandon(tmp_path / "millstream-young", at=os.stat(tmp_path).st_mtime)
     (tmp_path / "millstream-else").mkdir()  # has no mark: it is of another program
@@ -50,7 +50,7 @@ def test_what_a_dead_process_left_goes_when_the_next_job_starts_there(tmp_path):
 HOLDER = "import sys; from millstream.engine.scratch import Hold; hold = Hold(sys.argv[1]); print(flush=True); input()"
 
 
-def test_a_directory_in_use_stays_however_old_its_mark_is_and_goes_after_its_user_was_killed(tmp_path):
+def test_a_directory_in_use_is_kept_until_its_process_is_killed(tmp_path):
     used = tmp_path / "millstream-used"
     command = [sys.executable, "-c", HOLDER, str(used)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
@@ -63,7 +63,7 @@ def test_a_directory_in_use_stays_however_old_its_mark_is_and_goes_after_its_use
     assert not used.exists()
 
 
-def test_an_old_mark_is_set_anew_while_the_directory_is_used(tmp_path, monkeypatch):
+def test_the_marker_is_updated_while_the_directory_is_used(tmp_path, monkeypatch):
     monkeypatch.setattr(scratch, "_TOUCH_EVERY", 0.0)
     hold = Hold(str(tmp_path / "millstream-a"))
     mark = tmp_path / "millstream-a" / MARK
@@ -81,7 +81,7 @@ def test_a_worker_holds_the_directories_of_its_newest_jobs(tmp_path):
     assert not scratch._used
 
 
-def test_the_end_of_a_job_deletes_what_workers_made_and_not_what_the_driver_still_needs(tmp_path):
+def test_the_end_of_a_job_deletes_files_of_workers_but_not_of_the_driver(tmp_path):
     for directory, more in ((tmp_path / "executor", None), (tmp_path / "driver", "bundle.tar")):
         abandon(directory)
         if more:

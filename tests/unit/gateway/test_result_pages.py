@@ -49,7 +49,7 @@ def test_a_query_waits_for_its_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pages.fetch(1).next_token is None
 
 
-def test_a_failure_comes_after_the_rows_before_it() -> None:
+def test_a_failure_is_raised_after_the_rows_before_it() -> None:
     def rows() -> Iterator[Row]:
         yield Row(1)
         msg = "on purpose"
@@ -67,7 +67,7 @@ def test_a_failure_comes_after_the_rows_before_it() -> None:
     assert read == [1]
 
 
-def test_closing_hides_the_failure_of_a_job_that_nobody_reads() -> None:
+def test_closing_hides_the_failure_of_an_unread_job() -> None:
     def fail() -> None:
         msg = "on purpose"
         raise ValueError(msg)

@@ -20,7 +20,7 @@ def pair(upstream: dict | None = None, downstream: dict | None = None, **more: o
     return graph(source(1, "s", **(upstream or {})), step(2, "m", 1, **(downstream or {})), **more)
 
 
-def test_forward_between_equals_is_fused():
+def test_forward_edges_with_equal_parallelism_are_chained():
     assert reason(pair()) is None
     assert reason(graph(source(1, "s"), step(2, "m", dealt(1, Forward())))) is None
 
@@ -28,7 +28,7 @@ def test_forward_between_equals_is_fused():
 @pytest.mark.parametrize(
     "partitioner", [Rebalance(), Rescale(), Shuffle(), Broadcast(), Global(), by_key(1).partitioner]
 )
-def test_dealing_out_anew_breaks_the_chain_even_at_parallelism_one(partitioner):
+def test_repartitioning_breaks_the_chain_even_at_parallelism_one(partitioner):
     program = graph(source(1, "s"), step(2, "m", dealt(1, partitioner)), parallelism=1)
     assert reason(program) is ChainBreak.PARTITIONING
 
@@ -39,7 +39,7 @@ def test_another_parallelism_breaks_the_chain():
     assert reason(changed) is ChainBreak.PARALLELISM
 
 
-def test_another_parallelism_is_rebalanced_unless_forward_was_asked_for():
+def test_another_parallelism_is_rebalanced_unless_forward_is_requested():
     assert pair(downstream={"parallelism": 1}).edges[0].partitioner == Rebalance()
     with pytest.raises(UserError, match="forward from 's'"):
         graph(source(1, "s"), step(2, "m", dealt(1, Forward()), parallelism=1))
@@ -64,12 +64,12 @@ def test_another_slot_sharing_group_breaks_the_chain_and_is_inherited():
     assert program.node(3).slot_group == "heavy"
 
 
-def test_inputs_of_two_groups_meet_in_the_default_one():
+def test_inputs_of_two_groups_lead_to_the_default_group():
     program = graph(source(1, "s", slot_group="a"), source(2, "t", slot_group="b"), step(3, "u", 1, 2))
     assert program.node(3).slot_group == "default"
 
 
-def test_chaining_can_be_switched_off():
+def test_chaining_can_be_disabled():
     assert reason(pair(chaining=False)) is ChainBreak.DISABLED
 
 
@@ -82,7 +82,7 @@ def test_chaining_can_be_switched_off():
         (Chaining.HEAD, Chaining.ALWAYS, None),
     ],
 )
-def test_a_new_chain_can_be_asked_for(upstream, downstream, expected):
+def test_a_new_chain_can_be_requested(upstream, downstream, expected):
     assert reason(pair({"chaining": upstream}, {"chaining": downstream})) is expected
 
 
@@ -93,7 +93,7 @@ def test_a_fork_stays_one_chain_and_a_diamond_does_not():
     assert [vertex.name for vertex in joined.job.vertices] == ["s -> a -> b", "u"]
 
 
-def test_a_side_output_can_be_fused():
+def test_a_side_output_can_be_chained():
     side = {"side_types": {"late": Types.STRING()}}
     fused = plan(source(1, "s", **side), sink(2, "late", Input(1, tag="late")))
     assert [edge.tag for edge in fused.job.vertices[0].inner] == ["late"]

@@ -79,7 +79,7 @@ def test_the_json_is_that_of_the_real_flink():
     assert json.loads(explain.flink_json(ours)) == json.loads(RECORDED.read_text())
 
 
-def test_global_and_custom_are_spelled_as_flink_spells_them():
+def test_global_and_custom_have_flinks_spelling():
     custom = Custom(by_key(1).partitioner.key, lambda key, count: 0)
     ours = graph(source(1, "s"), step(2, "a", dealt(1, Global())), step(3, "b", dealt(1, custom)))
     nodes = json.loads(explain.flink_json(ours))["nodes"]
@@ -87,7 +87,7 @@ def test_global_and_custom_are_spelled_as_flink_spells_them():
 
 
 @given(st.text())
-def test_a_name_stays_on_its_line_in_the_text(name):
+def test_a_name_cannot_break_a_line_of_the_text(name):
     named = explain.text(plan(source(1, name), name=name))
     assert len(named.splitlines()) == 5
     assert named.replace("\n", "").isprintable()

@@ -49,14 +49,14 @@ def test_every_vertex_has_a_box_and_every_exchange_an_arrow(make):
 
 @settings(max_examples=60, deadline=None)
 @given(plans())
-def test_no_box_lies_on_another(drawn):
+def test_boxes_do_not_overlap(drawn):
     places = boxes(svg(drawn))
     assert not [(one, other) for index, one in enumerate(places) for other in places[index + 1 :] if meet(one, other)]
 
 
 @settings(max_examples=60, deadline=None)
 @given(plans())
-def test_labels_are_apart_and_clear_of_boxes(drawn):
+def test_labels_do_not_overlap_each_other_or_boxes(drawn):
     picture = svg(drawn)
     found = [text for text in ElementTree.fromstring(picture).iter(f"{SVG}text") if text.get("class") == "label"]
     ends = [(float(text.get("x", "")), float(text.get("y", ""))) for text in found]
@@ -81,7 +81,7 @@ def test_a_hostile_name_is_text():
     assert not {element.tag for element in ElementTree.fromstring(picture).iter()} & {f"{SVG}script", f"{SVG}x"}
 
 
-def test_a_long_name_is_cut_and_whole_in_its_tooltip():
+def test_a_long_name_is_shortened_and_complete_in_its_tooltip():
     name = "Source: " + "x" * 500
     root = ElementTree.fromstring(svg(plan(source(1, name))))
     assert max(len(text.text or "") for text in root.iter(f"{SVG}text")) < 60

@@ -10,7 +10,7 @@ def ids(*steps: object) -> list[str]:
     return [node.operator for node in graph(*steps).nodes]
 
 
-def test_an_operator_keeps_its_id_when_one_is_added_behind():
+def test_an_operator_keeps_its_id_when_another_is_added_after_it():
     steps = [source(1, "s"), step(2, "m", 1), sink(3, "out", 2)]
     assert ids(*steps, sink(4, "another", 2))[:3] == ids(*steps)
 
@@ -19,7 +19,7 @@ def test_an_operator_keeps_its_id_when_it_gets_another_name_or_parallelism():
     assert ids(source(1, "s"), step(2, "m", 1)) == ids(source(1, "t"), step(2, "n", 1, parallelism=1))
 
 
-def test_an_operator_with_a_uid_keeps_its_id_wherever_it_stands():
+def test_an_operator_with_a_uid_keeps_its_id_at_any_position():
     alone = ids(source(1, "s", uid="orders"))
     assert ids(source(1, "new"), source(7, "s", uid="orders"))[1] == alone[0]
 
@@ -33,7 +33,7 @@ def test_ids_are_unique(count, data):
     assert len(set(ids(*steps))) == count
 
 
-def test_a_uid_taken_twice_is_refused_naming_both():
+def test_a_duplicate_uid_is_refused_with_both_names():
     with pytest.raises(UidTaken, match="uid 'a' is used by 's' and by 'm'"):
         graph(source(1, "s", uid="a"), step(2, "m", 1, uid="a"))
 

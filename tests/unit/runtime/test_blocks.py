@@ -32,7 +32,7 @@ def same(one, other):
     st.booleans(),
     st.booleans(),
 )
-def test_untyped_records_come_back_with_keys_and_timestamps(pairs, timed, keyed):
+def test_untyped_records_keep_their_keys_and_timestamps(pairs, timed, keyed):
     rows = [value for value, _ in pairs]
     stamps = np.array([time for _, time in pairs], dtype=np.int64) if timed else None
     batch = Batch(ANY, rows=rows, timestamps=stamps, keys=list(rows) if keyed else None)
@@ -40,7 +40,7 @@ def test_untyped_records_come_back_with_keys_and_timestamps(pairs, timed, keyed)
 
 
 @given(st.lists(st.tuples(st.text(), st.none() | st.integers(-(2**63), 2**63 - 1))), st.booleans())
-def test_typed_records_come_back_from_columns(pairs, timed):
+def test_typed_records_survive_a_round_trip_through_columns(pairs, timed):
     rows = [Row(k=k, v=v) for k, v in pairs]
     stamps = np.arange(len(rows), dtype=np.int64) if timed else None
     batch = Batch(ROW, array=ROW.to_arrow(rows), timestamps=stamps)
@@ -76,7 +76,7 @@ def test_row_kinds_survive_both_forms():
     st.integers(0, 2**32 - 1),
     st.none() | st.integers(-(2**63), 2**63 - 1),
 )
-def test_headers_and_watermarks_come_back(edge, upstream, sequence, mark):
+def test_headers_and_watermarks_survive_a_round_trip(edge, upstream, sequence, mark):
     attempt = blocks.attempt_token(f"0-{sequence}")
     packed = blocks.pack_watermark(edge, upstream, sequence, mark, attempt)
     assert blocks.header(packed) == blocks.Header(BlockKind.WATERMARK, edge, upstream, sequence, attempt)

@@ -54,14 +54,14 @@ def totals(made):
 WORDS = [f"w{(number // 3) ** 2 % 173}" for number in range(1_000)]
 
 
-def test_without_room_no_more_keys_are_held_than_asked_for(memory):
+def test_without_memory_at_most_one_batch_of_keys_is_kept(memory):
     sent, rest = combine(WORDS, batch_size=30)
     assert sent  # there are more keys than that
     assert all(len(batch) <= 30 for batch in [*sent, *rest])
     assert totals([*sent, *rest]) == Counter(WORDS)
 
 
-def test_with_room_every_key_leaves_once(memory):
+def test_with_enough_memory_every_key_is_sent_once(memory):
     sent, rest = combine(WORDS, batch_size=30, memory_limit=1 << 30)
     assert sent == []
     assert all(len(batch) <= 30 for batch in rest)
@@ -69,13 +69,13 @@ def test_with_room_every_key_leaves_once(memory):
     assert totals(rest) == Counter(WORDS)
 
 
-def test_the_room_ends(memory):
+def test_the_memory_limit_is_kept(memory):
     sent, rest = combine(WORDS, batch_size=30, memory_limit=2_500)
     assert sent
     assert totals([*sent, *rest]) == Counter(WORDS)
 
 
-def test_nothing_is_held_for_longer_where_the_system_does_not_tell(memory, monkeypatch):
+def test_without_a_measure_of_memory_only_one_batch_is_kept(memory, monkeypatch):
     monkeypatch.setattr(combiner, "resident_memory", lambda: None)
     sent, _ = combine(WORDS, batch_size=30, memory_limit=1 << 30)
     assert sent

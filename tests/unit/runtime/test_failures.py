@@ -123,7 +123,7 @@ def test_a_failing_timer_names_its_key():
     assert "in on_timer" in caught.value.trace
 
 
-def test_a_failing_open_is_the_users():
+def test_a_failing_open_is_a_user_error():
     class Broken(MapFunction):
         def open(self, runtime_context):
             raise RuntimeError("no connection")
@@ -135,7 +135,7 @@ def test_a_failing_open_is_the_users():
         harness.process(1)
 
 
-def test_code_beside_the_package_is_the_users():
+def test_code_outside_the_package_counts_as_user_code():
     """A folder whose name only begins like the package's is not the package."""
     package = runtime_task.__file__.replace("/runtime/task.py", "")
     scope = {}
@@ -180,7 +180,7 @@ def test_a_record_that_cannot_be_shown_does_not_hide_the_failure():
     assert caught.value.record == "<Shy whose repr raises RuntimeError>"
 
 
-def test_a_result_that_does_not_fit_its_type_is_the_users():
+def test_a_result_that_does_not_fit_its_type_is_a_user_error():
     wrong = r"does not fit its output type: expected .* got 'x'"
     with (
         harness_for(lambda value: value, output_type=Types.LONG()) as harness,
@@ -189,7 +189,7 @@ def test_a_result_that_does_not_fit_its_type_is_the_users():
         harness.process("x")
 
 
-def test_a_failed_step_has_not_happened():
+def test_a_failed_step_has_no_effect():
     class Counting(KeyedProcessFunction):
         def open(self, runtime_context):
             self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -215,7 +215,7 @@ def test_a_failed_step_has_not_happened():
         assert harness.counter("user.seen") == 2, "what a failed attempt counted does not count"
 
 
-def test_results_of_a_window_that_a_failed_attempt_had_are_not_emitted_later():
+def test_window_results_of_a_failed_attempt_are_not_emitted_later():
     def windowed(stream):
         keyed = stream.key_by(lambda value: value[0])
         return keyed.count_window(1).reduce(lambda one, _: one, RefusingWindow())
@@ -231,7 +231,7 @@ def test_results_of_a_window_that_a_failed_attempt_had_are_not_emitted_later():
     ("raised", "domain"),
     [(UserError("u"), UserFunctionFailed), (ExternalError("e"), ExternalError), (InternalError("i"), InternalError)],
 )
-def test_whose_fault_it_is_decides_the_domain(raised, domain, monkeypatch):
+def test_the_cause_of_a_failure_determines_its_domain(raised, domain, monkeypatch):
     with harness_for(lambda value: value) as harness:
         harness.process(1)
 

@@ -43,7 +43,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.part_name)
-def test_a_part_comes_back_equal_and_shares_nothing(part):
+def test_a_part_survives_a_round_trip_and_shares_nothing(part):
     memory = SubtaskMemory(watermark=4, emitted_watermark=None, ended=True, restored=True, has_union_state=True)
     memory = through_json(memory.with_parts([part]))
     assert memory.part(type(part)) == part
@@ -51,11 +51,11 @@ def test_a_part_comes_back_equal_and_shares_nothing(part):
     assert through_json(memory) == memory
 
 
-def test_what_equals_its_default_takes_no_room():
+def test_defaults_are_not_stored():
     assert SubtaskMemory().with_parts([Seen(), SinkMemory()]).to_json() == {"version": 1}
 
 
-def test_what_an_operator_changes_is_in_the_snapshot_and_not_in_the_memory_before():
+def test_changes_of_an_operator_are_in_the_snapshot_only():
     before = SubtaskMemory().with_parts([Seen(["a"]), SinkMemory(idle=True)])
     memory = OperatorMemory(before)
     memory.watermark = 3
@@ -84,7 +84,7 @@ def test_memory_of_release_0_1_is_read_by_its_keys():
     assert memory.part(OpenWindows) == OpenWindows()
 
 
-def test_a_part_of_release_0_1_that_an_operator_emptied_does_not_come_back():
+def test_an_emptied_part_of_release_0_1_is_not_restored():
     running = OperatorMemory(SubtaskMemory.from_json(OF_RELEASE_0_1))
     running.part(Seen).names.clear()
     memory = running.snapshot()
@@ -123,7 +123,7 @@ def test_an_unknown_version_of_a_part_is_refused_where_it_is_read():
         memory.part(Seen)
 
 
-def test_another_parallelism_shares_splits_and_takes_the_generator_that_is_behind():
+def test_rescaling_distributes_splits_and_keeps_the_slowest_generator():
     first = SubtaskMemory(watermark=5, emitted_watermark=5).with_parts(
         [
             SourceMemory({"a": SplitMemory(1), "b": SplitMemory(2)}, idle_sent=True),

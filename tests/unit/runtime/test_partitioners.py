@@ -64,13 +64,13 @@ def test_hash_does_not_use_the_keys_of_an_earlier_exchange():
 
 
 @given(st.lists(st.lists(st.integers(), max_size=7)), st.integers(1, 4))
-def test_rebalance_goes_round_across_batches(parts, targets):
+def test_rebalance_is_round_robin_across_batches(parts, targets):
     rows = [value for part in parts for value in part]
     router = Router(Rebalance(), "op", 0, 1, targets)
     assert routed(router, *parts) == {t: rows[t::targets] for t in range(targets) if rows[t::targets]}
 
 
-def test_rebalance_goes_on_where_the_last_epoch_stopped():
+def test_rebalance_continues_where_the_last_epoch_stopped():
     router = Router(Rebalance(), "op", 0, 1, 3)
     routed(router, [1, 2])
     later = Router(Rebalance(), "op", 0, 1, 3)
@@ -88,7 +88,7 @@ def test_rescale_reaches_every_subtask_from_neighbours_only(upstream, targets):
         assert set(routed(Router(Rescale(), "op", up, upstream, targets), range(20))) == set(part)
 
 
-def test_broadcast_sends_everything_everywhere_and_global_to_the_first():
+def test_broadcast_sends_to_all_subtasks_and_global_to_the_first():
     assert routed(Router(Broadcast(), "op", 0, 1, 3), [1, 2]) == {0: [1, 2], 1: [1, 2], 2: [1, 2]}
     assert routed(Router(Global(), "op", 1, 2, 3), [1, 2]) == {0: [1, 2]}
     assert routed(Router(Forward(), "op", 1, 2, 2), [1, 2]) == {1: [1, 2]}
@@ -106,19 +106,19 @@ def test_shuffle_is_seeded_by_the_plan():
     assert set(draw(1, 0)) == {0, 1, 2, 3}
 
 
-def test_custom_goes_where_the_function_says():
+def test_custom_sends_to_the_subtask_of_the_function():
     router = Router(Custom(ITSELF, lambda key, count: key % count), "op", 0, 1, 3)
     assert routed(router, [3, 4, 5, 6]) == {0: [3, 6], 1: [4], 2: [5]}
 
 
 @pytest.mark.parametrize("answer", [3, -1, None, "0", 1.0])
-def test_custom_out_of_range_names_operator_and_answer(answer):
+def test_custom_out_of_range_names_operator_and_result(answer):
     router = Router(Custom(ITSELF, lambda _key, _count: answer), "my op", 0, 1, 3)
     with pytest.raises(PartitionOutOfRange, match=r"after 'my op' chose subtask .* of 3.*from 0 to 2"):
         routed(router, [1])
 
 
-def test_a_failing_selector_or_partitioner_is_the_users():
+def test_a_failing_selector_or_partitioner_is_a_user_error():
     def broken(*_):
         raise ValueError("mine")
 

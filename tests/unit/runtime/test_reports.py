@@ -34,12 +34,12 @@ REPORT = TaskReport(
 )
 
 
-def test_a_report_comes_back_equal():
+def test_a_report_survives_a_round_trip():
     assert reports.unpack_report(reports.pack_report(REPORT)) == REPORT
     assert blocks.header(reports.pack_report(REPORT)).upstream == 3
 
 
-def test_accumulators_and_numbers_of_numpy_come_back():
+def test_accumulators_and_numpy_numbers_survive_a_round_trip():
     counter = IntCounter()
     counter.add(3)
     metrics = {"a": {"user.sizes": np.int64(7), "user.rate": np.float32(0.5)}}
@@ -49,7 +49,7 @@ def test_accumulators_and_numbers_of_numpy_come_back():
     assert unpacked.metrics == {"a": {"user.sizes": 7, "user.rate": 0.5}}
 
 
-def test_a_failure_comes_back_equal():
+def test_a_failure_survives_a_round_trip():
     failure = TaskFailure("user", "v (1/2)", "ünglück \ud800", hint="h", operator="map", trace="t", key="k", record="r")
     assert reports.unpack_failure(reports.pack_failure(1, failure)) == failure
 
@@ -65,7 +65,7 @@ def test_another_version_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("data", [[], {}, {"version": 2}, {"version": 2, "vertex": 1}])
-def test_what_is_no_report_is_refused(data):
+def test_a_block_that_is_not_a_report_is_refused(data):
     head = blocks.pack_header(blocks.BlockKind.REPORT, 0, 0, 0)
     with pytest.raises(blocks.DamagedBlock):
         reports.unpack_report(head + pickle.dumps((data, {}, {})))

@@ -61,7 +61,7 @@ def told(unit: SortedUnit) -> list[tuple[int, tuple]]:
 
 
 @given(channels, st.integers(1, 30), st.integers(1, 12))
-def test_a_unit_has_whole_keys_in_the_order_of_time(channels: list, run: int, unit: int) -> None:
+def test_a_unit_has_complete_keys_in_the_order_of_time(channels: list, run: int, unit: int) -> None:
     blocks, given_records = [], []
     for number, (edge, timed, rows) in enumerate(channels):
         records = [(key, time if timed else None, number, at) for at, (key, time) in enumerate(rows)]
@@ -87,7 +87,7 @@ def test_a_unit_has_whole_keys_in_the_order_of_time(channels: list, run: int, un
     assert len(finished) == len(set(finished)), "a key is finished once"
 
 
-def test_little_is_held_of_a_key_with_many_records() -> None:
+def test_little_memory_is_used_for_a_key_with_many_records() -> None:
     records = [("hot", at) for at in range(4000)] + [("other", 0)]
     blocks = sorted(sent(3, 0, records, None, 500))
     seen = SortedInput(EDGES, "test", 64)
@@ -123,7 +123,7 @@ def test_columns_stay_columns() -> None:
     assert [tuple(row) for row in unit.batch.rows() if row[0] == 1] == [(1, 10), (1, 30)] * 2
 
 
-def test_records_of_a_key_are_folded_before_they_are_sent() -> None:
+def test_records_of_a_key_are_combined_before_they_are_sent() -> None:
     out: list[tuple[bytes, bytes]] = []
     runs = SortedRuns(
         Hash(KEY), "test", 3, 0, 1, 1, 1 << 20, lambda _, sort_key, data: out.append((sort_key, data)), _add
@@ -138,7 +138,7 @@ def _add(one: tuple, other: tuple) -> tuple:
     return one[0], one[1] + other[1]
 
 
-def test_keys_that_share_a_hash_are_told_apart() -> None:
+def test_keys_that_share_a_hash_are_distinguished() -> None:
     hashes = np.full(3, 5, dtype=np.uint64)
     assert sorted_runs.key_starts(hashes, ["a", "b", "a"]) is None
     assert sorted_runs.key_starts(hashes, ["a", "a", "a"]).tolist() == [0]

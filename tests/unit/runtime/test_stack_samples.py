@@ -60,7 +60,7 @@ def test_a_function_that_computes_is_on_the_cpu_and_one_that_waits_is_not() -> N
     assert "run_task" not in names(waiting["off"]), "stacks begin inside the task"
 
 
-def test_stacks_are_cut_at_a_depth_and_name_files() -> None:
+def test_stacks_have_a_limited_depth_and_name_files() -> None:
     reported = run_task(recurse, 50, depth=10)
     stacks = [stack for kind in reported.values() for stack, _ in kind]
     assert max(map(len, stacks)) == 10

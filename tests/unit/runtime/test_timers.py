@@ -84,11 +84,11 @@ FIRST, SECOND = WINDOWS[1:]
         ("due", 9),
     ]
 )
-def test_timers_fire_once_in_time_order_as_a_set_of_them_would(todo):
+def test_timers_agree_with_a_sorted_set(todo):
     assert fired(todo, moving=True) == fired(todo, moving=False), "a move must not show, not even in the order"
 
 
-def test_a_timer_registered_while_others_fire_takes_its_turn():
+def test_a_timer_registered_while_others_fire_is_fired_in_order():
     timers, seen = Subtask().timers, []
     for time in (1, 5, 9):
         timers.register(None, "a", time)

@@ -13,7 +13,7 @@ news = st.lists(st.tuples(st.sampled_from(CHANNELS), st.none() | st.integers(-5,
 
 
 @given(news, st.data())
-def test_the_least_over_active_channels_and_monotone_across_epochs(steps, data):
+def test_the_watermark_is_the_least_of_active_channels_and_monotone_across_epochs(steps, data):
     marks = dict.fromkeys(CHANNELS, MIN_WATERMARK)
     combined = CombinedWatermark(channel_watermarks(CHANNELS, {}, MIN_WATERMARK), MIN_WATERMARK)
     best, idle = MIN_WATERMARK, False
@@ -35,7 +35,7 @@ def test_the_least_over_active_channels_and_monotone_across_epochs(steps, data):
             assert combined.idle is idle
 
 
-def test_a_channel_that_says_less_than_it_said_is_not_believed():
+def test_a_channel_cannot_move_its_watermark_back():
     combined = CombinedWatermark({(0, 0): MIN_WATERMARK, (0, 1): MIN_WATERMARK}, MIN_WATERMARK)
     combined.update((0, 0), 30)
     combined.update((0, 0), 10)
@@ -43,7 +43,7 @@ def test_a_channel_that_says_less_than_it_said_is_not_believed():
     assert combined.watermark == 25
 
 
-def test_a_channel_that_nobody_has_heard_of_holds_the_watermark():
+def test_an_unknown_channel_holds_the_watermark_back():
     combined = CombinedWatermark({(0, 0): MIN_WATERMARK, (0, 1): MIN_WATERMARK}, MIN_WATERMARK)
     assert not combined.update((0, 0), 30)
     assert combined.watermark == MIN_WATERMARK

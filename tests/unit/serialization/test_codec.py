@@ -187,7 +187,7 @@ def _declared_classes() -> Iterator[None]:
 
 @given(PLAIN)
 @settings(deadline=None, max_examples=60)
-def test_plain_values_come_back_equal_and_of_their_type(value: object) -> None:
+def test_plain_values_keep_value_and_type(value: object) -> None:
     back = decode(encode(value))
     assert back == value
     assert type(back) is type(value)
@@ -195,7 +195,7 @@ def test_plain_values_come_back_equal_and_of_their_type(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_standard_values_come_back_equal_and_of_their_type(value: object) -> None:
+def test_standard_values_keep_value_and_type(value: object) -> None:
     back = decode(encode(value))
     assert back == value
     assert type(back) is type(value)
@@ -217,13 +217,13 @@ def test_standard_values_come_back_equal_and_of_their_type(value: object) -> Non
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_instances_of_declared_classes_come_back_equal_and_of_their_class(value: object) -> None:
+def test_instances_of_declared_classes_keep_value_and_class(value: object) -> None:
     back = decode(encode(value))
     assert back == value
     assert type(back) is type(value)
 
 
-def test_classes_with_pickle_methods_of_their_own_are_restored_by_them() -> None:
+def test_classes_with_pickle_methods_are_restored_by_them() -> None:
     assert decode(encode(Custom(4))).a == 4
     error = decode(encode(Wrong("bad", 3)))
     assert type(error) is Wrong
@@ -238,7 +238,7 @@ def test_rows_and_windows_need_no_declaration() -> None:
         assert repr(back) == repr([value])
 
 
-def test_default_factories_come_back() -> None:
+def test_default_factories_survive_a_round_trip() -> None:
     assert decode(encode(collections.defaultdict(int)))["new"] == 0
     assert decode(encode(collections.defaultdict(collections.deque)))["new"] == collections.deque()
 
@@ -256,7 +256,7 @@ def test_default_factories_come_back() -> None:
     ],
     ids=lambda array: str(array.dtype),
 )
-def test_arrays_come_back_equal_and_writable(array: np.ndarray[Any, Any]) -> None:
+def test_arrays_survive_a_round_trip_and_are_writable(array: np.ndarray[Any, Any]) -> None:
     back = decode(encode(array))
     np.testing.assert_array_equal(back, array)
     assert (back.dtype, back.shape, back.flags.writeable) == (array.dtype, array.shape, True)
@@ -273,12 +273,12 @@ def test_sharing_and_cycles_survive() -> None:
     assert back[0].notes["self"] is back[0]
 
 
-def test_large_values_come_back() -> None:
+def test_large_values_survive_a_round_trip() -> None:
     value = [b"x" * 200_000, "y" * 200_000, {"z": bytearray(200_000)}]
     assert decode(encode(value)) == value
 
 
-def test_many_are_each_as_alone() -> None:
+def test_many_values_are_encoded_like_single_ones() -> None:
     values = [1, ("a", "a"), Order(1), [Point(1, 2)] * 2, Order(1)]
     assert encode_many(values) == [encode(value) for value in values]
     assert decode_many(encode_many(values)) == values
@@ -295,7 +295,7 @@ def test_a_failed_encoding_leaves_nothing_behind_for_the_next() -> None:
     assert decode(encode(["spoilt"])) == ["spoilt"]
 
 
-def test_encoding_inside_encoding_and_in_threads_does_not_mix() -> None:
+def test_nested_and_concurrent_encodings_do_not_interfere() -> None:
     class Nested:
         def __reduce__(self) -> tuple[Any, ...]:
             return Nested, (), {"inner": encode(["inner"])}
@@ -328,7 +328,7 @@ def test_an_undeclared_class_is_refused_when_encoding_with_its_name() -> None:
     [lambda: 1, (n for n in ()), threading.Lock(), sys, len, collections.defaultdict(lambda: 1), Order, os.stat("/")],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_value_is_refused_when_encoding(value: object) -> None:
+def test_objects_that_are_not_values_are_refused_when_encoding(value: object) -> None:
     with pytest.raises((UndeclaredClass, NotEncodable)):
         encode([value])
 
@@ -407,7 +407,7 @@ def test_bytes_are_read_in_another_process_that_declares_the_class() -> None:
     assert decode(done.stdout).n == 5
 
 
-def test_nested_classes_of_one_name_are_told_apart() -> None:
+def test_nested_classes_of_one_name_are_distinguished() -> None:
     class Left:
         class Meta:
             side = "left"
@@ -523,7 +523,7 @@ def test_hostile_bytes_are_refused_and_do_nothing(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
-def test_damaged_bytes_are_told_as_such(data: bytes) -> None:
+def test_damaged_bytes_are_corrupt_data(data: bytes) -> None:
     assert isinstance(hostile_decode(data), CorruptData)
 
 
@@ -582,7 +582,7 @@ def _little_memory() -> Iterator[None]:
     reason="changed bytes may ask pickle for gigabytes, which only Linux refuses a process by RLIMIT_AS",
 )
 @pytest.mark.usefixtures("_little_memory")
-def test_changed_bytes_do_nothing_and_raise_nothing_else() -> None:
+def test_changed_bytes_execute_nothing_and_raise_only_codec_errors() -> None:
     assert isinstance(hostile_decode(b"\x80\x05K\x01r\xff\xff\xff\x7f."), CorruptData)
     chance = random.Random(4711)
     for _ in range(4000):
@@ -596,12 +596,12 @@ def test_changed_bytes_do_nothing_and_raise_nothing_else() -> None:
 
 @given(st.binary(max_size=40))
 @settings(deadline=None, max_examples=100)
-def test_bytes_from_nowhere_do_nothing_and_raise_nothing_else(data: bytes) -> None:
+def test_random_bytes_execute_nothing_and_raise_only_codec_errors(data: bytes) -> None:
     if b"r" not in data and b"\x96" not in data and b"p" not in data:
         hostile_decode(b"\x80\x05" + data)
 
 
-def test_decoding_never_asks_the_plain_unpickler_for_a_global() -> None:
+def test_the_standard_unpickler_never_loads_a_global() -> None:
     for protocol in range(6):
         file = io.BytesIO()
         pickle.Pickler(file, protocol).dump(os.getcwd)

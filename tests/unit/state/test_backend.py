@@ -60,7 +60,7 @@ chains = st.lists(
 
 
 @given(chains)
-def test_a_store_at_any_accepted_version_catches_up_or_is_told_to_begin_again(steps):
+def test_a_store_at_any_accepted_version_is_advanced_or_rebuilt(steps):
     chain = Chain()
     for changes, part in steps:
         own = len(chain.lineage.own)
@@ -80,7 +80,7 @@ def test_a_store_at_any_accepted_version_catches_up_or_is_told_to_begin_again(st
         assert chain.lineage.missing("never accepted") is None
 
 
-def test_a_store_in_the_middle_of_a_merged_file_reads_it_and_one_before_a_base_begins_again():
+def test_a_store_inside_a_merged_file_reads_it_and_one_before_a_base_is_rebuilt():
     chain = Chain()
     for since in (None, None, None, None, 1):
         chain.accept({"a": 1}, since)
@@ -208,7 +208,7 @@ def epoch(worker, lineage, files, model, number, todo, outcome, part):
 @pytest.mark.parametrize("kinds", ["heap heap", "heap disk", "disk disk"])
 @settings(max_examples=60)
 @given(rounds, st.sampled_from([None, 0, 3]))
-def test_two_workers_that_take_turns_agree_with_a_dictionary(kinds, turns, cache_limit):
+def test_two_alternating_workers_agree_with_a_dictionary(kinds, turns, cache_limit):
     with ExitStack() as stack:
         workers = []
         for kind in kinds.split():
@@ -223,7 +223,7 @@ def test_two_workers_that_take_turns_agree_with_a_dictionary(kinds, turns, cache
         assert fresh.content() == model, "a worker that begins now"
 
 
-def test_an_attempt_that_was_not_accepted_leaves_nothing():
+def test_an_attempt_that_was_not_accepted_has_no_effect():
     files, first, second = Files(), Worker(), Worker()
     lineage, model = epoch(first, Lineage(), files, {}, 1, [("put", ("typed", None, "k1"), 1)], "accepted", None)
     epoch(first, lineage, files, model, 2, [("put", ("typed", None, "k1"), 2)], "lost", None)
@@ -233,7 +233,7 @@ def test_an_attempt_that_was_not_accepted_leaves_nothing():
         assert worker.content() == {("typed", None, "k1"): 1}
 
 
-def test_a_table_that_nobody_asks_for_survives_compaction():
+def test_an_undeclared_table_survives_compaction():
     files, first = Files(), Worker()
     put = [("put", ("asked for late", TimeWindow(0, 10), "k1"), 7)]
     lineage, model = epoch(first, Lineage(), files, {}, 1, put, "accepted", None)
@@ -312,7 +312,7 @@ def place(number):
     return f"{number:012d}"
 
 
-def test_split_lists_are_dealt_out_without_loss_after_changes():
+def test_list_state_is_redistributed_without_loss():
     files = Files()
 
     def first(subtask, state):
@@ -346,7 +346,7 @@ def test_union_lists_go_to_all_and_broadcast_state_is_one_copy():
     assert contents(files, lineages, "broadcast") == [{"rule": "same"}] * 3
 
 
-def test_the_store_of_another_parallelism_is_not_taken_for_this_one(tmp_path):
+def test_the_store_of_another_parallelism_is_not_used(tmp_path):
     """The files are the same before and after a change of parallelism; what a subtask keeps of them is not."""
     files, keys = Files(), [f"key {n}" for n in range(30)]
 

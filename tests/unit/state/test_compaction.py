@@ -103,7 +103,7 @@ def within(lineage, wanted):
 
 
 @pytest.mark.parametrize("disk", [True, False], ids=["disk", "heap"])
-def test_what_is_left_of_the_files_is_the_state_at_any_time_and_parallelism(disk):
+def test_the_remaining_files_are_the_state_at_any_time_and_parallelism(disk):
     """Whoever starts from it, in the middle of renewing the base or not, with as many subtasks or another number."""
 
     @settings(max_examples=60)
@@ -169,7 +169,7 @@ class Watched:
         return found
 
 
-def test_an_epoch_renews_as_much_as_it_is_told_and_never_holds_more_than_a_part(tmp_path):
+def test_an_epoch_rewrites_as_much_as_ordered_with_one_part_in_memory(tmp_path):
     files = Files()
     own, lineage = filled(tmp_path, files)
     own.store = watched = Watched(own.store, files)
@@ -197,7 +197,7 @@ def test_an_epoch_renews_as_much_as_it_is_told_and_never_holds_more_than_a_part(
     assert len(lineage.bases) <= 400 // (limit // 2)
 
 
-def test_what_was_restored_is_written_part_by_part(tmp_path):
+def test_restored_state_is_written_part_by_part(tmp_path):
     files = Files()
     _, lineage = filled(tmp_path / "old", files)
     other = Subtask(tmp_path / "new", 0, 2)
@@ -217,7 +217,7 @@ def test_what_was_restored_is_written_part_by_part(tmp_path):
     assert {key for _, _, key in fresh.content()} == ours | {1}
 
 
-def test_a_store_is_not_rebuilt_because_the_base_was_renewed(tmp_path):
+def test_a_new_base_does_not_rebuild_a_store(tmp_path):
     files = Files()
     own, lineage = filled(tmp_path, files)
     for epoch, wanted in enumerate((0, Rewrite(1, rows=50), Rewrite(9, rows=50), 0, None), 5):
@@ -226,7 +226,7 @@ def test_a_store_is_not_rebuilt_because_the_base_was_renewed(tmp_path):
         assert len(files.reads) <= 1, f"epoch {epoch} reads what the epoch before it changed"
 
 
-def test_restoring_holds_one_file_at_a_time_and_reads_each_once(tmp_path, monkeypatch):
+def test_restoring_keeps_one_file_in_memory_and_reads_each_once(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "_CACHED_BYTES", 0)
     files = Files()
     own, lineage = filled(tmp_path / "one", files)
@@ -280,7 +280,7 @@ def test_chunks_that_the_epoch_itself_wrote_fill_a_part_too(tmp_path):
     assert 0 < lineage.bases[0].rows <= 20
 
 
-def test_a_base_of_one_file_is_renewed_in_parts_too(tmp_path):
+def test_a_base_of_one_file_is_rewritten_in_parts_too(tmp_path):
     """As an earlier release or the other backend wrote it."""
     files = Files()
     heap, lineage = Subtask(), Lineage()
@@ -296,7 +296,7 @@ def test_a_base_of_one_file_is_renewed_in_parts_too(tmp_path):
     assert all(handle.epoch > 1 for handle in lineage.own)
 
 
-def test_a_store_that_was_kept_by_other_key_groups_is_not_used(tmp_path):
+def test_a_store_ordered_by_other_key_groups_is_not_used(tmp_path):
     store = LmdbStore(tmp_path)
     store.set_key_groups(KeyGrouper(GROUPS))
     store.apply([], "v1", replace=True)

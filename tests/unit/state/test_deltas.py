@@ -23,7 +23,7 @@ SCHEMA = TableSchema("totals", Types.STRING(), Types.LONG())
         ["pattern", 7],
     ],
 )
-def test_namespaces_come_back(namespaces):
+def test_namespaces_survive_a_round_trip(namespaces):
     written = Changes(namespaces, ["a", "b"], [False, True], [1, None])
     ((name, _, read),) = deltas.decode(deltas.encode([(SCHEMA, written)]), {"totals": SCHEMA})
     assert (name, read) == ("totals", written)

@@ -133,7 +133,7 @@ def test_hashes_never_change(key: Any, expected: int) -> None:
 
 
 @pytest.mark.parametrize("keys", EQUAL, ids=lambda keys: repr(keys[0]))
-def test_keys_that_are_equal_have_one_hash_and_one_form(keys: tuple[Any, ...]) -> None:
+def test_equal_keys_have_the_same_hash_and_bytes(keys: tuple[Any, ...]) -> None:
     assert all(key == keys[0] for key in keys)
     assert len({stable_hash(key) for key in keys}) == 1
     assert len({key_bytes(key) for key in keys}) == 1
@@ -249,7 +249,7 @@ class Loud(str):
     ],
     ids=lambda key: type(key).__name__,
 )
-def test_what_cannot_be_a_key_is_named(key: Any) -> None:
+def test_a_value_that_cannot_be_a_key_is_named(key: Any) -> None:
     for ask in (stable_hash, key_bytes, KeyGrouper(128).of, lambda key: KeyGrouper(128).of_many(["a", key])):
         with pytest.raises(
             UnusableKey, match=f"of type {type(key).__name__} cannot be a key.*hint: use a string"
@@ -264,7 +264,7 @@ def test_what_cannot_be_a_key_is_named(key: Any) -> None:
 
 @given(st.lists(KEYS, max_size=20), st.sampled_from([1, 2, 7, 128, 32768]))
 @quick
-def test_a_grouper_says_what_key_group_says(keys: list[Any], max_parallelism: int) -> None:
+def test_a_grouper_agrees_with_key_group(keys: list[Any], max_parallelism: int) -> None:
     grouper = KeyGrouper(max_parallelism, cache_size=5)
     expected = [key_group(key, max_parallelism) for key in keys]
     assert [grouper.of(key) for key in keys] == expected
@@ -322,7 +322,7 @@ def test_equal_numbers_of_different_columns_have_one_group() -> None:
         assert KeyGrouper(128).of_column(array).tolist() == expected
 
 
-def test_structs_are_tuples_and_dictionaries_their_values() -> None:
+def test_structs_equal_tuples_and_dictionaries_equal_their_values() -> None:
     kind = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
     array = pa.array([{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}], kind)
     grouper = KeyGrouper(128)
@@ -332,7 +332,7 @@ def test_structs_are_tuples_and_dictionaries_their_values() -> None:
     assert grouper.of_column(words.dictionary_encode()).tolist() == grouper.of_column(words).tolist()
 
 
-def test_memory_of_a_grouper_is_bounded_and_stays_behind() -> None:
+def test_the_cache_of_a_grouper_is_bounded_and_not_pickled() -> None:
     grouper = KeyGrouper(128, cache_size=10)
     grouper.of_many(list(range(1000)))
     assert len(grouper._recent) <= 10
@@ -369,7 +369,7 @@ def test_each_group_has_one_owner_and_every_subtask_owns_some(parallelism: int, 
         assert table[group] == subtask_of(group, parallelism, max_parallelism)
 
 
-def test_a_range_is_a_small_set() -> None:
+def test_a_range_behaves_like_a_set() -> None:
     one = KeyGroupRange(3, 5)
     assert (list(one), len(one), repr(one)) == ([3, 4, 5], 3, "KeyGroupRange(3..5)")
     assert [one.contains(group) for group in (2, 3, 5, 6)] == [False, True, True, False]

@@ -48,7 +48,7 @@ KEYS = ("", "a", "a" * 600, "a" * 601, 1, -1, 2.5, None, (1, "a"), b"\x00\xff", 
         st.integers(),
     )
 )
-def test_entries_of_any_table_namespace_and_key_stay_apart(tmp_path_factory, entries):
+def test_entries_of_different_tables_namespaces_and_keys_are_separate(tmp_path_factory, entries):
     store = LmdbStore(tmp_path_factory.mktemp("store"))
     tables = {name for name, _, _ in entries}
     parts = [(t, changes({at[1:]: v for at, v in entries.items() if at[0] == t})) for t in tables]
@@ -76,7 +76,7 @@ def test_deleted_entries_are_gone_and_replace_deletes_everything(store):
     assert (store.version, dict(store.scan("t", None))) == ("v3", {"d": 4})
 
 
-def test_what_is_read_is_of_one_version_until_it_is_refreshed(store):
+def test_reads_are_of_one_version_until_a_refresh(store):
     store.apply([("t", changes({(None, "a"): 1}))], "v1", replace=True)
     store.refresh()
     other = LmdbStore.__new__(LmdbStore)  # another worker of this host: the same file, a snapshot of its own
@@ -87,7 +87,7 @@ def test_what_is_read_is_of_one_version_until_it_is_refreshed(store):
     assert (store.version, store.get("t", None, "a")) == ("v2", 2)
 
 
-def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
+def test_changes_are_not_applied_to_another_version(store):
     store.apply([("t", changes({(None, "a"): 1}))], "v1", replace=True)
     store.refresh()
     other = LmdbStore.__new__(LmdbStore)
@@ -98,7 +98,7 @@ def test_changes_are_not_applied_to_a_version_that_another_worker_moved(store):
     assert (store.version, dict(store.scan("t", None))) == ("elsewhere", {"b": 1})
 
 
-def test_large_bytes_are_read_where_they_lie_for_as_long_as_their_version_is_read(store):
+def test_large_values_are_views_that_are_valid_while_their_version_is_read(store):
     large = np.arange(1 << 15, dtype=np.int64)
     values = {"small": b"few", "large": large.tobytes(), "larger": bytes(1 << 20)}
     store.apply([("t", changes({(None, key): value for key, value in values.items()}))], "v1", replace=True)
@@ -119,7 +119,7 @@ def test_large_bytes_are_read_where_they_lie_for_as_long_as_their_version_is_rea
     assert dict(store.chunks("t")) == {"small": b"fewer", "larger": values["larger"]}
 
 
-def test_a_store_that_is_opened_again_is_where_it_was(tmp_path):
+def test_a_reopened_store_has_its_version(tmp_path):
     first = LmdbStore(tmp_path)
     first.apply([("t", changes({(TimeWindow(0, 5), "a"): [1, "x"]}))], "v1", replace=True)
     first.close()
@@ -178,7 +178,7 @@ def test_a_store_on_a_full_disk_is_not_opened(small_disk):
         LmdbStore(small_disk / "op-0")
 
 
-def test_a_file_is_no_larger_than_what_is_in_it_and_for_its_owner_only(store, tmp_path):
+def test_a_file_is_compact_and_private(store, tmp_path):
     store.apply(numbered(1), "v1", replace=False)
     assert os.path.getsize(tmp_path / "data.mdb") < 2 << 20
     for name in ("data.mdb", "lock.mdb"):

@@ -32,7 +32,7 @@ steps = st.lists(
 @example([("scan", (7, "a"), None), ("put", (7, "a"), 1), ("scan", (7, "a"), None)], True)
 @example([("scan", (7, "a"), None), ("put", (7, "a"), 1), ("scan", (7, "a"), None)], False)
 @given(steps, st.booleans())
-def test_a_table_agrees_with_a_dictionary_and_changes_are_what_changed(todo, directly):
+def test_a_table_and_its_changes_agree_with_a_dictionary(todo, directly):
     tested, model, changed = table(), {}, {}
     live, dirty = tested.by_scoped_key() if directly else (None, None)
     for name, place, value in todo:

@@ -90,7 +90,7 @@ NOTHING = {"value": None, "list": [], "map": {}, "reducing": None, "aggregating"
 
 
 @pytest.mark.parametrize("kind", DESCRIPTORS)
-def test_a_key_sees_its_own_state_only_and_nothing_after_clear(kind, scope):
+def test_a_key_has_its_own_state_and_none_after_clear(kind, scope):
     view = create_view(DESCRIPTORS[kind](), new_state(), scope)
     WRITES[kind](view)
     scope.key = "b"
@@ -113,7 +113,7 @@ def test_state_in_a_scope_with_namespaces_belongs_to_the_namespace(kind, scoped,
 
 
 @pytest.mark.parametrize("kind", DESCRIPTORS)
-def test_nothing_is_seen_from_the_millisecond_the_time_to_live_has_passed(kind, scope):
+def test_a_value_expires_in_the_millisecond_after_its_time_to_live(kind, scope):
     state = new_state()
     view = create_view(with_ttl(DESCRIPTORS[kind]()), state, scope)
     scope.now = 100
@@ -128,7 +128,7 @@ def test_nothing_is_seen_from_the_millisecond_the_time_to_live_has_passed(kind, 
 
 @pytest.mark.parametrize("show_expired", [False, True])
 @pytest.mark.parametrize("kind", DESCRIPTORS)
-def test_reading_keeps_alive_only_where_asked_and_never_brings_back(kind, show_expired, scope):
+def test_reading_extends_the_time_to_live_only_if_configured(kind, show_expired, scope):
     view = create_view(with_ttl(DESCRIPTORS[kind](), on_read=True, show_expired=show_expired), new_state(), scope)
     scope.now = 100
     WRITES[kind](view)
@@ -141,7 +141,7 @@ def test_reading_keeps_alive_only_where_asked_and_never_brings_back(kind, show_e
 
 
 @pytest.mark.parametrize("kind", DESCRIPTORS)
-def test_writing_counts_anew(kind, scope):
+def test_writing_restarts_the_time_to_live(kind, scope):
     view = create_view(with_ttl(DESCRIPTORS[kind]()), new_state(), scope)
     scope.now = 100
     WRITES[kind](view)
@@ -152,7 +152,7 @@ def test_writing_counts_anew(kind, scope):
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from("xyz"), st.sampled_from("prci")), max_size=25))
-def test_a_map_with_a_time_to_live_is_a_dictionary_of_what_was_written_lately(steps):
+def test_a_map_with_a_time_to_live_agrees_with_a_dictionary(steps):
     scope, model, now = Scope(), {}, 0
     scope.key = "a"
     view = create_view(with_ttl(DESCRIPTORS["map"]()), new_state(), scope)
@@ -173,7 +173,7 @@ def test_a_map_with_a_time_to_live_is_a_dictionary_of_what_was_written_lately(st
             assert view.is_empty() is not bool(living)
 
 
-def test_a_list_that_was_read_is_not_the_state_itself(scope):
+def test_a_returned_list_is_a_copy(scope):
     view = create_view(DESCRIPTORS["list"](), new_state(), scope)
     view.add_all([1, 2])
     read = view.get()

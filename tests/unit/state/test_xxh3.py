@@ -24,7 +24,7 @@ def test_hashes_are_those_of_the_library(length, kind):
     assert ShortStrings(column, b"p").hashes().tolist() == expected
 
 
-def test_more_rows_than_go_at_once():
+def test_more_rows_than_one_block():
     rows = [str(number) for number in range(10_000)]
     expected = [xxhash.xxh3_64_intdigest(b"s" + row.encode()) for row in rows]
     assert ShortStrings(pa.array(rows), b"s").hashes().tolist() == expected
@@ -46,7 +46,7 @@ def test_a_column_of_text_has_the_hashes_of_its_values(keys):
     assert KeyGrouper(128).of_column(column).tolist() == [stable_hash(key) % 128 for key in keys]
 
 
-def test_many_keys_at_once_are_grouped_like_each(monkeypatch):
+def test_many_keys_are_grouped_like_single_ones(monkeypatch):
     monkeypatch.setattr("millstream.state.key_groups._MANY", 3)
     for keys in (["a", "b", "c" * 200], ["a", "\ud800", "b"], [1, 2, 1 << 70], [1, "a", None]):
         assert KeyGrouper(128).of_many(keys).tolist() == [stable_hash(key) % 128 for key in keys]

@@ -14,8 +14,8 @@ from millstream.functions import (
     FlatMapFunction,
     InvalidRetryStrategy,
     MapFunction,
-    NotThatFunction,
     ReduceFunction,
+    WrongFunctionType,
     as_function,
 )
 from millstream.state_descriptors.descriptors import (
@@ -65,7 +65,7 @@ def test_python_hints_mean_the_same_as_types():
 
 
 @pytest.mark.parametrize("given", [Types.LONG, "LONG", 5])
-def test_what_is_no_type_is_refused(given):
+def test_a_value_that_is_not_a_type_is_refused(given):
     with pytest.raises(NotAType, match="is not a type"):
         ValueStateDescriptor("v", given)
 
@@ -76,7 +76,7 @@ def test_state_needs_a_name(name):
         ValueStateDescriptor(name, int)
 
 
-def test_descriptors_compare_by_all_they_say_and_survive_pickling():
+def test_descriptors_compare_by_all_properties_and_can_be_pickled():
     plain, with_ttl = ValueStateDescriptor("v", int), ValueStateDescriptor("v", int, ttl=Duration.of_hours(1))
     assert plain != with_ttl
     assert plain != ListStateDescriptor("v", int)
@@ -113,7 +113,7 @@ def test_time_to_live_must_be_positive():
         StateTtlConfig.new_builder(Time.seconds(0)).build()
 
 
-def test_a_callable_becomes_the_method_itself():
+def test_a_callable_is_called_without_a_wrapper():
     function = as_function(operator.neg, MapFunction)
     assert isinstance(function, MapFunction)
     assert function.map is operator.neg
@@ -135,14 +135,14 @@ def test_a_callable_becomes_the_method_itself():
         (lambda a: a, AggregateFunction, "an AggregateFunction is taken"),
     ],
 )
-def test_what_is_not_that_function_is_refused_with_what_is_taken(given, kind, says):
-    with pytest.raises(NotThatFunction, match=says):
+def test_another_function_is_refused_with_the_accepted_classes(given, kind, says):
+    with pytest.raises(WrongFunctionType, match=says):
         as_function(given, kind)
 
 
 def test_aggregating_state_takes_an_aggregate_function_only():
     assert AggregatingStateDescriptor("a", Total(), int).get_agg_function().merge(1, 2) == 3
-    with pytest.raises(NotThatFunction):
+    with pytest.raises(WrongFunctionType):
         AggregatingStateDescriptor("a", max, int)
 
 
@@ -163,7 +163,7 @@ def test_backoff_depends_on_the_number_of_attempts_alone():
         AsyncRetryStrategy.fixed_delay(1, 0, None, None)
 
 
-def test_slot_sharing_group_says_all_or_nothing():
+def test_a_slot_sharing_group_has_all_required_resources_or_none():
     assert SlotSharingGroup.builder("g").build().get_cpu_cores() is None
     group = SlotSharingGroup.builder("g").set_cpu_cores(1).set_task_heap_memory_mb(2).build()
     assert (group.get_managed_memory(), str(group.get_task_heap_memory())) == (MemorySize(0), "2 mb")

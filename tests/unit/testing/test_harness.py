@@ -77,7 +77,7 @@ def test_results_come_with_their_timestamps_and_side_outputs_apart():
         assert harness.watermarks == [16]
 
 
-def test_state_and_timers_can_be_looked_at():
+def test_state_and_timers_can_be_inspected():
     with counter() as harness:
         harness.process_all([("a", 1), ("b", 1), ("a", 2)], [5, 6, 7])
         assert harness.state("count") == {"a": 2, "b": 1}
@@ -108,7 +108,7 @@ def test_a_snapshot_is_restored_at_any_parallelism_again_and_again(backend):
         assert other.values() == [("k1", 2)]
 
 
-def test_a_restore_that_nothing_followed_can_be_restored_again():
+def test_a_restored_snapshot_can_be_taken_and_restored_again():
     with counter() as harness:
         harness.process(("a", 1), 1)
         harness.rescale(3)
@@ -117,7 +117,7 @@ def test_a_restore_that_nothing_followed_can_be_restored_again():
         assert harness.values()[-1] == ("a", 2)
 
 
-def test_functions_are_opened_anew_after_a_restore_and_closed_at_the_end():
+def test_functions_are_opened_again_after_a_restore_and_closed_at_the_end():
     class Lives(MapFunction):
         def open(self, runtime_context):
             print("open", runtime_context.get_index_of_this_subtask())
@@ -149,7 +149,7 @@ def test_one_operator_from_its_description():
         assert harness.values() == [("a", 1), ("a", 3)]
 
 
-def test_every_kind_of_function_has_a_harness():
+def test_every_type_of_function_has_a_harness():
     class Even(FilterFunction):
         def filter(self, value):
             return value % 2 == 0
@@ -219,7 +219,7 @@ def test_misuse_is_explained():
             harness.processing_time(4)
 
 
-def test_the_clock_moves_as_told():
+def test_the_clock_is_moved_by_the_test():
     clock = ManualClock(1000)
     clock.advance(500)
     assert (clock.now(), clock.precise()) == (1500, 1.5)
@@ -251,7 +251,7 @@ class Remind(KeyedProcessFunction):
         yield ctx.get_current_key(), timestamp
 
 
-def test_what_processing_time_timers_emit_reaches_operators_of_the_same_chain():
+def test_output_of_processing_time_timers_reaches_operators_of_the_same_chain():
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(0))
     strategy = strategy.with_timestamp_assigner(lambda value, _: value[1])
 
@@ -286,7 +286,7 @@ class StagingWriter(SinkWriter):
         return self.staged
 
 
-def test_what_processing_time_timers_emit_is_not_lost_in_a_chained_sink():
+def test_output_of_processing_time_timers_is_not_lost_in_a_chained_sink():
     any_type = Types.PICKLED_BYTE_ARRAY()
     spec = TaskSpec(
         vertex="v",
@@ -385,7 +385,7 @@ def test_the_other_side_of_a_broadcast_cannot_write():
         harness.process("a")
 
 
-def test_each_step_of_a_harness_is_quick():
+def test_each_step_of_a_harness_is_fast():
     """A test of a function costs milliseconds, not seconds: nothing starts up."""
     started = time.process_time()
     with counter() as harness:

@@ -13,7 +13,7 @@ TRANSCRIPTS = [each for path in sorted(FOLDER.glob("*.yaml")) for each in load(p
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("transcript", TRANSCRIPTS, ids=lambda each: each.name)
-def test_an_operator_does_what_its_transcript_says(transcript, way):
+def test_an_operator_agrees_with_its_transcript(transcript, way):
     replay(transcript, {way: WAYS[way]})
 
 
@@ -31,7 +31,7 @@ def test_the_order_counts_within_a_key_only():
         replay(Transcript("order", ("reduce(sum)",), turned))
 
 
-def test_an_operator_is_read_and_never_executed():
+def test_operator_calls_are_parsed_and_never_executed():
     assert parse("window(tumbling=10, trigger=purging(count(3)))") == Word(
         "window", (), (("tumbling", 10), ("trigger", Word("purging", (Word("count", (3,)),))))
     )

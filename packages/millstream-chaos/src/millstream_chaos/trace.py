@@ -106,7 +106,7 @@ def draw_epoch(chance: np.random.Generator, epochs: float, number: int, count: i
 
 
 def is_machine_busy() -> bool:
-    """Return whether the load of this machine is so high that measured times say nothing about the job."""
+    """Return whether the load of this machine is too high for measured times to be meaningful."""
     return os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
 
 

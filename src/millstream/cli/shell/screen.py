@@ -24,7 +24,8 @@ _COLOURS = {"ERROR": "31", "WARNING": "33", "INFO": "2"}
 class Screen:
     """The output streams of the shell: one for results, one for errors and messages.
 
-    They are fixed when the object is created, because threads of jobs may redirect those of the process later."""
+    They are determined when the object is created, because threads of jobs may later redirect the streams of the
+    process."""
 
     def __init__(self, *, interactive: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.interactive = interactive

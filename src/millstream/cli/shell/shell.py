@@ -157,7 +157,7 @@ class Shell:
             result = self._tables.execute_sql(statement.text)
             client = result.get_job_client()
             if isinstance(node, s.SelectStatement):
-                with result.collect():  # the query is cancelled with its statement, whenever Ctrl-C is pressed
+                with result.collect():  # if Ctrl-C is pressed at any time from here on, the query is cancelled
                     self._show_query(result, progress)
             elif client is not None:
                 sync = self._env._configuration.get(sql_options.DML_SYNC)

@@ -49,7 +49,8 @@ def start(args: argparse.Namespace) -> int:
     shell = Shell(env, tables, Screen(interactive=False))
     try:
         return _run_init_scripts(args, shell) or _run_script(args, shell)
-    except BrokenPipeError:  # the reader of the results has ended; Python must not fail when it flushes the rest
+    # the reader of the output has closed the pipe; Python must not fail when it flushes the rest
+    except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -86,12 +87,13 @@ def _run_init_scripts(args: argparse.Namespace, shell: Shell) -> int:
 
 def _interactive(args: argparse.Namespace, env: StreamExecutionEnvironment, tables: StreamTableEnvironment) -> int:
     try:
-        from millstream.cli.shell.terminal import LiveView, Prompt, history_file  # an extra: scripts run without it
+        # part of an extra, which scripts do not need
+        from millstream.cli.shell.terminal import LiveView, Prompt, history_file
     except ModuleNotFoundError as problem:
         if (problem.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
             raise
         raise ShellNotInstalled from None
-    hide_announcements()  # the status line shows that a job starts
+    hide_announcements()  # the status line shows that Spark is started
     screen = Screen(interactive=True)
     shell = Shell(env, tables, screen, LiveView(screen))
     code = _run_init_scripts(args, shell)
@@ -124,7 +126,7 @@ def interact(shell: Shell, reader: Reader, greet: Callable[[], None]) -> None:
             if running is None or reader.ask(f"{running} will end with the shell. Leave?"):
                 break
         except KeyboardInterrupt:
-            continue  # there was nothing to stop
+            continue  # no statement was running
     shell.jobs.end()
 
 

@@ -228,7 +228,7 @@ class Pager:
         self, columns: Columns, table: QueryRows, progress: Progress, size: Callable[[], tuple[int, int]]
     ) -> None:
         self._columns, self._table, self._progress, self._size = columns, table, progress, size
-        self._top: int | None = None  # None: the page follows the last row
+        self._top: int | None = None  # None if the page follows the last row
         self._left = 0
         self.has_ended = self.has_failed = False
 

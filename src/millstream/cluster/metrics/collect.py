@@ -1,7 +1,7 @@
-"""All metrics of this process: those of the cluster, of its jobs, of their subtasks and operators.
+"""Collects all metrics of this process: of the cluster, of its jobs, and of their subtasks and operators.
 
-Promises: values are read when they are asked for; nothing is computed between two calls. Ended jobs have no metrics, as
-in Flink.
+Promises: values are computed on request; nothing is computed between two calls. Ended jobs have no metrics, as in
+Flink.
 Does not know: reporters."""
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def collect_metrics(dispatcher: Dispatcher, now: int) -> Iterator[Metric]:
 
 
 def jobmanager_metrics(dispatcher: Dispatcher) -> dict[str, Value]:
-    """Return the metrics of the driver by name. A running job has as many slots as it uses: none are free."""
+    """Return the metrics of the driver by name. A running job has exactly the slots that it uses, so no slots are
+    free."""
     running = [job for job in dispatcher.jobs() if not job.statistics().status.is_terminal_state()]
     return {
         "taskSlotsTotal": sum(job.plan().slots for job in running),

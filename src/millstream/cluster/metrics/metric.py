@@ -1,4 +1,4 @@
-"""A metric: its scope, its name and its value at one moment.
+"""A metric: its scope, its name and its value at one time.
 
 Promises: Flink's scopes, variables and formats of scopes.
 Does not know: where values come from, who reports them."""
@@ -14,7 +14,7 @@ Value = int | float | str | bool
 
 
 class ScopeType(Enum):
-    """The kind of a scope. The value is its name in the options `metrics.scope.*` and its default format."""
+    """The type of a scope. The value is its name in the options `metrics.scope.*` and its default format."""
 
     JOB_MANAGER = ("jm", "<host>.jobmanager")
     JOB = ("jm-job", "<host>.jobmanager.<job_name>")
@@ -62,7 +62,7 @@ class Scope:
 
 @dataclass(frozen=True)
 class Metric:
-    """The value of a metric at one moment. A name has dots between its groups."""
+    """The value of a metric at one time. A name has dots between its groups."""
 
     scope: Scope
     name: str

@@ -1,6 +1,6 @@
 """The metrics of the driver's process, under the names that Flink has for its JVM.
 
-Promises: reading costs a few system calls; what the operating system does not tell is left out.
+Promises: reading costs a few system calls; metrics that the operating system does not provide are left out.
 Does not know: jobs."""
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class ReportsEvents(Protocol):
         """Report an event; must be fast."""
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send what is buffered."""
 
 
 class Server(Protocol):

@@ -1,7 +1,8 @@
 """The REST application: Flink's paths under `/` and `/v1`, and Flink's form of errors.
 
-Promises: every error is `{"errors": [text]}` with a status code that Flink's clients understand: 400 for a request that
-is wrong, 404 for what does not exist, 503 for what cannot be done now, 500 for all else.
+Promises: every error is `{"errors": [text]}` with a status code that Flink's clients understand: 400 for an invalid
+request, 404 for a resource that does not exist, 503 for an operation that is not possible now, 500 for all other
+errors.
 Does not know: sockets; `server` serves it."""
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from millstream.cluster.rest import (
 )
 from millstream.cluster.rest.bounded_bodies import BoundedBodies
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.errors import Busy, NotFound, NotHere
+from millstream.cluster.rest.errors import Busy, NotFound, UnsupportedOperation
 from millstream.cluster.rest.forwarding import forward_to_programs
 from millstream.cluster.rest.same_origin import refuse_other_hosts, refuse_other_sites
 from millstream.cluster.rest.token import require_token
@@ -53,7 +54,7 @@ def create_application(context: RestContext) -> FastAPI:
     application = FastAPI(title="millstream", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
     routers = [
         overview.create_router(context),
-        metrics.create_router(context),  # before jobs: /jobs/metrics is not a job
+        metrics.create_router(context),  # before the routes of jobs, because /jobs/metrics is not a job
         applications.create_router(context),
         programs.create_router(context),
         jobs.create_router(context),
@@ -81,7 +82,7 @@ def create_application(context: RestContext) -> FastAPI:
         application.middleware("http")(forward_to_programs(context.session))
     application.middleware("http")(refuse_other_sites)
     application.middleware("http")(refuse_other_hosts if context.token is None else require_token(context.token))
-    application.add_middleware(BoundedBodies, but=programs.UPLOADING)
+    application.add_middleware(BoundedBodies, excluded_paths=programs.UPLOADING)
     application.add_exception_handler(RequestValidationError, _answer_invalid)
     application.add_exception_handler(HTTPException, _answer_http)
     application.add_exception_handler(MillstreamError, _answer_error)
@@ -118,7 +119,7 @@ def _status_of(problem: Exception) -> int:
     match problem:
         case NoSuchJob() | NotFound() | NoSuchProgram() | NoSuchUpload():
             return 404
-        case NotHere():
+        case UnsupportedOperation():
             return 405
         case UserError():
             return 400

@@ -68,7 +68,7 @@ class ApplicationExceptionHistory(TypedDict):
 
 
 class ApplicationExceptions(TypedDict):
-    """The failures of an application, of which there is one at most."""
+    """The failures of an application; there is at most one."""
 
     exceptionHistory: ApplicationExceptionHistory
 
@@ -78,7 +78,7 @@ class NoSession(NotFound):
 
     def __init__(self) -> None:
         super().__init__(
-            "this is the server of one program, which has no applications",
+            "this server belongs to one program and has no applications",
             hint="start a session cluster: millstream cluster start",
         )
 

@@ -1,7 +1,7 @@
-"""Bounds the bodies of requests.
+"""Limits the size of request bodies.
 
-Promises: a body of more than four megabytes is refused with status 413, whether its length is announced or not, unless
-its path is one whose handler has a bound of its own.
+Promises: a body of more than four megabytes is refused with status 413, with or without a Content-Length header. Paths
+whose handlers have their own limit are excluded.
 Does not know: what bodies contain."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ MAX_BYTES = 4 * 1024 * 1024
 
 
 class BoundedBodies:
-    """An ASGI application that passes requests with small bodies on."""
+    """An ASGI application that forwards requests with small bodies to another one."""
 
-    def __init__(self, application: ASGIApp, but: frozenset[str] = frozenset()) -> None:
-        self._application, self._but = application, but
+    def __init__(self, application: ASGIApp, excluded_paths: frozenset[str] = frozenset()) -> None:
+        self._application, self._excluded_paths = application, excluded_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope.get("path") in self._but:
+        if scope.get("path") in self._excluded_paths:
             await self._application(scope, receive, send)
             return
         announced = dict(scope.get("headers", ())).get(b"content-length", b"0")

@@ -1,7 +1,7 @@
 """REST resource of the subtasks of a vertex in one checkpoint.
 
 Promises: Flink's fields. All subtasks are at the boundary of one epoch, so none waits for another: alignment is zero.
-What is not measured is -1, which Flink's dashboard shows as a dash.
+Fields that are not measured are -1, which Flink's dashboard shows as a dash.
 Does not know: checkpoints as a whole, see `checkpoints`."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NOT_MEASURED = -1
 
 
 class CheckpointedSubtask(TypedDict):
-    """A subtask in a checkpoint. One that has failed has the first three fields only."""
+    """A subtask in a checkpoint. One that has failed has only the first three fields."""
 
     className: str
     index: int

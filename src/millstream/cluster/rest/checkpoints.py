@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from millstream import options
 from millstream.cluster.dispatcher import DispatchedJob
 from millstream.cluster.job_events import CheckpointDone, CheckpointFailed, RestoreDone, SavepointDone
-from millstream.cluster.job_statistics import At
+from millstream.cluster.job_statistics import Timed
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.distributions import summarize_numbers
 from millstream.cluster.rest.errors import NotFound
@@ -64,7 +64,7 @@ class RestoredCheckpoint(TypedDict):
 
 
 class LatestCheckpoints(TypedDict):
-    """The newest checkpoint of each sort."""
+    """The newest checkpoint of each type."""
 
     completed: Checkpoint | None
     savepoint: Checkpoint | None
@@ -157,7 +157,8 @@ def create_router(context: RestContext) -> APIRouter:
     def trigger_checkpoint(
         job_id: JobPath, request: Annotated[CheckpointTrigger | None, Body()] = None
     ) -> TriggerAnswer:
-        """Take a checkpoint at the next epoch boundary. All types are the same: each is complete in itself."""
+        """Take a checkpoint at the next epoch boundary. The type has no effect, because every checkpoint is
+        complete."""
         job = dispatcher.job(job_id)
         return {"request-id": triggers.trigger(job.id, None if request is None else request.trigger_id, job.checkpoint)}
 
@@ -171,7 +172,7 @@ def create_router(context: RestContext) -> APIRouter:
         """Return one of the newest checkpoints."""
         return find_checkpoint(dispatcher.job(job_id), number)[0]
 
-    # After the paths above: a trigger id has another form than their last parts.
+    # after the paths above, from which a trigger id differs in its form
     @router.get("/jobs/{job_id}/checkpoints/{trigger_id}", response_model=OperationAnswer, responses=FAILED_OPERATION)
     def get_triggered_checkpoint(job_id: JobPath, trigger_id: TriggerPath) -> OperationAnswer | JSONResponse:
         """Return whether a checkpoint is complete, and its number."""
@@ -225,7 +226,7 @@ def summarize(values: list[int]) -> dict[str, float]:
     return {**numbers, "avg": round(numbers["avg"])}
 
 
-def _describe(job: DispatchedJob, checkpoint: At[CheckpointDone]) -> Checkpoint:
+def _describe(job: DispatchedJob, checkpoint: Timed[CheckpointDone]) -> Checkpoint:
     done = checkpoint.event
     subtasks = sum(planned.task.parallelism for planned in job.plan().vertices)
     return {
@@ -251,11 +252,11 @@ def _describe(job: DispatchedJob, checkpoint: At[CheckpointDone]) -> Checkpoint:
     }
 
 
-def _describe_failed(job: DispatchedJob, checkpoint: At[CheckpointFailed]) -> Checkpoint:
+def _describe_failed(job: DispatchedJob, checkpoint: Timed[CheckpointFailed]) -> Checkpoint:
     failed = checkpoint.event
     nothing = CheckpointDone(failed.id, 0, 0, 0, failed.duration_ms, "")
     return {
-        **_describe(job, At(checkpoint.time, nothing)),
+        **_describe(job, Timed(checkpoint.time, nothing)),
         "className": "failed",
         "status": "FAILED",
         "num_acknowledged_subtasks": 0,
@@ -264,18 +265,18 @@ def _describe_failed(job: DispatchedJob, checkpoint: At[CheckpointFailed]) -> Ch
     }
 
 
-def _describe_savepoint(job: DispatchedJob, savepoint: At[SavepointDone]) -> Checkpoint:
+def _describe_savepoint(job: DispatchedJob, savepoint: Timed[SavepointDone]) -> Checkpoint:
     written = savepoint.event
     whole = CheckpointDone(written.id, 0, written.bytes, written.bytes, written.duration_ms, written.path)
     return {
-        **_describe(job, At(savepoint.time, whole)),
+        **_describe(job, Timed(savepoint.time, whole)),
         "is_savepoint": True,
         "savepointFormat": written.form.upper(),
         "checkpoint_type": "SYNC_SAVEPOINT" if written.is_last else "SAVEPOINT",
     }
 
 
-def _describe_restored(restored: At[RestoreDone]) -> RestoredCheckpoint:
+def _describe_restored(restored: Timed[RestoreDone]) -> RestoredCheckpoint:
     return {
         "id": restored.event.id,
         "restore_timestamp": restored.time,
@@ -286,7 +287,8 @@ def _describe_restored(restored: At[RestoreDone]) -> RestoredCheckpoint:
 
 
 def _describe_tasks(job: DispatchedJob, checkpoint: Checkpoint, done: CheckpointDone | None) -> Checkpoint:
-    """Add the vertices: each one is part of every checkpoint. What each wrote since the last one is not known: -1."""
+    """Add the vertices, all of which are part of every checkpoint. The bytes that each wrote since the last checkpoint
+    are not known: -1."""
     sizes = {planned.task.vertex: subtask_sizes(planned, done) for planned in job.plan().vertices}
     copied = ("status", "latest_ack_timestamp", "end_to_end_duration", *_NOT_KNOWN)
     return {

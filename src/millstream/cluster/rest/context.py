@@ -1,4 +1,4 @@
-"""What the handlers of REST requests need.
+"""The context of the handlers of REST requests.
 
 Promises: time, ids and jobs are arguments.
 Does not know: handlers."""

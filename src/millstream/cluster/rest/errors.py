@@ -1,6 +1,6 @@
 """Errors of REST requests.
 
-Promises: `NotFound` is answered with status 404, `NotHere` with status 405, `Busy` with status
+Promises: `NotFound` is answered with status 404, `UnsupportedOperation` with status 405, `Busy` with status
 503.
 Does not know: HTTP."""
 
@@ -10,15 +10,15 @@ from millstream.errors import ExternalError, UserError
 
 
 class NotFound(UserError):
-    """What the path of a request names does not exist."""
+    """The resource that the path of a request names does not exist."""
 
 
-class NotHere(UserError):
-    """This server has no such operation, although Flink's has."""
+class UnsupportedOperation(UserError):
+    """An operation of Flink's server that this server does not have."""
 
 
 class Busy(ExternalError):
-    """The server has too much to do to answer this request now."""
+    """The server is too busy to answer this request now."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the server is busy: {why}", hint="try again later")

@@ -1,7 +1,7 @@
 """REST resource of flame graphs: where the tasks of a vertex spend their time.
 
-Promises: Flink's path and fields. A request has the vertex sampled for some seconds; the first answer is that there is
-nothing yet, and clients ask again.
+Promises: Flink's path and fields. A request starts sampling of the vertex for some seconds; the first response says
+that there are no samples yet, and clients repeat the request.
 Does not know: how stacks are sampled."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from millstream.cluster.rest.paths import JobPath, VertexPath
 from millstream.cluster.rest.vertices import find_vertex
 from millstream.errors import UserError
 
-_TERMINATED, _DISABLED, _WAITING = -1, -2, -3  # in place of the time, as in Flink
+_TERMINATED, _DISABLED, _WAITING = -1, -2, -3  # values of `endTimestamp` without data, as in Flink
 _KINDS = {"full": ("on", "off"), "on_cpu": ("on",), "off_cpu": ("off",)}
 
 

@@ -1,9 +1,9 @@
-"""Requests for the jobs and for the SQL workspace of a session cluster, which the processes of programs answer.
+"""Forwards requests for the jobs and the SQL workspace of a session cluster to the processes of its programs.
 
 Promises: a request for a job of a program is forwarded to its process, one for SQL to that of the workspace, and the
 lists of jobs and slots are those of all programs; every other request is answered by this process. A slow process does
 not delay other requests.
-Does not know: what is asked for."""
+Does not know: what is requested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from millstream.job.job_status import JobStatus
 
 _JOB = re.compile(r"/jobs/[0-9a-fA-F]{32}(/.*)?")
 _SQL = "/sql/"
-_MOST_BYTES = 1 << 20  # of the body of a request
+_MOST_BYTES = 1 << 20  # the maximum size of a request body
 
 Answer = Callable[[Request], Awaitable[Response]]
 

@@ -1,7 +1,7 @@
 """The graph of a job in the form of Flink's JSON plans.
 
 Promises: a node for each vertex, with its inputs and the names of their partitioners.
-Does not know: what runs."""
+Does not know: running jobs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """REST resources of jobs: lists, details, plan, configuration, exceptions, result and cancellation.
 
-Promises: Flink's fields. A vertex is RUNNING from the start of the job to its end: subtasks run in each epoch, and
-between two epochs they wait.
+Promises: Flink's fields. A vertex is RUNNING from the start of the job to its end, because its subtasks run in every
+epoch.
 Does not know: checkpoints and subtasks, see `checkpoints` and `vertices`."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from millstream import options
 from millstream.cluster.dispatcher import DispatchedJob
-from millstream.cluster.job_statistics import At, Failure
+from millstream.cluster.job_statistics import Failure, Timed
 from millstream.cluster.rest.context import RestContext
 from millstream.cluster.rest.job_plan import JobPlan, describe_plan
 from millstream.cluster.rest.job_times import count_states, duration, end_time, execution_state, start_time
@@ -263,7 +263,7 @@ def create_router(context: RestContext) -> APIRouter:
 
     @router.patch("/jobs/{job_id}/clientHeartbeat", status_code=status.HTTP_202_ACCEPTED)
     def accept_heartbeat(job_id: JobPath) -> dict[str, Any]:
-        """Accept that a client still waits for a job. A job goes on without its clients, so nothing depends on it."""
+        """Accept the heartbeat of a client, without effect: a job continues without its clients."""
         dispatcher.job(job_id)
         return {}
 
@@ -343,7 +343,7 @@ def _describe_configuration(job: DispatchedJob) -> JobConfiguration:
     }
 
 
-def _describe_failure(failure: At[Failure]) -> ExceptionEntry:
+def _describe_failure(failure: Timed[Failure]) -> ExceptionEntry:
     return {
         "exceptionName": exception_name(failure.event.cause),
         "stacktrace": failure.event.cause,

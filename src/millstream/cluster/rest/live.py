@@ -1,7 +1,8 @@
-"""REST resources of the web UI, under /jobs/ID/millstream: the graph of a job with its load, its epochs, what holds its
-watermarks back, and its options.
+"""REST resources of the web UI, under /jobs/ID/millstream: the graph of a job with its load, its epochs, its dropped
+records, log lines and options.
 
-Promises: one request has everything that one page shows. Flink has no such resources, so the names are our own.
+Promises: one response contains everything that one page shows. Flink has no such resources, so the names are those of
+millstream.
 Does not know: how the UI draws it."""
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Query
 from typing_extensions import TypedDict
 
 from millstream.cluster.dispatcher import DispatchedJob
-from millstream.cluster.job_statistics import At, EpochSample, Statistics
+from millstream.cluster.job_statistics import EpochSample, Statistics, Timed
 from millstream.cluster.metrics.metric import Value
 from millstream.cluster.metrics.task_metrics import operator_metrics, task_metrics
 from millstream.cluster.rest.context import RestContext
@@ -75,7 +76,7 @@ class LiveEdge(TypedDict):
 
 
 class Graph(TypedDict):
-    """The graph of a job at one moment."""
+    """The graph of a job at one time."""
 
     now: int
     slots: int
@@ -317,7 +318,7 @@ def _describe_operator(planned: PlannedVertex, node: StreamNode, statistics: Sta
     return {"id": node.operator, "name": node.name, "metrics": by_name}
 
 
-def _describe_epoch(sample: At[EpochSample]) -> Epoch:
+def _describe_epoch(sample: Timed[EpochSample]) -> Epoch:
     epoch = sample.event
     return {
         "epoch": epoch.epoch,

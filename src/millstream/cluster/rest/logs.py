@@ -1,7 +1,7 @@
 """REST resources of log files: those of the programs of a session cluster.
 
 Promises: a log is named by the id of its program, and nothing else can be read; a part of it can be read with a Range
-header. A server without a session cluster has no log files: its program decides where its log goes.
+header. A server without a session cluster has no log files: its program configures its own logging.
 Does not know: what is logged."""
 
 from __future__ import annotations

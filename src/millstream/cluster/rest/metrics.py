@@ -1,7 +1,7 @@
 """REST resources of metrics: ids, values, aggregates over subtasks and jobs, and the history of a job.
 
-Promises: Flink's paths, ids and fields. Without `get` the ids are listed; an id that does not exist has no entry. At
-most 1,000 ids can be asked for at once.
+Promises: Flink's paths, ids and fields. Without `get` the ids are listed; an id that does not exist has no entry. A
+request may name at most 1,000 ids.
 Does not know: how metrics are computed, see `millstream.cluster.metrics`."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class History(TypedDict):
 
 
 class TooManyIds(UserError):
-    """A request asks for more metrics than are answered at once."""
+    """A request names too many metrics."""
 
     def __init__(self, count: int) -> None:
         super().__init__(f"{count} metrics are asked for at once, the limit is {_MAX_IDS}", hint="ask several times")

@@ -1,6 +1,7 @@
-"""REST resources that Flink's dashboard shows of processes: logs, standard output, threads, environment, profiler.
+"""REST resources of processes for Flink's dashboard: logs, standard output, threads, environment, profiler.
 
-Promises: Flink's paths and fields. A text that this process does not keep is a sentence that says where it is.
+Promises: Flink's paths and fields. Instead of a text that this process does not keep, the response is a sentence that
+says where the text is.
 Does not know: the log files of programs, see `logs`."""
 
 from __future__ import annotations

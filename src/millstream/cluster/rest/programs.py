@@ -21,13 +21,13 @@ from typing_extensions import TypedDict
 from millstream import options
 from millstream.cluster.rest.applications import require_session
 from millstream.cluster.rest.context import RestContext
-from millstream.cluster.rest.errors import NotFound, NotHere
+from millstream.cluster.rest.errors import NotFound, UnsupportedOperation
 from millstream.cluster.rest.session_view import SessionView, Submission, Upload
 from millstream.cluster.session.arguments import PYTHON_DRIVER
 from millstream.errors import ExternalError, UserError
 
 _FIRST_JOB_SECONDS, _POLL_SECONDS = 90.0, 0.05
-#: Paths whose bodies are read, or read and dropped, with a bound of their own.
+#: Paths whose bodies are read, or read and dropped, with their own size limit.
 UPLOADING = frozenset({"/jars/upload", "/v1/jars/upload", "/jobs", "/v1/jobs"})
 _FILE_NAME = re.compile(rb'filename="((?:[^"\\]|\\.)*)"', re.IGNORECASE)
 
@@ -69,7 +69,7 @@ class ApplicationAnswer(TypedDict):
 
 
 class RunRequest(BaseModel):
-    """What to run of an upload."""
+    """The program to run, and its arguments."""
 
     model_config = ConfigDict(populate_by_name=True, extra="ignore")
 
@@ -91,7 +91,7 @@ class TooLarge(UserError):
 
 
 class NoSubmission(NotFound):
-    """Programs cannot be uploaded and run, because an option says so."""
+    """Programs cannot be uploaded and run, because an option disables it."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -158,7 +158,7 @@ def create_router(context: RestContext) -> APIRouter:
 
     @router.post("/jars/{upload_id}/run-application", status_code=status.HTTP_202_ACCEPTED)
     def run_application(upload_id: str, request: Annotated[RunRequest | None, Body()] = None) -> ApplicationAnswer:
-        """Run an uploaded program, and answer at once."""
+        """Run an uploaded program without waiting for it."""
         return {
             "applicationId": require_submission(context).submit(
                 _submission(upload_id, request or RunRequest.model_validate({}))
@@ -168,9 +168,9 @@ def create_router(context: RestContext) -> APIRouter:
     @router.get("/jars/{upload_id}/plan")
     @router.post("/jars/{upload_id}/plan")
     def get_plan(upload_id: str) -> dict[str, Any]:
-        """Refuse: the plan of a Python program is known when the program runs."""
+        """Refuse: the plan of a Python program is known only when the program runs."""
         msg = f"the plan of '{upload_id}' is known when it runs"
-        raise NotHere(msg, hint="show it on the client: millstream info job.py")
+        raise UnsupportedOperation(msg, hint="show it on the client: millstream info job.py")
 
     @router.post("/jobs", include_in_schema=False)
     async def refuse_graph(request: Request) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Protection against requests of other web sites, which a browser would send with the user's access to this machine.
+"""Protects against requests of other web sites, which a browser would send with the user's access to this machine.
 
-Promises: a request whose Host header does not name this server is refused with status 421, so that a name of another
-site that resolves to this address reaches nothing; a request that another site made is refused with status 403.
-Does not know: what is asked for."""
+Promises: a request whose Host header does not name this server is refused with status 421, so that DNS rebinding has no
+effect; a request that another site made is refused with status 403.
+Does not know: what is requested."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 async def refuse_other_hosts(request: Request, answer: Answer) -> Response:
-    """Answer a request whose Host header names this machine. A server with a token does not need this: a browser does
-    not send the token."""
+    """Forward a request whose Host header names this machine, and refuse others. A server with a token does not need
+    this, because a browser does not send the token."""
     host = request.headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname
@@ -28,7 +28,7 @@ async def refuse_other_hosts(request: Request, answer: Answer) -> Response:
 
 
 async def refuse_other_sites(request: Request, answer: Answer) -> Response:
-    """Answer a request that does not come from another site."""
+    """Forward a request unless it comes from another site."""
     host = request.headers.get("host", "")
     origin = request.headers.get("origin")
     is_foreign = origin is not None and origin.partition("://")[2] != host

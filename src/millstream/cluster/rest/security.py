@@ -1,4 +1,4 @@
-"""How a server of this process is protected: its tokens and its certificate, as options name them.
+"""The protection of the servers of this process: their tokens and their certificate, from options.
 
 Promises: option values that cannot work together are refused before a server starts.
 Does not know: requests; `token` checks them."""

@@ -20,7 +20,8 @@ from millstream.errors import ExternalError, UserError
 
 _log = logging.getLogger("millstream.rest")
 
-_MOST_CONNECTIONS = 512  # requests on further ones are refused with status 503; each one holds a file descriptor
+# requests on more connections are refused with status 503; each connection holds a file descriptor
+_MOST_CONNECTIONS = 512
 _STOP_SECONDS = 30.0
 _KEY = options.REST_TLS.key
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -108,7 +109,7 @@ def _listen(host: str, ports: str) -> socket.socket:
             listener.close()
             problem = refused
         else:
-            listener.listen(128)  # at once: clients wait for the server, and are not refused
+            listener.listen(128)  # listen before the thread starts, so that early clients wait and are not refused
             return listener
     assert problem is not None
     raise AddressInUse(host, ports, problem)

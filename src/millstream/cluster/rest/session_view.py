@@ -1,4 +1,4 @@
-"""What the REST resources need of a session cluster.
+"""The interface of a session cluster for the REST resources.
 
 Promises: its methods may be called from any thread.
 Does not know: how the cluster runs programs."""
@@ -24,7 +24,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class ProgramView:
-    """A program at one moment. Times are milliseconds since 1970; `end` is -1 while it runs."""
+    """The state of a program at one time. Times are milliseconds since 1970; `end` is -1 while it runs."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class Upload:
 
 @dataclass(frozen=True)
 class ForwardedAnswer:
-    """An answer of a program's own REST server, or of its archive."""
+    """A response of the REST server of a program, or of its archive."""
 
     status: int
     media_type: str

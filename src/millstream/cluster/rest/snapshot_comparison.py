@@ -1,6 +1,6 @@
-"""Two snapshots of a job, compared by operator and state.
+"""Compares two snapshots of a job by operator and state.
 
-Promises: a state with too many entries, or for which no time is left, is not compared, and said so.
+Promises: a state with too many entries, or for which no time is left, is not compared; the result says so.
 Does not know: requests, names of snapshots."""
 
 from __future__ import annotations
@@ -125,5 +125,5 @@ def _read_all(side: _Side, schema: TableSchema | None, is_over: Callable[[], boo
 def _differ(one: Any, other: Any) -> bool:
     try:
         return bool(one != other)
-    except Exception:  # of the program's own classes, and of arrays
+    except Exception:  # raised by `__eq__` of classes of the program, and by arrays
         return to_text(one) != to_text(other)

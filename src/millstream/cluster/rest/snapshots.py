@@ -2,8 +2,8 @@
 two of them have in common.
 
 Promises: a snapshot is named, never a path, and belongs to the job; values are read with the classes that the job
-declares, and sent as text. A request reads at most a few seconds and holds a bounded part of the state in memory; only
-one request reads at a time.
+declares, and sent as text. A request reads for at most a few seconds and keeps a bounded part of the state in memory;
+only one request reads at a time.
 Does not know: how state is stored."""
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class NoSuchState(NotFound):
         super().__init__(f"the operator has no state '{name[:100]}' in this snapshot")
 
 
-class StateIsRead(Busy):
-    """Other requests read state."""
+class StateReadInProgress(Busy):
+    """Another request is reading state."""
 
     def __init__(self) -> None:
         super().__init__("other requests read state")
@@ -160,9 +160,10 @@ def create_router(context: RestContext) -> APIRouter:
 
     @contextmanager
     def read_state(job: DispatchedJob) -> Iterator[None]:
-        """Decode the classes of a job only; one request at a time, so that memory is bounded."""
+        """Read state in the `with` block, with the classes of a job only; one request at a time, so that memory is
+        bounded."""
         if not reading.acquire(timeout=_WAIT_SECONDS):
-            raise StateIsRead
+            raise StateReadInProgress
         try:
             with codec.using(job.classes):
                 yield

@@ -1,4 +1,4 @@
-"""REST resources of single subtasks, which Flink's dashboard and clients ask for: their times, attempts, accumulators.
+"""REST resources of single subtasks for Flink's dashboard and clients: their times, attempts, accumulators.
 
 Promises: Flink's fields. A subtask has one attempt: Spark repeats its work within an epoch.
 Does not know: vertices as a whole, see `vertices`."""

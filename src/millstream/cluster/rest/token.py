@@ -1,9 +1,10 @@
-"""Protection by tokens: clients send `Authorization: Bearer TOKEN`, or a token as the password of basic authentication.
+"""Authentication by tokens: clients send `Authorization: Bearer TOKEN`, or a token as the password of basic
+authentication.
 
-Promises: a request without a token is refused with status 401, unless it asks for a file of the web UI, which is the
-same everywhere; the UI then asks its reader for the token. With basic authentication, the browser asks, and the UI is
-protected, too. A request with the token of readers that is not a reading one is refused with status 403. Tokens are
-compared in constant time. A token file is readable by its owner only.
+Promises: a request without a token is refused with status 401, except for files of the web UI, which contain no data;
+the UI prompts the user for the token. With basic authentication, the browser prompts for it, and the UI is protected,
+too. A request that changes something is refused with status 403 if it has the read-only token. Tokens are compared in
+constant time. A token file is readable by its owner only.
 Does not know: where tokens come from."""
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from millstream.cluster.rest.ui import is_ui_file
 Answer = Callable[[Request], Awaitable[Response]]
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-_CANCEL = "/yarn-cancel"  # the button of Flink's dashboard, which sends GET
+_CANCEL = "/yarn-cancel"  # Flink's dashboard cancels a job with a GET request
 
 
 @dataclass(frozen=True)
 class Access:
-    """The tokens of a server: one for everything, and one for reading; `basic` accepts them as passwords."""
+    """The tokens of a server: one for all requests, and one for read-only requests; `basic` accepts them as
+    passwords."""
 
     token: str
     read_only_token: str | None = None
@@ -36,7 +38,7 @@ class Access:
 
 
 def require_token(token: Access | str) -> Callable[[Request, Answer], Awaitable[Response]]:
-    """Return a middleware that answers requests with this token, or one of these tokens, only."""
+    """Return a middleware that refuses requests without this token, or one of these tokens."""
     access = Access(token) if isinstance(token, str) else token
 
     async def check(request: Request, answer: Answer) -> Response:

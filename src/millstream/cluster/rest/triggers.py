@@ -1,7 +1,7 @@
 """Operations that a client triggers and whose result it polls for: savepoints and disposals.
 
-Promises: the result of a finished operation stays for five minutes, as in Flink; the number of results is bounded; a
-trigger id that is used twice is the same operation.
+Promises: the result of a finished operation is kept for five minutes, as in Flink; the number of results is bounded; a
+request with a known trigger id returns the existing operation.
 Does not know: what the operations do."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TooManyOperations(ExternalError):
 
 
 class Triggers(Generic[T]):
-    """The operations of one kind, by (scope, trigger id); the scope is the job, or empty."""
+    """The operations of one type, by (scope, trigger id); the scope is the job, or empty."""
 
     def __init__(self, now: Callable[[], float], new_id: Callable[[], str]) -> None:
         """`now` returns monotonic seconds."""

@@ -1,7 +1,7 @@
 """The web UI: its built files, which are part of the package.
 
-Promises: only files of the UI are served; a page may load scripts and styles of this server alone; files whose names
-have a hash may be cached for ever, all others are asked for again.
+Promises: only files of the UI are served; a page may load scripts and styles only from this server; files whose names
+have a hash may be cached for ever, all others must be revalidated.
 Does not know: what the UI shows; its sources are in the folder `ui` of the repository."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MEDIA_TYPES = {
     "svg": "image/svg+xml",
     "md": "text/plain; charset=utf-8",
 }
-_ASK_AGAIN, _FOR_EVER = "no-cache", "public, max-age=31536000, immutable"
+_REVALIDATE, _IMMUTABLE = "no-cache", "public, max-age=31536000, immutable"
 
 
 def create_router() -> APIRouter:
@@ -41,20 +41,20 @@ def create_router() -> APIRouter:
     @router.get("/")
     def get_page() -> Response:
         """Return the page."""
-        return _answer("index.html", pages["index.html"].read_bytes(), _ASK_AGAIN)
+        return _answer("index.html", pages["index.html"].read_bytes(), _REVALIDATE)
 
     @router.get("/licenses.md")
     def get_licenses() -> Response:
         """Return the licenses of the packages that the built files contain."""
-        return _answer("licenses.md", pages["licenses.md"].read_bytes(), _ASK_AGAIN)
+        return _answer("licenses.md", pages["licenses.md"].read_bytes(), _REVALIDATE)
 
     @router.get("/assets/{name}")
     def get_asset(name: str) -> Response:
         """Return a script, style or image of the page."""
         if name not in assets:
             msg = f"the UI has no file {name!r}"
-            raise NotFound(msg, hint="load the page again: another version of it is installed")
-        return _answer(name, assets[name].read_bytes(), _FOR_EVER)
+            raise NotFound(msg, hint="reload the page: another version of it is installed")
+        return _answer(name, assets[name].read_bytes(), _IMMUTABLE)
 
     return router
 

@@ -116,7 +116,7 @@ def _list_sources(plan: ExecutionPlan, splits: Mapping[str, Sequence[SplitProgre
     for vertex in plan.job.vertices:
         node = vertex.nodes[0]
         if node.operator in splits:
-            slowest_first = sorted(splits[node.operator], key=_slowness)
+            slowest_first = sorted(splits[node.operator], key=_watermark_order)
             sources.append(
                 {
                     "operator": node.operator,
@@ -129,8 +129,8 @@ def _list_sources(plan: ExecutionPlan, splits: Mapping[str, Sequence[SplitProgre
     return sources
 
 
-def _slowness(split: SplitProgress) -> tuple[bool, int]:
-    """Idle splits come last."""
+def _watermark_order(split: SplitProgress) -> tuple[bool, int]:
+    """Return the sort key of a split: the least watermark first, idle splits last."""
     return split.watermark is None, split.watermark or 0
 
 

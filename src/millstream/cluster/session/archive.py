@@ -1,6 +1,7 @@
-"""What is left of a job that has ended: the answers of its REST resources, in the form of Flink's history server.
+"""Archives of ended jobs: the responses of their REST resources, in the format of Flink's history server.
 
-Promises: an archive is a JSON object `{"archive": [{"path": ..., "json": text}]}`; `find` returns an answer as it was.
+Promises: an archive is a JSON object `{"archive": [{"path": ..., "json": text}]}`; `find` returns the original
+response.
 Does not know: HTTP, storage."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-Fetch = Callable[[str], Any]  # the answer to a GET request for a path; None if there is none
+Fetch = Callable[[str], Any]  # returns the response to a GET request for a path; None if there is none
 
 _JOB_PATHS = (
     "",
@@ -32,8 +33,8 @@ _VERTEX_PATHS = ("", "/accumulators", "/backpressure", "/subtasktimes", "/taskma
 
 
 def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch, operations: Sequence[str] = ()) -> dict[str, Any]:
-    """Ask for everything that is worth keeping of jobs, which are entries of /jobs/overview. `operations` are the paths
-    of savepoints and other operations whose results clients may still ask for."""
+    """Return the archive of jobs, which are entries of /jobs/overview. `operations` are the paths of savepoints and
+    other operations whose results clients may still poll."""
     entries = [{"path": "/jobs/overview", "json": json.dumps({"jobs": list(jobs)})}]
     entries += [
         {"path": path, "json": json.dumps(answer)} for path in operations if (answer := fetch(path)) is not None
@@ -53,7 +54,7 @@ def archive_jobs(jobs: Sequence[dict[str, Any]], fetch: Fetch, operations: Seque
 
 
 def find(archive: dict[str, Any], path: str) -> str | None:
-    """Return the answer for a path, as JSON text; None if it is not kept."""
+    """Return the archived response for a path, as JSON text; None if there is none."""
     return next((entry["json"] for entry in archive["archive"] if entry["path"] == path), None)
 
 

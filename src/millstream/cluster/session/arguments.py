@@ -1,4 +1,4 @@
-"""The arguments that run a Python program, with the names of Flink's `PythonDriver`.
+"""Parses the arguments that run a Python program, with the names of Flink's `PythonDriver`.
 
 Promises: the options before the program's own arguments are read as `flink run` reads them; paths stay below the
 directory of the upload.
@@ -62,7 +62,7 @@ def parse_arguments(words: Sequence[str], upload: str) -> ProgramArguments:
         raise BadArguments(msg, hint="name either a file or a module")
     if file is None and module is None:
         if not upload.endswith(".py"):
-            msg = f"nothing says what to run of '{upload}'"
+            msg = f"the arguments do not say what to run of '{upload}'"
             raise BadArguments(msg, hint="add -py FILE or -pym MODULE; FILE is a path in the archive")
         file = upload
     return ProgramArguments(file, module, tuple(words[index:]), values)

@@ -1,8 +1,8 @@
-"""The driver of a session cluster: carries out what its machine decides.
+"""The driver of a session cluster: carries out the actions of its machine.
 
 Promises: a program is stored before it starts, and programs of the store that have not ended are started again; a
 request to cancel one is stored, too. The methods may be called from any thread, and events are handled one after
-another. A program that does not answer delays no other. The newest programs that have ended are kept.
+another. A program that does not respond does not delay others. The newest programs that have ended are kept.
 Does not know: HTTP servers, Spark, how leaders are elected."""
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from millstream.times import Clock
 
 _log = logging.getLogger("millstream.session")
 
-_WORKSPACE = "SQL workspace"  # the name of its program
+_WORKSPACE = "SQL workspace"  # the name of the program of the SQL workspace
 _ANSWER_SECONDS = 60.0
 _MOST_PROGRAMS, _MOST_UPLOADS, _KEPT_ENDED = 100, 100, 100
-_KEPT_OPERATIONS = 20  # the newest savepoints and other operations of a program
+_KEPT_OPERATIONS = 20  # the number of the newest savepoints and other operations of a program that are archived
 _CANCEL_CHECK_SECONDS = 0.5
 _IDLE_CANCEL_MS = 30_000  # a cancelled program without jobs is killed after this time
 _MAX_CANCEL_MS = 600_000  # any cancelled program is killed after this time
@@ -67,15 +67,16 @@ _ENDED = ("FAILED", "CANCELED", "FINISHED", "SUSPENDED")
 
 @dataclass
 class _Hosted:
-    """What the driver knows of a program: its description, its process, which runs `module`, and its archive when it
-    has ended. A program that is not in the store has `local`: what its process needs to know."""
+    """A program with its description, its process, which runs `module`, and its archive when it has ended. A program
+    that is not in the store has `local`: the description for its process."""
 
     description: dict[str, Any]
     start: int
     end: int = -1
     process: ProgramProcess | None = None
     jobs: dict[str, None] = field(default_factory=dict)
-    operations: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_OPERATIONS))  # paths of their results
+    # the paths of the results of operations
+    operations: deque[str] = field(default_factory=lambda: deque(maxlen=_KEPT_OPERATIONS))
     archive: dict[str, Any] | None = None
     local: dict[str, Any] | None = None
     module: str = PROGRAM_MODULE
@@ -107,14 +108,14 @@ class SessionDriver:
         self._session = Session(SlotPool(slots), recovers=recovers)
         self._hosted: dict[str, _Hosted] = {}
         self._uploads: dict[str, tuple[Upload, bytes]] = {}
-        self._workspace = ""  # the id of its program, which is not in the store
+        self._workspace = ""  # the id of the program of the SQL workspace, which is not in the store
         self._archive_directory, self.upload_limit = archive_directory, upload_limit
         self.is_shut_down = threading.Event()
         self.logs = directory / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def recover(self) -> None:
-        """Start the programs of the store that have not ended, and show those that have."""
+        """Start the programs in the store that have not ended, and list those that have ended."""
         with self._lock:
             ended = self._store.archived()
             newest = sorted(ended.items(), key=lambda entry: int(entry[1]["end"]))[-_KEPT_ENDED:]
@@ -163,7 +164,8 @@ class SessionDriver:
                 msg = f"{_MOST_PROGRAMS} programs run"
                 raise TooMany(msg, hint="wait until some of them have ended")
             upload, content = self._uploads[submission.upload]
-            parse_arguments(submission.arguments, upload.name)  # refused before anything is stored
+            # invalid arguments are refused before anything is stored
+            parse_arguments(submission.arguments, upload.name)
             program = self._new_id()
             description = {
                 "upload": upload.name,
@@ -262,7 +264,7 @@ class SessionDriver:
             try:
                 answer = _ask(process, method, path, body)
             except OSError as problem:
-                if owner.archive is None:  # else it has ended while it was asked
+                if owner.archive is None:  # otherwise it ended during the request
                     return _refuse(503, f"the process of the job does not answer: {problem}")
             else:
                 if method == "POST" and (operation := _find_operation(path, answer)) is not None:
@@ -361,7 +363,7 @@ class SessionDriver:
             self._handle(ProgramEnded(program, str(problem)))
 
     def _describe_program(self, program: str) -> dict[str, Any]:
-        """Return what a process needs to know to run a program."""
+        """Return the description with which a process runs a program."""
         description, directory = self._hosted[program].description, self._directory / program
         if not directory.exists():
             unpack(description["upload"], self._store.content(program), directory)
@@ -430,7 +432,7 @@ class SessionDriver:
     def _write_archive(
         self, program: str, jobs: list[dict[str, Any]], kept: dict[str, Any], *, is_stored: bool
     ) -> None:
-        """Write the archive of a program, if need be repeatedly: a program that is still in the store would run again
+        """Write the archive of a program, and retry if that fails: a program that is still in the store would run again
         in the next cluster."""
         while True:
             try:
@@ -465,8 +467,8 @@ class SessionDriver:
 
 
 def _cancel(process: ProgramProcess, clock: Clock) -> None:
-    """Cancel the jobs of a program, also those that it starts meanwhile, until it ends. It is killed when it stays on
-    without jobs, or does not answer, and when it stays on for too long."""
+    """Cancel the jobs of a program, including those that it starts meanwhile, until it ends. The process is killed if
+    it keeps running without jobs, does not respond, or runs for too long."""
     began = last_busy = clock.now()
     while clock.now() - last_busy < _IDLE_CANCEL_MS and clock.now() - began < _MAX_CANCEL_MS:
         jobs = [job for job in _ask_for_jobs(process) if job["state"] not in _ENDED]
@@ -495,7 +497,7 @@ def _ask(process: ProgramProcess, method: str, path: str, body: bytes) -> Forwar
     except urllib.error.HTTPError as refused:
         with refused:
             return ForwardedAnswer(refused.code, refused.headers.get_content_type(), refused.read())
-    except HTTPException as problem:  # it has ended while it answered
+    except HTTPException as problem:  # it ended while it responded
         msg = f"its answer is not complete: {problem!r}"
         raise ConnectionError(msg) from None
 
@@ -505,7 +507,8 @@ def _refuse(status: int, text: str) -> ForwardedAnswer:
 
 
 def _find_operation(path: str, answer: ForwardedAnswer) -> str | None:
-    """Return the path that is polled for the result of an operation that a request has started; None if it has not."""
+    """Return the path that is polled for the result of an operation that a request has started; None if it started
+    none."""
     if answer.status != _ACCEPTED:
         return None
     request = json.loads(answer.body).get("request-id")

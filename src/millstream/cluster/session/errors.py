@@ -1,6 +1,6 @@
 """Errors of requests to a session cluster.
 
-Promises: each names what is missing, or what there is too much of.
+Promises: each error names what is missing, or which limit is reached.
 Does not know: HTTP."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The machine of a session cluster: which programs it has, and what to do with them.
+"""The state machine of a session cluster: its programs, and the actions for each event.
 
-Promises: a program whose process is lost starts again if its jobs can be recovered, unless it is lost too often
-within an hour. One that has ended is archived once, and has no slots; no event but `Forgotten` changes it.
+Promises: a program whose process is lost starts again if its jobs can be recovered, unless it is lost too often within
+an hour. A program that has ended is archived once, and has no slots; only the event `Forgotten` changes it.
 Does not know: processes, files, clocks."""
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class JobEnded:
 
 @dataclass(frozen=True)
 class ProgramEnded:
-    """A program and its jobs came to their end; `error` is why it failed."""
+    """A program and its jobs have ended; `error` is why it failed."""
 
     program: str
     error: str | None = None
@@ -95,7 +95,7 @@ class CancelRequested:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """Nobody needs to know any more of a program that has ended."""
+    """A program that has ended is removed from the list."""
 
     program: str
 
@@ -122,14 +122,15 @@ class Answer:
 
 @dataclass(frozen=True)
 class CancelJobs:
-    """Cancel all jobs of the program, also those that it starts later, and end its process if it does not end."""
+    """Cancel all jobs of the program, including those that it starts later, and end its process if it does not end by
+    itself."""
 
     program: str
 
 
 @dataclass(frozen=True)
 class Archive:
-    """Keep what is known of the program and its jobs, and end its process."""
+    """Archive the program and its jobs, and end its process."""
 
     program: str
 
@@ -202,7 +203,7 @@ def _release(session: Session, program: Program, job: str | None) -> tuple[Sessi
 
 
 def _with_waits(session: Session) -> Session:
-    """Write the reasons why jobs wait into their programs."""
+    """Return the session with the reasons why jobs wait, in their programs."""
     waits: dict[str, dict[str, str]] = {}
     for request in session.slots.waiting:
         waits.setdefault(request.program, {})[request.job] = session.slots.explain(request)

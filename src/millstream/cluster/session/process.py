@@ -1,7 +1,7 @@
 """The process of one program of a session cluster.
 
-Promises: the process is a Python of its own, attached to the cluster's Spark, with its own directory and log file. Its
-messages are passed on in order, and its end once, after them. When the cluster ends, its standard input ends, and so
+Promises: each program runs in its own Python process, attached to the cluster's Spark, with its own directory and log
+file. Its messages are delivered in order, then its end, once. When the cluster ends, its standard input ends, and so
 does the process.
 Does not know: what the messages mean."""
 
@@ -97,7 +97,7 @@ class ProgramProcess:
         return None if self._ended.is_set() else self.address
 
     def send(self, **answer: Any) -> None:
-        """Send a line; one to a process that has ended is dropped."""
+        """Send a line; a line to a process that has ended is dropped."""
         with self._lock, suppress(OSError, ValueError):
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(answer) + "\n")

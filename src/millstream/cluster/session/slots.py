@@ -1,7 +1,7 @@
 """The slots of a session cluster, as a pure value.
 
-Promises: the slots that are promised never exceed the total. A job that does not fit waits until those before it fit,
-so that small jobs do not starve large ones; a job that can never fit is refused.
+Promises: granted slots never exceed the total. Jobs get slots in the order of their requests, so that small jobs do not
+starve large ones; a job that can never fit is refused.
 Does not know: what runs in a slot, and where."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Verdict = Granted | Waiting | Refused
 
 @dataclass(frozen=True)
 class SlotPool:
-    """The slots, to whom they are promised, and who waits for them, longest first."""
+    """The slots, the granted requests, and the waiting requests, oldest first."""
 
     total: int
     promised: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class SlotPool:
 
     @property
     def free(self) -> int:
-        """The slots that are promised to nobody."""
+        """The slots that are not granted."""
         return self.total - sum(self.promised.values())
 
     def request(self, request: SlotRequest) -> tuple[SlotPool, Verdict]:
-        """Return the pool after a request, and its verdict. A job that has slots asks for another number of them: it
-        gets them at once or keeps those it has."""
+        """Return the pool after a request, and its verdict. A job that has slots can request another number of them: it
+        gets them immediately, or keeps those it has."""
         held = self.promised.get(request.key, 0)
         if request.slots > self.total:
             return self, Refused(f"the job needs {request.slots} slots, and the cluster has {self.total}")

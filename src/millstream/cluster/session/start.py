@@ -2,7 +2,7 @@
 
 Promises: with high availability, one of several such processes leads, and the others stand by; the one that takes over
 finds all programs in the store and starts them again. A Spark that is lost is replaced, and the programs start again.
-When this process ends, however it ends, the processes of the programs end, too.
+When this process ends for any reason, the processes of the programs end, too.
 Does not know: the command line, how Spark starts."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OWN_PREFIXES = (
     "millstream.rest.",
     "security.ssl.",
     "jobmanager.archive.",
-)  # options of the cluster, not of its programs
+)  # the prefixes of options of the cluster, which its programs do not get
 
 
 def run_session(configuration: Configuration, on_start: Callable[[str, SessionDriver], None]) -> None:

@@ -1,12 +1,12 @@
-"""The store of a session cluster: its programs and what is left of those that ended, on shared storage.
+"""The store of a session cluster on shared storage: its programs, and the archives of those that have ended.
 
     <root>/programs/<id>.json     the description of a program that runs
     <root>/programs/<id>.bin      the uploaded file of the program
     <root>/programs/<id>.cancel   an empty file: the program is to be cancelled
     <root>/archive/<id>.json      a program that has ended, with the answers of its REST resources
 
-Promises: a program is in the store when its description is there, which is written last and deleted first. A file that
-is not a description is skipped and logged.
+Promises: a program is in the store if its description exists, which is written last and deleted first. A file that is
+not a description is skipped and logged.
 Does not know: what a program is; a description is JSON."""
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class ProgramStore:
         return self._read_all(_PROGRAMS)
 
     def archive(self, program: str, ended: dict[str, Any]) -> None:
-        """Keep what is left of a program that has ended, and delete the program. After a crash in between, the program
+        """Write the archive of a program that has ended, and delete the program. After a crash in between, the program
         is archived and is not started again."""
         self._write(_ARCHIVE, f"{program}.json", json.dumps(ended).encode())
         for name in (f"{program}.json", f"{program}.bin", f"{program}.cancel"):
             self._remove(_PROGRAMS, name)
 
     def forget(self, program: str) -> None:
-        """Delete what is left of a program that has ended."""
+        """Delete the archive of a program that has ended."""
         self._remove(_ARCHIVE, f"{program}.json")
 
     def _remove(self, folder: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Uploaded programs: a Python file, or a zip archive with a program and its dependencies.
+"""Checks and unpacks uploaded programs: a Python file, or a zip archive with a program and its dependencies.
 
 Promises: names are plain file names; an archive is extracted below its directory only, and its size is bounded before
 anything is written. A Java archive is refused with a sentence.

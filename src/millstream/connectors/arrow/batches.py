@@ -35,7 +35,7 @@ class ArrowSource(Source):
     splits: int = 1
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ArrowSource:
-        """Arrow data is immutable: every subtask may share it."""
+        """Return the source itself: Arrow data is immutable, so all subtasks share it."""
         return self
 
     def type_info(self) -> TypeInformation:

@@ -52,7 +52,7 @@ _FAKER_METHODS = {
     "name.title": "job", "name.username": "user_name", "phonenumber.cellphone": "phone_number",
     "phonenumber.phonenumber": "phone_number",
 }  # fmt: skip
-_lock = threading.Lock()  # the generator of Faker has one source of random numbers for all threads of the process
+_lock = threading.Lock()  # Faker's generator of random numbers is shared by all threads of the process
 
 
 class InvalidExpression(UserError):
@@ -115,14 +115,14 @@ def relative_time_range(text: str) -> tuple[int, int] | None:
     most = numbers[0] * factor
     least = numbers[1] * factor if len(numbers) == 2 else 0
     if not 0 <= least <= most:
-        message = f"'{text}' must have a maximum that is not below the minimum"
+        message = f"'{text}' has a maximum that is less than its minimum"
         raise InvalidExpression(message)
     return (-most, -least) if _normalize(match[1]).endswith("past") else (least, most)
 
 
 def _check_literal(text: str, literal: str) -> None:
     if "#{" in literal:
-        message = f"'{text}' has a call that is not complete"
+        message = f"'{text}' has an incomplete call"
         raise InvalidExpression(message, hint="write #{category.method 'argument','argument'}")
 
 
@@ -150,7 +150,7 @@ def _compile_call(text: str, name: str, arguments: Sequence[str]) -> Draw:
         words = WORDS[key]
         return lambda rng: rng.choice(words)
     if key in _TIME_METHODS:
-        message = f"'{text}' is a time, which is relative to now"
+        message = f"'{text}' is a time relative to now"
         raise InvalidExpression(message, hint="declare the column TIMESTAMP(3) or TIMESTAMP_LTZ(3)")
     method = _FAKER_METHODS.get(key) or _snake_case(name.rpartition(".")[2])
     if not callable(getattr(_faker(), method, None)):
@@ -169,7 +169,7 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
-# ------------------------------------------------------------------------------------------------------- own methods
+# ---------------------------------------------------------------------------------------- methods that Faker lacks
 
 
 def _number_between(arguments: Sequence[str]) -> Draw:

@@ -21,7 +21,7 @@ from millstream.connectors.datagen.random_columns import Hashes, Integers
 from millstream.errors import UserError
 from millstream.types.factory import TypeInformation, Types
 
-_DICTIONARY = 1 << 16  # up to this many different strings are generated once and looked up
+_DICTIONARY = 1 << 16  # up to this many distinct strings are generated once and then looked up
 
 
 class InvalidField(UserError, ValueError):
@@ -116,7 +116,7 @@ class RandomInt(Field):
 
     def __post_init__(self) -> None:
         if not -(1 << 63) <= self.low <= self.high < 1 << 63:
-            msg = f"there are no whole numbers of 64 bits from {self.low} to {self.high}"
+            msg = f"there are no 64-bit integers from {self.low} to {self.high}"
             raise InvalidField(msg)
         if self.skew < 0:
             msg = f"the skew {self.skew} is negative"
@@ -193,7 +193,7 @@ class RandomBoolean(Field):
 
 @dataclass(frozen=True)
 class RandomString(Field):
-    """Strings that begin with `prefix`, of at most `cardinality` different ones (None for no limit).
+    """Strings that begin with `prefix`; at most `cardinality` of them are distinct (None for no limit).
 
     With `length`, as many random letters follow the prefix; without, a number below the cardinality. `skew` is that of
     RandomInt.
@@ -215,7 +215,7 @@ class RandomString(Field):
             raise InvalidField(msg, hint="as in RandomString(length=8)")
         if self.cardinality is not None and not 0 < self.cardinality <= 1 << 63:
             msg = f"the cardinality {self.cardinality} is not between 1 and 2**63"
-            raise InvalidField(msg, hint="use a whole number above 0")
+            raise InvalidField(msg, hint="use an integer greater than 0")
         if self.length is not None and self.length < 0:
             msg = f"the length {self.length} is negative"
             raise InvalidField(msg)
@@ -247,7 +247,7 @@ class RandomString(Field):
 
 @dataclass(frozen=True)
 class Choice(Field):
-    """One of the values, each as often as its weight says; all equally often without weights.
+    """One of the values, with a frequency in proportion to its weight; without weights, all are equally frequent.
 
     Example:
         >>> country = Choice(["de", "fr", "it"], weights=[5, 3, 2])
@@ -339,7 +339,7 @@ class RandomTimestamp(Field):
 
 @dataclass(frozen=True)
 class EventTime(Field):
-    """Times that grow by `step_ms` from record to record, each set back by a random time of at most `disorder_ms`.
+    """Times that increase by `step_ms` from record to record, minus a random delay of at most `disorder_ms`.
 
     A watermark that allows `disorder_ms` of disorder makes none of them late. Milliseconds since 1970, as numbers or as
     SQL timestamps.

@@ -21,13 +21,13 @@ def check_generator(count: int | None, rate: float | None, splits: int | None) -
     """Raise `InvalidGenerator` if a parameter is invalid."""
     if count is not None and not 0 <= count < 1 << 63:
         msg = f"the count is {count}"
-        raise InvalidGenerator(msg, hint="use a whole number, or None for unbounded input")
+        raise InvalidGenerator(msg, hint="use an integer that is not negative, or None for unbounded input")
     if rate is not None and not rate > 0:
         msg = f"the rate is {rate} records per second"
-        raise InvalidGenerator(msg, hint="use a number above 0, or None")
+        raise InvalidGenerator(msg, hint="use a number greater than 0, or None for no limit")
     if splits is not None and splits < 1:
         msg = f"the number of splits is {splits}"
-        raise InvalidGenerator(msg, hint="use a number above 0, or None")
+        raise InvalidGenerator(msg, hint="use a number greater than 0, or None for no limit")
 
 
 class PositionEnumerator(SplitEnumerator):
@@ -52,8 +52,8 @@ class PositionEnumerator(SplitEnumerator):
         stop = self._next + max(budget.records, 1)
         if self._arrived is not None:
             stop = min(stop, self._arrived)
-        # The first split changes with the position, so that few records at a time still advance every split's
-        # watermark.
+        # The first split changes with the position, so that plans of few records still advance the watermark of every
+        # split.
         first = self._next % len(self._splits)
         splits = [split for split in self._splits[first:] + self._splits[:first] if split not in budget.held]
         ranges = []

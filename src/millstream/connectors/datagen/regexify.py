@@ -49,7 +49,7 @@ class _Parser:
 
     def _advance(self) -> str:
         if self.is_at_end:
-            raise InvalidPattern(self._pattern, "it ends too early")
+            raise InvalidPattern(self._pattern, "it ends unexpectedly")
         self._offset += 1
         return self._pattern[self._offset - 1]
 

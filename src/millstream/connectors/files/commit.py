@@ -56,7 +56,7 @@ _MERGED = ".merged"
 class OutputLost(ExternalError):
     """A staged file is missing, and so is its part file."""
 
-    hint = "was the directory '.staging' or the file deleted? start from an older checkpoint or a savepoint"
+    hint = "the directory '.staging' or the file may have been deleted; start from an older checkpoint or a savepoint"
 
     def __init__(self, staged: str, final: str) -> None:
         self.staged, self.final = staged, final
@@ -73,8 +73,8 @@ class OutputDamaged(ExternalError):
         super().__init__(f"the staged file {staged} has {found} bytes, {expected} were written")
 
 
-class NotShown(ExternalError):
-    """A staged file exists after its commit, although the file system reported it missing."""
+class StagedFileReappeared(ExternalError):
+    """A staged file exists after its commit, although the file system had reported it missing."""
 
     hint = "the file system returned a wrong result for a moment, as a network mount may; the commit is repeated"
 
@@ -92,13 +92,17 @@ def concatenate(streams: Sequence[BinaryIO], into: BinaryIO) -> None:
 class FileCommitter(Committer):
     """Makes files visible that were staged below one base path.
 
-    `place` returns the name of a part file, if it is not the final name; such files may be removed later."""
+    `name_part_file` returns the name of a part file, if it is not the final name; such files may be removed later."""
 
     def __init__(
-        self, base: str, files: FileSystem, merge: Merge = concatenate, place: Callable[[int, str], str] | None = None
+        self,
+        base: str,
+        files: FileSystem,
+        merge: Merge = concatenate,
+        name_part_file: Callable[[int, str], str] | None = None,
     ) -> None:
         self._base, self._files, self._merge_files = base, files, merge
-        self._place = place
+        self._name_part_file = name_part_file
         self._intents = CommitIntents(base, files)
         self._has_intent = False
         self._checkpoint = self._removed_since = 0
@@ -110,7 +114,7 @@ class FileCommitter(Committer):
         bundles = list(bundle_files(staged))
         commit = self._rename if self._files.has_atomic_rename else self._write
         try:
-            if staged and self._place is None:
+            if staged and self._name_part_file is None:
                 self._write_intent(staged)
             for number, bundle in enumerate(bundles):
                 try:
@@ -153,7 +157,7 @@ class FileCommitter(Committer):
             self._make_visible(ready, first)
         else:
             part_file = self._find_part_file(bundle)
-            if part_file is None and self._place is None:
+            if part_file is None and self._name_part_file is None:
                 self._handle_missing(first.staged, self._path(first.final))
             folder = (part_file or next(self._names(first))).rpartition("/")[0]
             if self._files.is_directory(folder):  # a driver that died may have renamed it without syncing the directory
@@ -194,7 +198,7 @@ class FileCommitter(Committer):
                 self._files.copy_file(self._path(bundle[0].staged), final)
             else:
                 self._merge_into(bundle, final)
-        elif self._place is None and not self._files.exists(final):
+        elif self._name_part_file is None and not self._files.exists(final):
             self._handle_missing(bundle[0].staged, final)
         for part in existing:
             with suppress(FileNotFoundError):
@@ -209,7 +213,7 @@ class FileCommitter(Committer):
         self._merge_into(bundle, f"{ready}.tmp")
         if (
             self._merge_files is concatenate
-        ):  # before the staged files are removed: they may have been read incompletely
+        ):  # checked before the staged files are removed, because they may have been read incompletely
             self._check_size(f"{ready}.tmp", bundle)
         self._files.rename_durably(f"{ready}.tmp", ready)
 
@@ -240,7 +244,7 @@ class FileCommitter(Committer):
 
     def _names(self, first: StagedFile) -> Iterator[str]:
         """Yield the final name, then the names to use if it exists already."""
-        name = first.final if self._place is None else self._place(self._checkpoint, first.final)
+        name = first.final if self._name_part_file is None else self._name_part_file(self._checkpoint, first.final)
         final = self._path(name)
         yield final
         stem = final.removesuffix(first.suffix) if first.suffix else final
@@ -267,7 +271,7 @@ class FileCommitter(Committer):
             for name in find_obsolete(self._files.list_if_exists(join_path(self._base, STAGING)), committed):
                 path = join_path(self._base, f"{STAGING}/{name}")
                 if name in must_not_exist:
-                    raise NotShown(path)
+                    raise StagedFileReappeared(path)
                 self._files.remove(path)
 
     def _path(self, name: str) -> str:

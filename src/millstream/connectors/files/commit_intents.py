@@ -47,12 +47,12 @@ class CommitIntents:
             self._remove(old)
 
     def withdraw(self, staged: Sequence[StagedFile]) -> None:
-        """Remove the intent: none of these files was committed."""
+        """Remove the intent, because none of these files was committed."""
         for name in self._names(_owner(staged)):
             self._remove(name)
 
     def forget(self) -> None:
-        """Remove all intents of this job: its input has ended."""
+        """Remove all intents of this job, because its input has ended."""
         for name in [name for owner in self._owners for name in self._names(owner)]:
             self._remove(name)
 

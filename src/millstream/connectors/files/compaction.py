@@ -196,7 +196,7 @@ class CompactingCommitter(Committer):
     ) -> None:
         self._base, self._files, self._strategy, self._names = base, files, strategy, names
         self._compactor, self._merge = compactor, compactor.merge(of_format)
-        self._inner = FileCommitter(base, files, merge, place=_pending_name)
+        self._inner = FileCommitter(base, files, merge, name_part_file=_pending_name)
         self._is_committed = False
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:

@@ -47,7 +47,7 @@ class OverwritingSink(Sink):
         return cls(sink, tuple(Replaced(path, *files.status(path)) for path in existing), whole)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Call the file sink."""
+        """Create a writer of the file sink."""
         return self.inner.create_writer(context)
 
     def create_committer(self) -> Committer:
@@ -55,7 +55,7 @@ class OverwritingSink(Sink):
         return OverwritingCommitter(self, get_file_system(self.inner.base_path), self.inner.create_committer())
 
     def check(self) -> None:
-        """Call the file sink."""
+        """Check the file sink."""
         self.inner.check()
 
 

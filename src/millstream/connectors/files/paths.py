@@ -47,7 +47,7 @@ class FileVanished(ExternalError):
 class FileChanged(UserError):
     """A file has changed since it was planned, so the same range would have other records."""
 
-    hint = "write files elsewhere and move them in when they are complete; never write to a file that is being read"
+    hint = "write files elsewhere and move them when they are complete; never write to a file that is being read"
 
     def __init__(self, path: str, planned: tuple[int, int], actual: tuple[int, int]) -> None:
         self.path, self.planned, self.actual = path, planned, actual
@@ -121,7 +121,7 @@ def _walk(files: FileSystem, root: str) -> Iterator[str]:
         for folder, folders, names in files.walk(root):
             folders[:] = [name for name in folders if not _is_hidden(name)]
             if any(map(_is_hidden, folder.removeprefix(root).split("/"))):
-                continue  # some file systems walk these directories nevertheless
+                continue  # some file systems list these directories nevertheless
             yield from (join_path(folder, name) for name in names if not _is_hidden(name))
     except OSError as error:
         raise UnreadableFile(str(error.filename or root), error) from error

@@ -173,7 +173,7 @@ class FileWriter(SinkWriter):
             self._append(check_bucket(bucket_id, STAGING), rows)
 
     def _append(self, bucket: str, values: Sequence[Any]) -> None:
-        # in pieces, so that a part does not become much larger than its size limit
+        # in slices, so that a part does not exceed its size limit by much
         step = _COLUMN_PIECE if isinstance(values, pa.Array) else _PIECE
         for first in range(0, len(values), step):
             part = self._open.get(bucket) or self._begin(bucket)
@@ -193,7 +193,7 @@ class FileWriter(SinkWriter):
         count = self._counts.get(bucket, 0)
         self._counts[bucket] = count + 1
         number = f"{context.epoch}-{count}" if count else str(context.epoch)
-        owner = _tag(context.job, context.sink)  # unique for the job
+        owner = _tag(context.job, context.sink)  # a name that is unique in the job
         # without atomic renames, each name is used once: it contains the attempt
         attempt = "" if self._files.has_atomic_rename else f"-{_tag(str(context.epoch), context.attempt)}"
         final = f"{self._names.part_prefix}-{owner}-{context.subtask}-{number}{attempt}{self._names.part_suffix}"
@@ -208,10 +208,10 @@ class FileWriter(SinkWriter):
             if len(self._streams) >= _OPEN_FILES:
                 self._suspend(next(iter(self._streams.values())))
             try:
-                # a file of this name belongs to this attempt, or to one that is dead
+                # a file of this name was written by this attempt, or by one that is dead
                 self._files.make_private_dir(
                     join_path(self._base, STAGING)
-                )  # files in it keep the rights of final output
+                )  # files in it have the permissions of final output
                 part.stream = self._files.create(self._path(part), append=bool(part.size))
                 part.content = self._part_files.content(part.stream)
             except OSError as error:

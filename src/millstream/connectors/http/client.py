@@ -1,7 +1,7 @@
 """Requests to an HTTP server, with timeouts and retries.
 
-Promises: a request that cannot be sent, or is answered with a status code that may pass, is repeated as often as
-allowed. Connections are kept open and used again. Header values and bodies of requests are not part of an error.
+Promises: a request that cannot be sent, or gets a status code of a temporary failure, is retried as often as allowed.
+Connections are kept open and reused. Errors contain no header values and no bodies of requests.
 Does not know: what requests ask for."""
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _MAX_IDLE = 16  # connections to one server
 
 
 class HttpRequestFailed(ExternalError):
-    """A server refused a request, or could not be reached. `status` is None if there was no answer."""
+    """A server refused a request, or could not be reached. `status` is None if there was no response."""
 
     def __init__(self, method: str, url: str, problem: str, status: int | None = None) -> None:
         self.url, self.status = url, status
-        hint = "check the option 'url', and that the server runs" if status is None else None
+        hint = "check the option 'url', and whether the server runs" if status is None else None
         super().__init__(f"{method} {_without_query(url)} failed: {problem}", hint=hint)
 
 
 class InvalidHttpOption(UserError):
-    """An option of an HTTP connector has a value that it cannot have."""
+    """An option of an HTTP connector has an invalid value."""
 
 
 def _without_query(url: str) -> str:
-    """Return a URL for a message: parameters may be secrets."""
+    """Return a URL without its query, for messages: parameters may be secrets."""
     return url.partition("?")[0]
 
 
@@ -47,7 +47,7 @@ class StatusCodes:
 
     @classmethod
     def parse(cls, text: str) -> StatusCodes:
-        """Parse codes and groups of codes, separated by commas; `!` excludes."""
+        """Parse codes and groups of codes, separated by commas; `!` before a code excludes it."""
         included: set[int] = set()
         excluded: set[int] = set()
         for word in filter(None, (word.strip() for word in text.split(","))):
@@ -76,7 +76,7 @@ class Backoff:
     longest: float = 60.0
 
     def delays(self) -> Iterable[float]:
-        """Yield the wait after each failed attempt but the last."""
+        """Yield the delay after each failed attempt except the last."""
         for attempt in range(self.retries):
             yield min(self.first * self.factor**attempt, self.longest)
 
@@ -105,7 +105,7 @@ def _tls_context(options: TlsOptions) -> ssl.SSLContext:
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """The answer of a server; header names are lower case."""
+    """The response of a server; header names are in lower case."""
 
     status: int
     headers: dict[str, list[str]]
@@ -124,7 +124,7 @@ class HttpOptions:
 
 
 def check_url(url: str) -> None:
-    """Refuse a URL that no request can be sent to."""
+    """Raise unless requests can be sent to a URL."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         message = f"'{url}' is not the URL of an HTTP server"
@@ -139,10 +139,10 @@ class HttpClient:
         self._idle: list[tuple[tuple[str, str], http.client.HTTPConnection]] = []
 
     def request(self, method: str, url: str, body: bytes | None = None) -> HttpResponse:
-        """Send a request and return the answer, whatever its status code; repeat it after failures that may pass.
+        """Send a request and return the response, whatever its status code; retry it after temporary failures.
 
         Raises:
-            HttpRequestFailed: If there is no answer after the last attempt.
+            HttpRequestFailed: If there is no response after the last attempt.
 
         """
         for delay in self._options.backoff.delays():
@@ -173,7 +173,7 @@ class HttpClient:
                 connection.close()
                 connection = None
                 if is_used and not isinstance(problem, TimeoutError):
-                    continue  # the server may have closed a connection that was idle
+                    continue  # the server may have closed the idle connection
                 text = f"no answer within {self._options.timeout:g} s" if isinstance(problem, TimeoutError) else None
                 raise HttpRequestFailed(method, url, text or str(problem) or type(problem).__name__) from None
             if answer.will_close or len(self._idle) >= _MAX_IDLE:
@@ -186,7 +186,7 @@ class HttpClient:
             return HttpResponse(answer.status, headers, content)
 
     def _take(self, server: tuple[str, str]) -> http.client.HTTPConnection | None:
-        """Return an idle connection to a server; to take from a list is atomic."""
+        """Remove and return an idle connection to a server; None if there is none. `list.pop` is atomic."""
         try:
             known, connection = self._idle.pop()
         except IndexError:

@@ -1,7 +1,7 @@
 """HTTP sink: records as requests to a server, at least once.
 
-Promises: every record of an epoch was accepted by the server before the epoch ends. A request that is refused fails the
-job, so no record is lost; after a failure records may be sent again.
+Promises: every record of an epoch was accepted by the server before the epoch ends. A refused request fails the job, so
+no record is lost; after a failure records may be sent again.
 Does not know: formats of tables."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from millstream.connector.sink import Sink, SinkWriter, WriterContext
 from millstream.connectors.http.client import HttpClient, HttpOptions, HttpRequestFailed, StatusCodes
 
-_SHOWN = 300  # characters of an answer in an error
+_SHOWN = 300  # characters of a response that an error shows
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class HttpSink(Sink):
     """Sends records to `url`. `encode` returns the bytes of each record.
 
     With `batch_size`, a request has a JSON array of up to this many records, which must be JSON documents; with None,
-    each record is a request. Answers with a status code in `errors` fail the job."""
+    each record is a request. Responses with a status code in `errors` fail the job."""
 
     url: str
     method: str
@@ -38,7 +38,7 @@ class HttpSink(Sink):
 
 
 class HttpWriter(SinkWriter):
-    """Sends full batches as records arrive, and the rest at the end of the epoch."""
+    """Sends full batches as records arrive, and the remaining records at the end of the epoch."""
 
     def __init__(self, sink: HttpSink) -> None:
         self._sink = sink
@@ -52,7 +52,7 @@ class HttpWriter(SinkWriter):
         self._flush(self._sink.batch_size or 1)
 
     def _flush(self, least: int) -> None:
-        """Send batches while there are at least so many records."""
+        """Send batches while at least this many records are buffered."""
         size = self._sink.batch_size
         bodies: list[bytes] = []
         start = 0
@@ -77,12 +77,12 @@ class HttpWriter(SinkWriter):
             raise HttpRequestFailed(sink.method, sink.url, f"HTTP status {response.status}: {answer}", response.status)
 
     def prepare_commit(self) -> list[Any]:
-        """Send the rest; there is nothing to commit."""
+        """Send the remaining records; there is nothing to commit."""
         self._flush(1)
         return []
 
     def abort(self) -> None:
-        """Drop buffered records; those that were sent stay."""
+        """Drop buffered records; those that were sent cannot be undone."""
         self._buffer = []
 
     def close(self) -> None:

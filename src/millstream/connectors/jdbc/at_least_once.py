@@ -39,7 +39,7 @@ class AtLeastOnceWriter(SinkWriter):
             self._flush(len(self._waiting))
 
     def prepare_commit(self) -> list[Any]:
-        """Write the rest and return nothing to commit."""
+        """Write the remaining records; there is nothing to commit."""
         if self._waiting:
             self._flush(len(self._waiting))
         return []
@@ -59,7 +59,7 @@ class AtLeastOnceWriter(SinkWriter):
             self._target.send(connection, batch)
 
     def abort(self) -> None:
-        """Drop buffered records; written ones stay."""
+        """Drop buffered records; records that were written stay."""
         self._waiting = []
         self._session.drop()
 

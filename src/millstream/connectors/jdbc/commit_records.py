@@ -1,4 +1,4 @@
-"""Commit records: which output of a job is committed, as rows of a table in the database.
+"""Commit records: rows of a table in the database that say which output of a job is committed.
 
 Promises: the database alone decides whether the output of an attempt is visible, as long as a checkpoint that names
 it may be restored. A commit record is written in the same transaction as the rows.
@@ -20,18 +20,18 @@ _log = logging.getLogger("millstream.jdbc")
 
 TABLE = "millstream_commits"
 PREFIX = "millstream"
-_EPOCHS_KEPT = 1000  # epochs whose records are kept one by one; of older ones only the last epoch is kept
+_EPOCHS_KEPT = 1000  # epochs whose records are kept one by one; for older ones only the last epoch is kept
 LOCK = 0x6D73  # key of the advisory lock for creating tables: concurrent ones would conflict in the catalog
 
 
 class OutputLost(ExternalError):
     """Staged output is missing, and there is no record of its commit."""
 
-    hint = "was it rolled back or deleted manually? start from an older checkpoint to write it again"
+    hint = "it may have been rolled back or deleted manually; start from an older checkpoint to write it again"
 
     def __init__(self, gid: str, state: str) -> None:
         self.gid = gid
-        super().__init__(f"the output {gid} is not committed and cannot be: {state}")
+        super().__init__(f"the output {gid} is not committed, and cannot be committed: {state}")
 
 
 class CommittedOutputGone(ExternalError):
@@ -48,7 +48,7 @@ class CommittedOutputGone(ExternalError):
 
 
 class CommittedByAnother(OutputRefused):
-    """The database has output of the same epochs, and it is not the output that was to be committed."""
+    """The database has output of the same epochs from another attempt than the one to be committed."""
 
     hint = (
         "the job was restored to a checkpoint before output that it had committed; to write it again, start a new job "
@@ -76,7 +76,7 @@ class Gid(StagedName):
 
     @classmethod
     def parse(cls, text: Any) -> Self:
-        """Parse the text of a name; `NotStaged` if it is none."""
+        """Parse the text of a name; raise `NotStaged` if it is not one."""
         parts = text.split(":") if isinstance(text, str) else []
         if len(parts) != 6 or parts[0] != PREFIX or not parts[3].isdigit() or not parts[4].isdigit():
             raise NotStaged(text, "output of a JDBC sink")

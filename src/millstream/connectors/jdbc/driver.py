@@ -44,7 +44,7 @@ class MissingDriver(UserError):
 class DatabaseFailure(ExternalError):
     """The database cannot be reached, or the connection broke."""
 
-    hint = "is the server up, and reachable from the driver and all executors?"
+    hint = "check that the server runs, and that the driver and all executors can reach it"
 
     def __init__(self, action: str, problem: Exception) -> None:
         self.action, self.sqlstate = action, getattr(problem, "sqlstate", None)
@@ -128,7 +128,7 @@ def discard(connection: Any) -> None:
 def forget_idle() -> None:
     """Close all idle connections."""
     for (process, _), connections in _idle.items():
-        if process == os.getpid():  # connections of a parent process belong to it
+        if process == os.getpid():  # a forked process must not use connections of its parent
             for connection in connections:
                 discard(connection)
     _idle.clear()
@@ -147,17 +147,17 @@ class Session:
         self._setup = setup
         self._connection: Any = None
         self._waited_for: Any = None
-        self._unowned: Any = None
+        self._finalizer: Any = None
 
     def connection(self) -> Any:
         """Return the connection; it is opened if it is not open."""
         if self._connection is None or self._connection.closed:
             self.drop()
             self._connection = self._waited_for = borrow_connection(self._conninfo, self._wait_for)
-            # the writer of an attempt that was not ended is garbage-collected while open; in a reference cycle this
-            # runs before the connection's own finalizer, which would warn
-            self._unowned = weakref.finalize(self, discard, self._connection)
-            self._unowned.atexit = False  # a forked process must not close connections of its parent
+            # The writer of an abandoned attempt is garbage-collected while it is open. In a reference cycle this runs
+            # before the connection's own finalizer, which would log a warning.
+            self._finalizer = weakref.finalize(self, discard, self._connection)
+            self._finalizer.atexit = False  # a forked process must not close connections of its parent
             if self._setup is not None:
                 self._connection.execute(self._setup)
         return self._connection
@@ -209,7 +209,7 @@ class Session:
     def _release(self) -> Any:
         connection, self._connection, self._waited_for = self._connection, None, None
         if connection is not None:
-            self._unowned.detach()
+            self._finalizer.detach()
         return connection
 
 

@@ -53,7 +53,7 @@ class JdbcLookupFunction:
         if not key_fields:
             message = f"a lookup in {table} needs at least one key field"
             raise InvalidJdbcOption(message)
-        connection_options.conninfo()  # refuses another database than PostgreSQL
+        connection_options.conninfo()  # raises for another database than PostgreSQL
         self._options = connection_options
         column_list = quote_names(columns) if columns else "*"
         condition = " AND ".join(f"{quote_name(key)} = %s" for key in key_fields)

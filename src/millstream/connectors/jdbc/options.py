@@ -80,7 +80,7 @@ class JdbcConnectionOptions:
         return self.password
 
     def database(self) -> str:
-        """Return the kind of the database: `mysql`, `sqlite`, or `postgresql` for any other."""
+        """Return the type of the database: `mysql`, `sqlite`, or `postgresql` for any other."""
         scheme = self.url.removeprefix("jdbc:").partition(":")[0]
         return {"mysql": "mysql", "mariadb": "mysql", "sqlite": "sqlite"}.get(scheme, "postgresql")
 
@@ -106,7 +106,7 @@ class JdbcConnectionOptions:
         return f"mysql://{login}{'@' if login else ''}{host}{parts.path}{'?ssl=true' if encrypted else ''}"
 
     def conninfo(self) -> str:
-        """Return the connection string for libpq; refuse another database than PostgreSQL."""
+        """Return the connection string for libpq; raise for another database than PostgreSQL."""
         if self.driver_name not in _DRIVERS:
             message = f"the JDBC driver {self.driver_name} is not supported"
             raise InvalidJdbcOption(

@@ -29,7 +29,7 @@ from millstream.errors import ExternalError, UserError
 
 _NO_SUCH_TRANSACTION = "42704"
 _LOCK_TIMEOUT = "55P03"
-_TOO_MANY = "53200"  # the error of PREPARE when max_prepared_transactions is reached
+_TOO_MANY = "53200"  # the error of PREPARE TRANSACTION when max_prepared_transactions is reached
 
 
 class PreparedTransactionsDisabled(UserError):
@@ -107,8 +107,8 @@ class PreparedWriter(SinkWriter):
         self._has_begun = True
 
     def _is_dead(self, gid: Gid) -> bool:
-        """Return whether a transaction will not be committed: one with our name is of a dead driver, others of before a
-        recovery."""
+        """Return whether a transaction will never be committed: it has this writer's name, so a dead driver prepared
+        it, or it was prepared before the last recovery."""
         return gid == self._gid or (self._options.recovered_and_rollback and gid.is_obsolete(self._context))
 
     def prepare_commit(self) -> list[Any]:
@@ -181,12 +181,12 @@ class PreparedCommitter(Committer):
             commit_records.prune(connection, owner, epoch)
 
     def abort(self, committables: Sequence[Any]) -> None:
-        """Roll back what will never be committed."""
+        """Roll back transactions that will never be committed."""
         gids = [Gid.parse(committable["gid"]) for committable in committables]
         self._session.run("cannot roll back", lambda connection: roll_back_all(connection, gids))
 
     def describe(self, committables: Sequence[Any]) -> str:
-        """Name prepared transactions, and the statements that end them."""
+        """Describe prepared transactions, and the statements that end them."""
         gids = super().describe([f"'{committable['gid']}'" for committable in committables])
         return f"prepared transactions {gids}; COMMIT PREPARED or ROLLBACK PREPARED ends each of them"
 

@@ -1,4 +1,4 @@
-"""A database as a sink, under the names of Flink's JDBC connector.
+"""The JDBC sink, under the names of Flink's JDBC connector.
 
 Promises: at least once, or exactly once: by prepared transactions, or by staging for tables with keys; an invalid
 setting is refused before the job starts.

@@ -16,8 +16,8 @@ from millstream.connector.source import Budget, SplitEnumerator, SplitRange
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Units from `lower` to before `upper`, over `partitions` splits. `nulls`: the first range includes rows without a
-    unit."""
+    """Units from `lower` (inclusive) to `upper` (exclusive), divided into `partitions` splits. With `nulls`, the first
+    range includes rows whose partition column is NULL."""
 
     unit: str
     lower: int
@@ -27,13 +27,13 @@ class Layout:
     nulls: bool = False
 
     def bounds(self) -> list[tuple[int, int]]:
-        """Return the begin and the end of each split."""
+        """Return the start and the end of each split."""
         width, count = self.upper - self.lower, max(self.partitions, 1)
         edges = [self.lower + width * number // count for number in range(count + 1)]
         return [(start, end) for start, end in pairwise(edges) if start < end]
 
     def units_for(self, records: int) -> int:
-        """Return how many units have about this many rows."""
+        """Return the number of units that hold about this many rows."""
         if self.unit not in ("column", "block") or self.rows <= 0:
             return 1 if self.unit == "parameters" else max(self.upper - self.lower, 1)
         return max(records * (self.upper - self.lower) // self.rows, 1)

@@ -41,7 +41,8 @@ def ensure_tables(connection: Any, target: TableTarget) -> None:
     commit_records.create_under_lock(connection, table, *create)
     known = connection.execute(_COLUMNS, (table,)).fetchall()
     if {(name,) for name in target.columns} - set(known) and not connection.execute(_ANY.format(table)).fetchall():
-        connection.execute(f"DROP TABLE {table}")  # the target has got columns since it was created
+        # columns were added to the target since the staging table was created
+        connection.execute(f"DROP TABLE {table}")
         commit_records.create_under_lock(connection, table, *create)
 
 
@@ -66,7 +67,7 @@ class StagedWriter(SinkWriter):
         if not self._rows:
             ensure_tables(connection, self._target)
             connection.execute("BEGIN")
-            # rows with our own name are of a driver that died
+            # rows with this name were staged by a driver that died
             connection.execute(f"DELETE FROM {table} WHERE ms_gid = %s", (str(gid),))
         with connection.cursor() as cursor:
             self._target.copy_staged(cursor, table, records, (gid.epoch, gid.subtask), (str(gid),), self._rows)
@@ -114,7 +115,7 @@ class StagedCommitter(Committer):
         commit_records.check_still_committed(connection, self._committed)
         table = staged_table(self._target)
         with connection.transaction():
-            # if there are two drivers, only one commits at a time
+            # if two drivers run, only one of them commits at a time
             connection.execute(f"SET LOCAL lock_timeout = '{self._options.timeout_sec}s'")
             connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (commit_records.LOCK, table))
             uncommitted = self._not_yet_committed(connection, table, row_counts)

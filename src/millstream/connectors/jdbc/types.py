@@ -1,4 +1,4 @@
-"""PostgreSQL's types: their type information, and the parsing of their text form.
+"""PostgreSQL's types: their type information, and parsers of their text form.
 
 Promises: every column has a type; an unknown type is read as text. The text of a value is parsed to a value of its
 type.

@@ -58,7 +58,7 @@ def parameters(records: Sequence[Any], width: int) -> list[Sequence[Any]]:
 
 
 def deletions(records: Sequence[Any]) -> list[bool]:
-    """Return which records delete the row of their key: deletions, and the old rows of updates."""
+    """Return a mask of the records that delete the row of their key: deletions, and the old rows of updates."""
     return [
         isinstance(record, Row) and record._row_kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE) for record in records
     ]

@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 DEADLINE = 30.0  # seconds for one request to the brokers
 _FIRST_WAIT = 1.0  # seconds until the first check whether the log-in was refused; doubled after each check
-_refusals: dict[str, str] = {}  # by servers: why a log-in was refused
+_refusals: dict[str, str] = {}  # why a log-in was refused, by bootstrap servers
 
 
 class KafkaLibraryMissing(UserError):
@@ -38,11 +38,11 @@ class BrokerUnreachable(ExternalError):
         self.servers = servers
         super().__init__(
             f"no Kafka broker at {servers} answered while {action}: {reason}",
-            hint="are the brokers up, and are the bootstrap servers and the listeners' names right from here?",
+            hint="check that the brokers run, and that the bootstrap servers and listeners can be reached from here",
         )
 
 
-class NotAdmitted(ExternalError):
+class LoginRefused(ExternalError):
     """The brokers refused the log-in, or the TLS handshake failed."""
 
     hint = "check security.protocol, sasl.mechanism, user and password, and the certificates (ssl.ca.location)"
@@ -116,7 +116,7 @@ def failure(problem: BaseException, servers: str, action: str) -> MillstreamErro
     }
     if error.code() in unreachable_codes or (error.retriable() and "timed out" in error.str().lower()):
         if servers in _refusals:
-            return NotAdmitted(servers, action, _refusals[servers])
+            return LoginRefused(servers, action, _refusals[servers])
         return BrokerUnreachable(servers, action, error.str())
     is_fenced = error.code() in (codes._FENCED, codes.PRODUCER_FENCED, codes.INVALID_PRODUCER_EPOCH)
     return (Fenced if is_fenced else KafkaFailure)(action, f"{error.name()}: {error.str()}")

@@ -32,7 +32,7 @@ from millstream.errors import UserError
 
 _INTERNAL = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", marks.TOPIC}
 
-_APPEAR_SECONDS = 2.0  # for a topic that was just created: not every broker knows it at once
+_APPEAR_SECONDS = 2.0  # seconds; not every broker knows a new topic immediately
 _POLL_INTERVAL = 0.1
 
 Offsets = dict[KafkaTopicPartition, int]
@@ -234,7 +234,7 @@ _CONSUMER_SETTINGS = {"enable.auto.commit": False, "auto.offset.reset": "earlies
 def _existing(
     partition: KafkaTopicPartition, offset: int | None, earliest: int, latest: int, initializer: KafkaOffsetsInitializer
 ) -> int:
-    """Return the requested offset if it exists, else that of the reset strategy."""
+    """Return the requested offset if it exists, else the offset of the reset strategy."""
     if offset is not None and earliest <= offset <= latest:
         return offset
     if initializer.reset is KafkaOffsetResetStrategy.EARLIEST:

@@ -1,8 +1,8 @@
 """The committer of an exactly-once Kafka sink: it starts tasks that write staged messages in transactions.
 
-Promises: each epoch's output is in its topics once, however often it is committed, by any driver. A run of a driver
-that was replaced commits nothing more; a driver that holds the lease of its job can open a transactional id again. The
-driver itself reads and writes no message.
+Promises: the output of each epoch is in its topics once, however often and by whichever driver it is committed. A
+driver that was replaced commits nothing more; a driver that holds the lease of its job can open a transactional id
+again. The driver itself reads and writes no messages.
 Does not know: how messages were serialized, how they are written.
 
 Each subtask of a sink has its own transactional id, and so its own transaction: transactions become visible one after
@@ -102,7 +102,7 @@ class KafkaCommitter(Committer):
                         raise StagedOutputLost(result["reason"])
                     lost_once.add(
                         lane.transaction
-                    )  # a faster attempt may have written it: the mark shows that in the next try
+                    )  # a faster attempt may have written it: the next try reads that from the mark
             if not pending:
                 return
             if time.monotonic() > deadline:
@@ -149,14 +149,14 @@ class KafkaCommitter(Committer):
 
     def finish(self) -> None:
         """Remove the directories of staged files if nothing is in them."""
-        self._staging.leave(self._directories)
+        self._staging.remove_empty(self._directories)
 
     def close(self) -> None:
         """Close the producers."""
         owned, self._owned = self._owned, {}
         servers = str(self._settings["bootstrap.servers"])
         tasks = [SlotTask(slot, CloseTransactions((servers, name, self.workers.owner))) for name, slot in owned.items()]
-        with suppress(MillstreamError):  # dead workers have no producers; others close unused producers
+        with suppress(MillstreamError):  # dead workers have no producers; live ones close unused producers
             if tasks:
                 self.workers.run_tasks(tasks)
 

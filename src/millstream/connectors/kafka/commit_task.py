@@ -7,8 +7,9 @@ Does not know: checkpoints, other transactional ids, when to retry.
 
 A producer stays open in the process between two tasks, because opening one takes longer than a small transaction.
 
-What a crash does. Before the transaction commits: it is aborted when the id is opened again, and repeated from the
-files. After it: the mark, which is part of it, says so, and only then are the files removed."""
+What a crash does. Before the transaction is committed: it is aborted when the id is opened again, and repeated from the
+files. After that: the mark, which is part of the transaction, says that it was committed; the files are removed only
+then."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from millstream.connectors.kafka.messages import Messages
 from millstream.connectors.kafka.staging import Staged, StagedOutputLost, Staging
 from millstream.connectors.kafka.transactions import TakenOver, Transactions
 
-MAX_MESSAGES = 5_000_000  # in a transaction, rounded up to complete epochs
-_IDLE_SECONDS = 300.0  # after which an unused producer is closed
+MAX_MESSAGES = 5_000_000  # messages in a transaction, rounded up to complete epochs
+_IDLE_SECONDS = 300.0  # seconds after which an unused producer is closed
 
 
 class Outcome(StrEnum):
@@ -35,7 +36,7 @@ class Outcome(StrEnum):
     RETRY = "retry"
     LOST = "lost"  # a file is missing: a faster attempt may have written it
     TAKEN_OVER = "taken over"
-    UNREADABLE = "unreadable"  # the mark: it is unknown what is written already
+    UNREADABLE = "unreadable"  # the mark cannot be read, so it is unknown which output was written
 
 
 @dataclass

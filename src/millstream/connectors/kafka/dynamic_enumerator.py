@@ -3,7 +3,7 @@
 Promises: every offset of every topic is planned once. The offset of a topic that is removed from a stream, or whose
 cluster is inactive, is kept, and reading continues there when it returns. Topics that are added begin with their first
 record.
-Does not know: how a cluster's offsets are planned.
+Does not know: how the offsets of a cluster are planned.
 
 A split is `<cluster>/<topic>-<partition>`; ranges are those of `enumerator`."""
 
@@ -109,19 +109,19 @@ class DynamicKafkaEnumerator(SplitEnumerator):
         self._failed = 0
         for name in list(self._open):
             if clusters.get(name) != self._open[name][0]:
-                self._leave(name)
+                self._stop_reading(name)
         for name, part in clusters.items():
             if name not in self._open:
-                self._join(name, part)
+                self._start_reading(name, part)
         self._discovered_at, self._has_started = now, True
 
-    def _leave(self, name: str) -> None:
+    def _stop_reading(self, name: str) -> None:
         """Stop reading a cluster whose topics changed, and keep its positions."""
         enumerator = self._open.pop(name)[1]
         self._inactive[name] = _merge_positions(self._inactive.get(name), enumerator.snapshot())
         enumerator.close()
 
-    def _join(self, name: str, part: ClusterMetadata) -> None:
+    def _start_reading(self, name: str, part: ClusterMetadata) -> None:
         """Start reading a cluster. Topics that are added while the job runs begin with their first record."""
         positions = self._inactive.pop(name, None)
         subscription = replace(self._subscription, topics=tuple(sorted(part.topics)))

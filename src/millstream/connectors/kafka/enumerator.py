@@ -1,10 +1,11 @@
 """The enumerator of a Kafka source: discovers partitions, plans ranges of offsets.
 
-Promises: every offset from where a partition begins to where it ends is planned once. Where a partition begins (and
-ends) is in the first range that names it, which may be empty, so the logged plan contains it before anything is read.
+Promises: every offset from where a partition begins to where it ends is planned once. The first range of a partition,
+which may be empty, contains its starting offset (and stopping offset), so they are in the logged plan before anything
+is read.
 Does not know: records; how they are read.
 
-A range is `SplitRange("topic-3", [start, stop or None], end)`: offsets, of which `end` and `stop` are not included."""
+A range is `SplitRange("topic-3", [start, stop or None], end)`: offsets; `end` and `stop` are exclusive."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from millstream.errors import ExternalError
 
 _log = logging.getLogger("millstream.kafka")
 
-_MAX_SILENCE = 60_000  # milliseconds without an answer before the job fails
+_MAX_SILENCE = 60_000  # milliseconds without a response before the job fails
 _MAX_MISSING = 10_000  # milliseconds that a restarted broker has to recover the end of its log
 _REQUEST_SECONDS = 5.0
 _SAMPLE, _SAMPLE_SECONDS, _SAMPLE_EVERY = 20, 1.0, 60_000
@@ -139,9 +140,11 @@ class KafkaEnumerator(SplitEnumerator):
         """Set the starting offsets of new partitions; partitions that are discovered later begin with their first
         record."""
         subscription = self._subscription
-        given_offsets = dict(subscription.starting.given)
+        explicit_offsets = dict(subscription.starting.given)
         earliest = KafkaOffsetsInitializer.earliest()
-        with_starting_offsets = [partition for partition in new_partitions if self._first or partition in given_offsets]
+        with_starting_offsets = [
+            partition for partition in new_partitions if self._first or partition in explicit_offsets
+        ]
         starting_offsets = self._cluster.resolve(subscription.starting, with_starting_offsets)
         starting_offsets.update(
             self._cluster.resolve(

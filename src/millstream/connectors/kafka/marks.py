@@ -41,7 +41,7 @@ _CONSUMER_SETTINGS = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    # jobs wait for this: so that the end of the partition is reported at once, not after half a second
+    # jobs wait for this, so the end of the partition must be reported immediately, not after half a second
     "fetch.wait.max.ms": 10,
     "fetch.error.backoff.ms": 20,
 }
@@ -81,7 +81,7 @@ class TopicNotDescribed(KafkaFailure):
         super().__init__(
             action,
             f"{reason}: {error}" if error else reason,
-            hint="may the user of the sink DESCRIBE the topic? see its ACLs, and whether its partitions have leaders",
+            hint="check that the user of the sink may DESCRIBE the topic, and that its partitions have leaders",
         )
 
 

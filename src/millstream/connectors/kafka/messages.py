@@ -86,14 +86,14 @@ class Messages:
             None if headers is None else [_unpack_headers(packed) for packed in _bytes(headers)],
         )
 
-    def pieces(self, anywhere: Callable[[str], int]) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
-        """Yield pieces of the messages: values, and columns for the other arguments of a producer's `produce`: key,
-        partition, two callbacks, timestamp and, if there are any, headers. `anywhere` returns a partition of the topic
-        for many messages without a key and a partition."""
+    def pieces(self, choose_partition: Callable[[str], int]) -> Iterator[tuple[list[Any], list[Iterable[Any]]]]:
+        """Yield slices of the messages: values, and columns for the other arguments of a producer's `produce`: key,
+        partition, two callbacks, timestamp and, if there are any, headers. `choose_partition` returns a partition of
+        the topic for many messages that have neither a key nor a partition."""
         has_no_target = self.keys is None and self.partitions is None
         for start in range(0, len(self), _PIECE):
             piece = slice(start, start + _PIECE)
-            partition = anywhere(self.topic) if has_no_target and len(self) - start >= _MANY else -1
+            partition = choose_partition(self.topic) if has_no_target and len(self) - start >= _MANY else -1
             columns: list[Iterable[Any]] = [
                 repeat(None) if self.keys is None else _bytes(self.keys[piece]),
                 repeat(partition) if self.partitions is None else self.partitions[piece].tolist(),

@@ -1,7 +1,7 @@
 """Starting and stopping offsets of partitions.
 
 Promises: frozen, comparable, picklable; PyFlink's names.
-Does not know: brokers; the enumerator asks them."""
+Does not know: brokers, which the enumerator queries."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def _tls(settings: Mapping[str, Any]) -> ssl.SSLContext:
 
 
 class _Response:
-    """Decodes Kafka's compact encoding."""
+    """A response in Kafka's compact encoding, and the offset of the next value."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0

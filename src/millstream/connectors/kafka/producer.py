@@ -59,7 +59,7 @@ class MessageProducer:
         callbacks: dict[str, Any] = {"delivery.report.only.error": True, "error_cb": on_error}
         if (
             "transactional.id" not in settings
-        ):  # in a transaction the commit fails instead; a callback is a fifth of the cost of a message
+        ):  # in a transaction, the commit fails instead; callbacks are a fifth of the cost of a message
             callbacks["on_delivery"] = on_undelivered
         self.producer = create_client("Producer", {**DEFAULTS, **settings, **callbacks})
         self._partitions: dict[str, list[int]] = {}
@@ -75,7 +75,7 @@ class MessageProducer:
                 # one call per message without a Python frame
                 deque(map(self.producer.produce, repeat(topic), remaining, *columns), maxlen=0)
             except BufferError:
-                first = len(values) - length_hint(remaining) - 1  # the message for which there was no room
+                first = len(values) - length_hint(remaining) - 1  # the message for which the buffer had no room
                 following = (column[first:] if isinstance(column, list) else column for column in columns)
                 for message in zip(values[first:], *following, strict=False):
                     self._send_when_possible(topic, message)
@@ -92,7 +92,8 @@ class MessageProducer:
         valid_until, partitions = self._partition_cycles.get(topic, (0.0, iter(())))
         if time.monotonic() >= valid_until:
             leading = self._partitions_with_leader(topic)
-            first = os.getpid() % len(leading) if leading else 0  # so that producers start at different partitions
+            # random, so that producers start with different partitions
+            first = os.getpid() % len(leading) if leading else 0
             partitions = cycle([*leading[first:], *leading[:first]])
             self._partition_cycles[topic] = (time.monotonic() + _LEADERS_SECONDS, partitions)
         return next(partitions, -1)

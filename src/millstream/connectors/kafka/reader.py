@@ -36,7 +36,7 @@ from millstream.errors import ExternalError
 
 _log = logging.getLogger("millstream.kafka")
 
-_MAX_CONSUMERS = 64  # that a reader keeps open
+_MAX_CONSUMERS = 64  # consumers that a reader keeps open
 _PREFETCH = "queued.max.messages.kbytes"
 _LARGE_PREFETCH = 16 << 10  # KiB; about as much as is read between two epochs
 _SMALL_PREFETCH = 2 << 10  # KiB; for many partitions
@@ -46,7 +46,7 @@ _MAX_SILENCE = 60.0  # seconds without a message after which reading fails
 _BATCH = 10_000
 
 DEFAULTS: dict[str, Any] = {
-    "fetch.queue.backoff.ms": 5,  # the default is a second, in which a full queue becomes empty
+    "fetch.queue.backoff.ms": 5,  # the default is a second, within which a full queue would become empty
     "fetch.message.max.bytes": 1 << 20,
     "fetch.wait.max.ms": 100,
     "fetch.error.backoff.ms": 100,
@@ -79,22 +79,22 @@ class _Partition:
         self._topic_partition = KafkaTopicPartition.of_split(split)
         self._split = split
         self._reset = reset
-        self.lost = 0  # offsets that were skipped because they are no longer in the log
+        self.lost = 0  # how many offsets were skipped because they are no longer in the log
         self._servers = str(settings["bootstrap.servers"])
         reasons = self._reasons = deque(["no answer"], maxlen=1)
 
-        def on_error(error: Any) -> None:  # refers to the list, not to this object, to avoid a cycle
+        def on_error(error: Any) -> None:  # refers to the list, not to this object, to avoid a reference cycle
             reasons.append(error.str())
 
         self._consumer = create_client("Consumer", {**settings, **_FIXED_SETTINGS, "error_cb": on_error})
         self._position: int | None = None
-        self._stopped = False  # at an error: it must seek before it can read again
+        self._stopped = False  # set after an error: the consumer must seek before it can read again
         self._fetched: list[Any] = []
         self._eof = library().KafkaError._PARTITION_EOF
 
     def messages(self, start: int, end: int, max_messages: int) -> Iterator[tuple[list[Any], np.ndarray]]:
         """Yield the messages of a range with their timestamps, in batches that are not empty."""
-        resumes, self._position = self._position == start, None  # set again when the range was read to its end
+        resumes, self._position = self._position == start, None  # set again when the range was read completely
         if not resumes:
             self._seek(start)
         offset, last_message_at = start, time.monotonic()
@@ -124,9 +124,10 @@ class _Partition:
         if reached >= end:
             self._fetched = [*self._fetched, *fetched[index:]]
         elif error.code() == self._eof:
-            # the end of the log: all messages before this offset have arrived
+            # the end of the log was reached: all messages before this offset have arrived
             log_end = fetched[index].offset()
-            self._fetched = fetched[index if log_end > end else index + 1 :]  # it may end the next range, too
+            # kept, because it may also end the next range
+            self._fetched = fetched[index if log_end > end else index + 1 :]
             reached = max(reached, min(log_end, end))
         elif error.code() in (library().KafkaError._AUTO_OFFSET_RESET, library().KafkaError.OFFSET_OUT_OF_RANGE):
             reached = self._skip_gap(reached, end, error.str())
@@ -145,7 +146,7 @@ class _Partition:
             first, _ = self._consumer.get_watermark_offsets(topic_partition, timeout=DEADLINE)
         except library().KafkaException as problem:
             raise failure(problem, self._servers, f"requesting the first offset of {self._split}") from problem
-        if first <= offset:  # nothing was removed before it: the topic was created again
+        if first <= offset:  # no records were removed, so the topic was created again
             raise error
         resumed = int(min(first, end))
         _log.warning("%s; continuing at %s because of auto.offset.reset", error.message, resumed)
@@ -226,7 +227,7 @@ class KafkaReader(SourceReader):
         if partition is None:
             prefetch = _LARGE_PREFETCH if len(self._partitions) < _FEW_PARTITIONS else _SMALL_PREFETCH
             partition = _Partition(split, {_PREFETCH: prefetch, **self._settings}, self._reset)
-        self._partitions[split] = partition  # the most recent last
+        self._partitions[split] = partition  # the most recently used last
         while len(self._partitions) > _MAX_CONSUMERS:
             self._partitions.pop(next(iter(self._partitions))).close()
         return partition

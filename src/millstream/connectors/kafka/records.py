@@ -1,8 +1,7 @@
 """Decoding of messages: to records of a schema, or to whole messages with their metadata.
 
-Promises: an error names the partition and offset of a message that cannot be decoded; strings and formats are decoded a
-batch at a time. A message without a value (a tombstone) gives no record unless the schema takes whole
-messages.
+Promises: an error names the partition and offset of a message that cannot be decoded; strings and formats are decoded
+in batches. A message without a value (a tombstone) is skipped unless the schema decodes whole messages.
 Does not know: brokers, offsets to come."""
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class MessageRows(KafkaRecordDeserializationSchema):
     """Messages as rows."""
 
     def deserialize(self, record: KafkaRecord) -> Iterable[Any]:
-        """One row."""
+        """Return the message as a row."""
         return (
             Row(
                 topic=record.topic,
@@ -124,7 +123,7 @@ class MessageRows(KafkaRecordDeserializationSchema):
         )
 
     def get_produced_type(self) -> TypeInformation:
-        """A row with names."""
+        """Return the type of the rows."""
         data = Types.PRIMITIVE_ARRAY(Types.BYTE())
         fields = {
             "topic": Types.STRING(),

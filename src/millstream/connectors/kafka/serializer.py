@@ -1,7 +1,7 @@
 """Serialization of records to messages: topic, partition, key, value and headers.
 
-Promises: PyFlink's builder. Messages keep the order of their records within a topic; strings and formats are encoded a
-batch at a time. A record that cannot be encoded is the program's error.
+Promises: PyFlink's builder. Messages keep the order of their records within a topic; strings and formats are encoded in
+batches. A record that cannot be encoded is a user error.
 Does not know: producers, transactions."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Kafka sink.
 
 Promises: PyFlink's builder. With EXACTLY_ONCE, messages appear with their checkpoint, once, for readers of committed
-data; with AT_LEAST_ONCE (and NONE) they appear at once, and again when an epoch is repeated.
+data; with AT_LEAST_ONCE (and NONE) they appear immediately, and again when an epoch is repeated.
 Does not know: how messages are serialized, staged and sent."""
 
 from __future__ import annotations

@@ -119,8 +119,10 @@ def _reset(properties: Mapping[str, Any]) -> KafkaOffsetResetStrategy:
     name = "auto.offset.reset"
     strategy = str(properties.get(name, "none")).lower()
     if strategy not in ("none", "earliest"):
-        reason = "it would drop records that are there" if strategy == "latest" else f"'{strategy}' is no strategy"
-        raise BadKafkaProperty(name, reason, hint="use none or earliest; starting offsets are set apart")
+        reason = "it would skip records that exist" if strategy == "latest" else f"'{strategy}' is not a strategy"
+        raise BadKafkaProperty(
+            name, reason, hint="use none or earliest; starting offsets are set by set_starting_offsets"
+        )
     return KafkaOffsetResetStrategy[strategy.upper()]
 
 
@@ -151,13 +153,16 @@ class KafkaSourceBuilder:
             raise IncompleteKafkaSource(problem="has no deserializer", call="set_value_only_deserializer")
         if bool(subscription.topics) + (subscription.pattern is not None) + bool(subscription.partitions) != 1:
             raise IncompleteKafkaSource(
-                problem="has nothing to read, or two kinds of it", call="one of set_topics, set_topic_pattern"
+                problem="has nothing to read, or more than one of topics, pattern and partitions",
+                call="one of set_topics, set_topic_pattern",
             )
         if "group.id" not in self._properties and any(
             offsets is not None and offsets.kind is OffsetsKind.COMMITTED
             for offsets in (subscription.starting, subscription.stopping)
         ):
-            raise IncompleteKafkaSource(problem="begins at committed offsets, but of no group", call="set_group_id")
+            raise IncompleteKafkaSource(
+                problem="begins at committed offsets, but has no consumer group", call="set_group_id"
+            )
         _reset(self._properties)
         return KafkaSource(
             str(servers), self._schema, self._complete_subscription(), self._bounded, {**self._properties}
@@ -214,7 +219,7 @@ class KafkaSourceBuilder:
             re.compile(topic_pattern)
         except re.error as problem:
             msg = f"the topic pattern {topic_pattern!r} is not a regular expression: {problem}"
-            raise UserError(msg, hint="Python's syntax counts, not Java's") from None
+            raise UserError(msg, hint="use the syntax of Python, not of Java") from None
         self._subscription = replace(self._subscription, pattern=topic_pattern)
         return self
 

@@ -1,14 +1,14 @@
 """Staged output of an exactly-once Kafka sink, in files.
 
-Promises: what was staged is on the device, or complete in the object store, before its committable is handed over; a
-name is of one attempt at one epoch, so attempts do not meet; a committable says where its file is and which
-transactional id writes it, and names no other kind of file.
+Promises: staged messages are on the device, or complete in the object store, before their committable is returned. A
+file name belongs to one attempt at one epoch, so attempts never write the same file. A committable names its file and
+the transactional id that writes it, and no other file.
 Does not know: Kafka.
 
     <directory>/<job>-<sink>@<epoch>@<subtask>-<attempt>     messages of one attempt
 
-The directory is the one that the sink was given; else `staged` in the job's directory of the checkpoint storage. On an
-object store a file is written in one piece when the epoch ends; until then it is in memory."""
+The directory is the one of the sink's configuration; without one, `staged` in the job's directory of the checkpoint
+storage. On an object store a file is written in one piece when the epoch ends; until then it is in memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StagingFailure(ExternalError):
 class StagedOutputLost(ExternalError):
     """A checkpoint names output that is neither staged nor committed."""
 
-    hint = "was the staging directory moved since the checkpoint was taken, or is it not shared with the executors?"
+    hint = "check that the staging directory was not moved since then, and that the driver and all executors share it"
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -81,14 +81,14 @@ class Staged(Committable):
 
 
 class Staging:
-    """The staging directory: the one given, or the job's own."""
+    """The staging directory: the configured one, or that of the job."""
 
     def __init__(self, directory: str = "") -> None:
         self._configured = directory
 
     def path(self, staged: Staged) -> str:
-        """Return the path of a staged file: the one it was written to, or the one in the present directory if it was
-        moved."""
+        """Return the path of a staged file: the path to which it was written, or the one in the current directory if it
+        was moved."""
         written = os.path.join(staged.directory or self._configured or _temporary(), staged.name)
         moved = os.path.join(self._configured, staged.name)
         if (
@@ -141,7 +141,7 @@ class Staging:
                 for name in find_obsolete(files.list(directory), committed_names):
                     files.remove(os.path.join(directory, name))
 
-    def leave(self, directories: Iterable[str]) -> None:
+    def remove_empty(self, directories: Iterable[str]) -> None:
         """Remove the empty directories of a finished job."""
         for directory in directories:
             if directory != self._configured and not is_uri(directory):
@@ -220,4 +220,4 @@ def _temporary() -> str:
     """Return the staging directory of a writer that is not part of a job."""
     return os.path.join(
         tempfile.gettempdir(), f"millstream-kafka-{os.getuid()}"
-    )  # a directory of another user is of no use
+    )  # a directory of another user cannot be used

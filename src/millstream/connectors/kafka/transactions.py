@@ -25,7 +25,7 @@ _SHARED = ("bootstrap.servers", "security.", "sasl.", "ssl.", "client.", "socket
 class TakenOver(ExternalError):
     """Another driver uses the transactional id."""
 
-    hint = "another run of this job has taken over; end this one, or give each job a prefix of its own"
+    hint = "another run of this job has taken over; end this run, or give each job its own transactional id prefix"
 
     def __init__(self, transactional_id: str) -> None:
         self.transactional_id = transactional_id
@@ -56,14 +56,15 @@ class Transactions:
             self.mark = self._marks.read()
             if not claims:
                 self._check(self.mark)
-            elif self.mark.is_foreign(self.owner):  # the other run finds in the mark that it was replaced
+            elif self.mark.is_foreign(self.owner):  # the mark shows the other run that it was replaced
                 self.write((), self.mark.owned_by(self.owner))
         except BaseException:
             self.close()
             raise
 
     def _check(self, mark: Mark) -> None:
-        """Raise if another run of the job has the id. An expired transaction and another attempt are no such errors."""
+        """Raise if another run of the job has the id. An expired transaction and another attempt of this run are not
+        such errors."""
         if mark.is_foreign(self.owner):
             raise TakenOver(self.id)
 
@@ -116,7 +117,7 @@ class Transactions:
         return problem
 
     def _abort(self) -> None:
-        with suppress(Exception):  # the broker ends the transaction by its timeout, or the next to open the id does
+        with suppress(Exception):  # the transaction ends by its timeout, or when the id is opened again
             self._producer.purge()
             self._producer.producer.abort_transaction(5)
 

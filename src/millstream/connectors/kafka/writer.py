@@ -16,7 +16,7 @@ from millstream.connectors.kafka.staging import StageFile
 
 
 class StagingWriter(SinkWriter):
-    """Exactly once: messages are staged in a file until their checkpoint."""
+    """Exactly once: stages messages in a file until their checkpoint."""
 
     def __init__(
         self, serializer: KafkaRecordSerializationSchema, file: StageFile, settings: Mapping[str, Any]
@@ -42,7 +42,7 @@ class StagingWriter(SinkWriter):
 
 
 class SendingWriter(SinkWriter):
-    """At least once: messages are sent at once."""
+    """At least once: sends messages immediately."""
 
     def __init__(self, serializer: KafkaRecordSerializationSchema, settings: Mapping[str, Any]) -> None:
         self._serializer, self._settings = serializer, settings

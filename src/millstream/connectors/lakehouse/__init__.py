@@ -1,4 +1,4 @@
-"""Delta and Iceberg tables: one commit for each checkpoint, and sources."""
+"""Sources and sinks of Delta and Iceberg tables; sinks make one commit for each checkpoint."""
 
 from millstream.connectors.lakehouse.delta_sink import DeltaSink
 from millstream.connectors.lakehouse.delta_source import DeltaSource

@@ -1,7 +1,7 @@
 """Changes of a table by primary key, staged until their checkpoint.
 
-Promises: the files of a checkpoint hold the last change of each key in each epoch. They stand beside the table, are no
-part of it, and are removed when their changes are part of it.
+Promises: the files of a checkpoint contain the last change of each key in each epoch. They are stored beside the data
+files, are not part of the table, and are removed after their changes were applied to it.
 Does not know: table formats."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DELETIONS = pa.array([RowKind.UPDATE_BEFORE.value, RowKind.DELETE.value], pa.in
 
 
 class UnsuitableKey(UserError):
-    """A primary key that rows cannot be found by."""
+    """A primary key that does not identify rows."""
 
 
 class KeyIsNull(UserError):
@@ -37,7 +37,7 @@ class KeyIsNull(UserError):
     def __init__(self, column: str) -> None:
         super().__init__(
             f"a row is NULL in column {column}, which is part of the primary key",
-            hint="filter such rows out, or leave the primary key away",
+            hint="filter such rows out, or use no primary key",
         )
 
 
@@ -49,7 +49,7 @@ def check_primary_key(key: Sequence[str], row_type: RowTypeInfo, *, overwrites: 
         raise UnsuitableKey(message, hint=f"they have {', '.join(names)}")
     if key and overwrites:
         message = "a sink that replaces rows by primary key cannot overwrite the table"
-        raise UnsuitableKey(message, hint="leave the primary key or overwrite() away")
+        raise UnsuitableKey(message, hint="use either a primary key or overwrite()")
 
 
 class ChangeWriter(ParquetWriter):
@@ -58,7 +58,7 @@ class ChangeWriter(ParquetWriter):
     def __init__(
         self, location: str, row_type: RowTypeInfo, schema: pa.Schema, key: Sequence[str], context: WriterContext
     ) -> None:
-        nullable = pa.schema([field.with_nullable(True) for field in schema])  # a deletion may have its key only
+        nullable = pa.schema([field.with_nullable(True) for field in schema])  # a deletion may contain only its key
         super().__init__(location, _DIRECTORY, row_type, nullable, (), context, partition_columns_inside=True)
         self._key = list(key)
 
@@ -85,7 +85,7 @@ def keep_last(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def remove_keys(table: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Return the rows of a table whose key has no change."""
+    """Return the rows of a table whose keys have not changed."""
     if len(key) == 1:
         values = changes.column(key[0]).combine_chunks().cast(table.schema.field(key[0]).type)
         return table.filter(pc.invert(pc.is_in(table.column(key[0]), value_set=values)))
@@ -97,10 +97,10 @@ def remove_keys(table: pa.Table, changes: pa.Table, key: Sequence[str]) -> pa.Ta
 
 
 def read_changes(location: str, files: Sequence[StagedDataFile], key: Sequence[str]) -> pa.Table:
-    """Read staged changes: the last one of each key, with the column `DELETED`."""
+    """Read staged changes: the last change of each key, with the column `DELETED`."""
     storage, base = open_location(location)
     tables = []
-    # names begin with the epoch and the subtask; a key has one subtask in an epoch
+    # names begin with the epoch and the subtask; a key is processed by one subtask in an epoch
     for file in sorted(files, key=lambda file: (file.epoch, file.path)):
         try:
             with storage.open_input_file(f"{base}/{file.path}") as stream:

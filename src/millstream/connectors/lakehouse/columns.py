@@ -42,7 +42,7 @@ class NoColumn(UserError):
 class NotAppended(UserError):
     """An update or deletion reached a sink that only appends."""
 
-    hint = "give the sink or the table a primary key: rows are then changed by it"
+    hint = "set a primary key of the sink or the table: updates and deletions are then applied by key"
 
     def __init__(self) -> None:
         super().__init__("a record is an update or a deletion, and the table sink can only append")

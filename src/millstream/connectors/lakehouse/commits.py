@@ -1,8 +1,8 @@
 """Exactly-once commits of staged files to tables, and removal of files that will never be committed.
 
-Promises: output counts as committed only if the same attempt committed it; the same epochs by another attempt are an
-error. Files of dead attempts are removed when the output of their epochs is committed, and no others: the name of a
-file holds its owner and its attempt.
+Promises: output counts as committed only if the same attempt committed it; output of the same epochs by another attempt
+is an error. Only files of dead attempts are removed, after the output of their epochs was committed: file names contain
+the owner and the attempt.
 Does not know: table formats."""
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from millstream.connectors.lakehouse.staging import StagedDataFile, open_locatio
 _log = logging.getLogger("millstream.lakehouse")
 
 _NAME = re.compile(r"part-(?P<epoch>\d+)-\d+-\d+-(?P<owner>[0-9a-f]{16})-(?P<attempt>[0-9a-f]{16})\.parquet")
-_SWEEP_EVERY = 50  # commits; also at the first commit after a start, a recovery or a rescale, and at the end
+# commits between two sweeps; others follow the first commit after a start, a recovery or a rescale, and the last one
+_SWEEP_EVERY = 50
 
 
 class CommittedByAnother(OutputRefused):
-    """The table has output of these epochs, and it is not the output that was to be committed."""
+    """The table has output of the same epochs from another attempt than the one to be committed."""
 
     hint = (
         "the job was restored from a checkpoint before output that it had committed; to write the output again, start "
@@ -84,18 +85,19 @@ class TableCommitter(Committer, ABC):
         """Make the staged files of one owner part of the table, if they are not part of it already."""
 
     def snapshot(self) -> Any:
-        """Return the version that is replaced: a driver that takes over would read a newer one from the table."""
+        """Return the version that is replaced, because a driver that takes over would read a newer one from the
+        table."""
         return {"replaces": self._replaces} if self._overwrites else None
 
     def restore(self, state: Any) -> None:
-        """Take the version that is replaced from a checkpoint."""
+        """Restore the version that is replaced from a checkpoint."""
         self._replaces = state["replaces"]
 
     def commit(self, checkpoint: int, committables: Sequence[Any]) -> None:
         """Commit the files of each owner."""
         for owner, files in group_by_owner(committables).items():
             self.commit_files(checkpoint, owner, files)
-            self._orphans.note(self.location, owner, files)
+            self._orphans.remember_committed(self.location, owner, files)
             if self._removes_staged:
                 remove_files(self.location, files)
 
@@ -116,8 +118,8 @@ class Orphans:
         self._generations: dict[str, int] = {}
         self._commits = 0
 
-    def note(self, location: str, owner: str, files: Sequence[StagedDataFile]) -> None:
-        """Note committed files; from time to time, remove all other files of the same epochs."""
+    def remember_committed(self, location: str, owner: str, files: Sequence[StagedDataFile]) -> None:
+        """Remember committed files; from time to time, remove all other files of the same epochs."""
         self._committed.setdefault(owner, {}).update({file.path: file.epoch for file in files})
         self._commits += 1
         generation = max(file.generation for file in files)
@@ -126,7 +128,7 @@ class Orphans:
             self._sweep(location, owner, self._committed.pop(owner))
 
     def finish(self, location: str) -> None:
-        """Remove the rest: the job is finished, and no other driver runs it."""
+        """Remove the remaining files: the job is finished, and no other driver runs it."""
         for owner, committed in self._committed.items():
             self._sweep(location, owner, committed)
 

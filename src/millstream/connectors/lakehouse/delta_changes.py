@@ -1,7 +1,7 @@
 """Changes of a Delta table by primary key: one MERGE for each checkpoint.
 
 Promises: the merge is one commit with the transaction identifiers of its checkpoint, so that it is applied once,
-however often and wherever it is tried.
+however often and wherever it is attempted.
 Does not know: who runs it."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MergeTask:
             )
             merge = merge.when_matched_delete(f"source.{DELETED}").when_matched_update_all(except_cols=[DELETED])
             merge.when_not_matched_insert_all(f"NOT source.{DELETED}", except_cols=[DELETED]).execute()
-            if table.version() == version:  # nothing changed, and no commit records that the changes were applied
+            if table.version() == version:  # no row changed, so no commit records that the changes were applied
                 table.create_write_transaction([], "append", table.schema(), commit_properties=properties)
         except (package.exceptions.DeltaError, OSError, ConnectorStorageFailure) as problem:
             # another attempt may have been faster

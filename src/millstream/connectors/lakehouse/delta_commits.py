@@ -1,7 +1,7 @@
 """Commits to Delta tables: their properties, and how a repeated commit is recognised.
 
-Promises: a commit has transaction identifiers of Delta's own, which name the staged output that it contains.
-Does not know: what a commit changes."""
+Promises: a commit has Delta's transaction identifiers, which name the staged output that it contains.
+Does not know: what a commit changes in the table."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def is_committed(location: str, table: Any, owner: str, files: list[StagedDataFi
 
 
 def _is_in_history(table: Any, files: list[StagedDataFile]) -> bool:
-    """Whether the history has a commit of these files. It is read back to the time when they were staged."""
+    """Return whether the history has a commit of these files. The history is read back to the time when they were
+    staged."""
     staged, since, limit = digest(files), min(file.at for file in files) - _MAX_CLOCK_SKEW, 64
     while True:
         entries = table.history(limit)  # the newest first

@@ -1,9 +1,9 @@
 """Delta sink: one commit of the table for each checkpoint.
 
 Promises: rows are in the table after the checkpoint that holds them, all at once, and exactly once: the commit has
-transaction identifiers of Delta's own, so a repeated commit is recognised, with the attempt that made it. A sink
-that overwrites removes, in the same commit, the rows that were in the table when the job began: all rows, or those of
-the partitions that get rows. A sink with a primary key changes and deletes rows by it: the changes of a checkpoint are
+Delta's transaction identifiers, so a repeated commit is recognised, with the attempt that made it. A sink that
+overwrites removes, in the same commit, the rows that were in the table when the job began: all rows, or those of the
+partitions that get rows. A sink with a primary key changes and deletes rows by it: the changes of a checkpoint are
 merged into the table in one commit.
 Does not know: catalogs; a table is a directory."""
 
@@ -62,7 +62,7 @@ class DeltaSink(Sink):
     location: str
     row_type: RowTypeInfo
     partition_by: tuple[str, ...] = ()
-    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may contain secrets
     replaces: int | None = None
     overwrites: bool = False
     replaces_all: bool = False

@@ -55,7 +55,7 @@ class DeltaSource(Source):
     version: int | None = None
     continuous: bool = False
     ignore_deletes: bool = False
-    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may hold secrets
+    storage_options: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # may contain secrets
 
     @staticmethod
     def for_bounded_row_data(table_path: str) -> DeltaSource.RowDataDeltaSourceBuilder:

@@ -71,7 +71,7 @@ class TableLoader:
     """
 
     catalog: str
-    properties: tuple[tuple[str, str], ...] = field(repr=False)  # may hold secrets
+    properties: tuple[tuple[str, str], ...] = field(repr=False)  # may contain secrets
     table: str
 
     @staticmethod

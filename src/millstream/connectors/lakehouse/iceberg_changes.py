@@ -1,8 +1,8 @@
-"""Changes of an Iceberg table by primary key: data files with changed rows are written again, without these rows.
+"""Changes of an Iceberg table by primary key: data files that contain changed rows are rewritten without these rows.
 
 Promises: the changes of a checkpoint are one snapshot with the mark of the checkpoint, so that they are applied once,
-however often and wherever it is tried. Files that cannot hold a changed key are not read. pyiceberg writes no delete
-files, so rows are removed by a copy of their file.
+however often and wherever it is attempted. Files that cannot contain a changed key are not read. pyiceberg writes no
+delete files, so rows are removed by rewriting their file.
 Does not know: who runs it."""
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from millstream.connectors.lakehouse.staging import StagedDataFile, digest, open
 from millstream.files.errors import ConnectorStorageFailure
 from millstream.types.arrow_types import to_python_values
 
-_COMPARED = (pa.types.is_integer, pa.types.is_string, pa.types.is_date)  # keys whose ranges are compared with files
+# the number of keys whose ranges are compared with those of files
+_COMPARED = (pa.types.is_integer, pa.types.is_string, pa.types.is_date)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class IcebergMergeTask:
         return removed, writer.paths
 
     def _range_of(self, changes: pa.Table) -> Any:
-        """Return a condition that every row with a changed key fulfils; None if there is none."""
+        """Return a condition that every row with a changed key satisfies; None if there is no such condition."""
         expressions = pyiceberg("expressions")
         conditions = []
         for name in self.key:
@@ -98,7 +99,7 @@ class IcebergMergeTask:
 def _replace_files(
     table: Any, transaction: Any, removed: Sequence[Any], paths: Sequence[str], summary: dict[str, str]
 ) -> None:
-    if not removed:  # readers that follow the table can read a snapshot that only appends
+    if not removed:  # streaming readers can read a snapshot that only appends
         transaction.add_files(list(paths), snapshot_properties=summary, check_duplicate_files=False)
         return
     add_name_mapping(transaction)
@@ -112,7 +113,7 @@ def _replace_files(
 
 
 class _FileWriter:
-    """Writes data files. `name` determines the content of all of them, so another attempt writes the same files."""
+    """Writes data files. Their names and contents follow from `name`, so another attempt writes the same files."""
 
     def __init__(self, form: TableForm, name: str) -> None:
         self._form, self._name = form, name

@@ -1,8 +1,9 @@
 """Commits to Iceberg tables: the mark of a commit, and how a repeated commit is recognised.
 
 Promises: the mark is a property of the table, set in the same change of the table, and names the staged output. The
-number of marks is bounded. A commit is never tried again on a newer version of the table without a look at its marks.
-Does not know: what a commit changes."""
+number of marks is bounded. Before a commit is retried on a newer version of the table, the marks of that version are
+checked.
+Does not know: what a commit changes in the table."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from millstream.files.errors import ConnectorStorageFailure
 Change = Callable[[Any, Any, dict[str, str]], None]
 
 _STAGED, _CHECKPOINT, _EPOCH = "millstream.staged", "millstream.checkpoint", "millstream.epoch"
-_TRIES = 5  # of a commit, while others change the table
-_MAX_MARKS = 50  # a table has the mark of the last commit of this many jobs
+_TRIES = 5  # attempts of a commit while others change the table
+_MAX_MARKS = 50  # a table keeps the mark of the last commit of this many jobs
 
 
 def commit_once(
     location: str, table: Any, checkpoint: int, owner: str, files: list[StagedDataFile], change: Change
 ) -> None:
-    """Change the table in one commit with its mark. If others changed the table meanwhile, look for the mark and try
-    again."""
+    """Change the table in one commit with its mark. If others changed the table meanwhile, check the marks and
+    retry."""
     exceptions = pyiceberg("exceptions")
     for attempt in range(_TRIES):
         try:
@@ -49,8 +50,8 @@ def commit_once(
 def without_retries(table: Any) -> Any:
     """Return a table whose commits fail if the table has changed meanwhile.
 
-    pyiceberg tries such a commit again on the new version, which may have the same output of another driver."""
-    table.metadata.properties["commit.retry.num-retries"] = "0"  # in memory: a commit does not write it
+    pyiceberg would retry such a commit on the new version, which may already have this output from another driver."""
+    table.metadata.properties["commit.retry.num-retries"] = "0"  # changed in memory only: a commit does not write it
     return table
 
 
@@ -104,7 +105,7 @@ def add_name_mapping(transaction: Any) -> None:
 
 
 def _parse_mark(text: str) -> dict[str, Any]:
-    """Parse the mark of the last commit of a job; earlier releases wrote the epoch alone."""
+    """Parse the mark of the last commit of a job; earlier releases wrote only the epoch."""
     mark = json.loads(text)
     return mark if isinstance(mark, dict) else {"epoch": mark, "staged": "", "at": 0}
 

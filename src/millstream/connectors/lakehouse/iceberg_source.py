@@ -44,12 +44,12 @@ class NotAppendOnly(UserError):
     def __init__(self, table: str, snapshot: int, operation: str) -> None:
         super().__init__(
             f"snapshot {snapshot} of the table {table} changes or deletes rows ({operation})",
-            hint="a streaming source reads tables that only grow; 'streaming-skip-overwrite-snapshots' skips the rest",
+            hint="a streaming source reads tables that only grow; 'streaming-skip-overwrite-snapshots' skips others",
         )
 
 
 class SnapshotExpired(ExternalError):
-    """The snapshot at which a streaming source continues is not part of the table's history any more."""
+    """The snapshot at which a streaming source continues is no longer in the table's history."""
 
     hint = "start the job without this state, with a later snapshot"
 
@@ -79,7 +79,8 @@ class StreamingStartingStrategy(Enum):
 
 @dataclass(frozen=True)
 class Following:
-    """How later snapshots are read: where to begin, and how often to look, in milliseconds."""
+    """How later snapshots are read: where to begin, and the interval between checks for new snapshots, in
+    milliseconds."""
 
     strategy: StreamingStartingStrategy = StreamingStartingStrategy.INCREMENTAL_FROM_LATEST_SNAPSHOT
     snapshot: int | None = None
@@ -270,7 +271,7 @@ class _IcebergEnumerator(FileEnumerator):
     def __init__(self, source: IcebergSource, parallelism: int, state: Any) -> None:
         self._source = source
         self._now = 0
-        self._looked_at: int | None = None
+        self._last_check: int | None = None
         super().__init__(parallelism, state)
 
     def continuous(self) -> bool:
@@ -282,8 +283,8 @@ class _IcebergEnumerator(FileEnumerator):
 
     def discover(self, version: int | None) -> tuple[int | None, list[DataFile]]:
         source, following = self._source, self._source.following
-        looked_at = self._looked_at
-        if following is not None and looked_at is not None and self._now - looked_at < following.interval:
+        last_check = self._last_check
+        if following is not None and last_check is not None and self._now - last_check < following.interval:
             return version, []
         with source.loader.open_table() as (_, table):
             if table is None:
@@ -332,12 +333,12 @@ class _IcebergEnumerator(FileEnumerator):
         """Return the snapshot after `version` with the files that it appends; `version` if there is none."""
         history = _history(table)
         if not history or history[0].snapshot_id == version:
-            self._looked_at = self._now
+            self._last_check = self._now
             return version, []
         snapshot = next((entry for entry in history if (entry.parent_snapshot_id or 0) == version), None)
         if snapshot is None:
             raise SnapshotExpired(self._source.loader.table, version)
-        self._looked_at = None
+        self._last_check = None
         number = int(snapshot.snapshot_id)
         operation = "append" if snapshot.summary is None else snapshot.summary.operation.value
         if operation in ("overwrite", "delete") and not following.skips_overwrites:

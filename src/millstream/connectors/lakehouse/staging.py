@@ -32,7 +32,7 @@ _ROLL_BYTES = 128 << 20  # bytes in memory after which a file is written within 
 
 @dataclass(frozen=True, slots=True)
 class StagedDataFile(Committable):
-    """A committable: a file below the table's location, and what it holds."""
+    """A committable: a file below the table's location, and a description of its content."""
 
     output: ClassVar[str] = "a file of a table sink"
     owner: str
@@ -117,7 +117,7 @@ class ParquetWriter(SinkWriter):
         return pa.concat_tables(tables)
 
     def prepare_commit(self) -> list[Any]:
-        """Write the rest and return all files."""
+        """Write the remaining rows and return all files."""
         self._flush()
         return [file.to_json() for file in self._written]
 
@@ -196,7 +196,7 @@ def split_by_partition(table: pa.Table, columns: Sequence[str]) -> Iterator[tupl
 
 
 def as_texts(column: pa.ChunkedArray) -> list[str | None]:
-    """Return the values of a column as they are written in the names of partitions."""
+    """Return the values of a column as texts, as in the names of partitions."""
     return list(to_python_values(column.cast(pa.string()).combine_chunks()))
 
 

@@ -1,4 +1,4 @@
-"""Sources that cannot replay: what they send is received into a write-ahead log first, and read from there."""
+"""Sources that cannot replay: their records are first received into a write-ahead log, and then read from it."""
 
 from millstream.connectors.receiver.contract import Emit, Receiver, ReceiverStopped
 from millstream.connectors.receiver.enumerator import ReceiverFailed

@@ -1,4 +1,4 @@
-"""The contract of a receiver: it receives what a system pushes and emits it, record by record.
+"""The contract of a receiver: it receives the data that a system pushes, and emits it record by record.
 
 Promises: a record for which `emit` returned is in a log on disk; the job reads it from there, exactly once, across its
 failures. Records that were sent while no receiver ran may be lost.
@@ -13,7 +13,7 @@ from millstream.errors import ExternalError
 
 
 class ReceiverStopped(ExternalError):
-    """The job needs no more records: `run` should close its connections and return."""
+    """The job needs no more records: `run` must close its connections and return."""
 
 
 class Emit(Protocol):

@@ -42,7 +42,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._position = log.first if position is None else position
         log.check(self._position)
         self._backlog = backlog
-        self._acknowledged: deque[int] = deque(maxlen=retained)  # positions of the newest checkpoints
+        self._acknowledged: deque[int] = deque(maxlen=retained)  # the positions of the newest checkpoints
         self._changed = threading.Condition()
         self._is_stopping = False
         self._notify_arrival: Callable[[], None] = lambda: None
@@ -50,7 +50,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._receiver: Receiver | None = None
         self._thread: threading.Thread | None = None
 
-    # ------------------------------------------------------------------------------------------- the receiver's thread
+    # -------------------------------------------------------------------------------- called in the receiver's thread
 
     def _start(self) -> None:
         if self._thread is None and not self._log.ended:
@@ -83,7 +83,7 @@ class ReceiverEnumerator(SplitEnumerator):
             self._log.append(payload)
         self._notify_arrival()
 
-    # ------------------------------------------------------------------------------------------------ the job's thread
+    # ------------------------------------------------------------------------------------- called in the job's thread
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan the records that were received since the last plan, after making them durable."""
@@ -134,7 +134,7 @@ class ReceiverEnumerator(SplitEnumerator):
         return [] if self.finished() else [self._log.directory]
 
     def notify_arrivals(self, notify: Callable[[], None]) -> None:
-        """Set what is called when records were received, or none will follow."""
+        """Set the function that is called when records were received, or when the receiver has ended."""
         self._notify_arrival = notify
 
     def retain(self, checkpoints: int) -> None:
@@ -143,7 +143,7 @@ class ReceiverEnumerator(SplitEnumerator):
         self._acknowledged = deque(self._acknowledged, maxlen=retained)
 
     def acknowledge(self) -> None:
-        """Delete what no retained checkpoint needs."""
+        """Delete records that no retained checkpoint needs."""
         self._acknowledged.append(self._position)
         if len(self._acknowledged) == self._acknowledged.maxlen:
             with self._changed:
@@ -155,12 +155,12 @@ class ReceiverEnumerator(SplitEnumerator):
             return self._log.end - self._position
 
     def close(self) -> None:
-        """Stop the receiver; what it has emitted stays in the log."""
+        """Stop the receiver; records that it has emitted stay in the log."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
         if self._receiver is not None and self._thread is not None:
-            with contextlib.suppress(Exception):  # the job ends or restarts either way
+            with contextlib.suppress(Exception):  # the job ends or restarts in any case
                 self._receiver.stop()
             self._thread.join(_STOP_TIMEOUT)
         with self._changed:

@@ -1,11 +1,11 @@
 """A write-ahead log of received records on disk, in segments.
 
-Promises: what was appended before `sync` returned is there after a crash; a record is found by its number; a torn
+Promises: records that were appended before `sync` returned survive a crash; a record is found by its number; a torn
 record at the end is ignored, any other damage is an error that names the file. If several writers open the log, the
-last one owns it: what an earlier one appends after that is not part of the log, and its next `sync` raises.
+last one owns it: records that an earlier writer appends after that are not part of the log, and its next `sync` raises.
 Does not know: what records are, who writes them, or when they may be deleted.
 
-    <directory>/<number of its first record>-<term>.log   a segment: a row of frames (`files.frames`)
+    <directory>/<number of its first record>-<term>.log   a segment: a sequence of frames (`files.frames`)
     <directory>/<term>.term                               a driver that opens the log creates the next one; only one can
     <directory>/END                                       the term in which the log ended
 
@@ -33,7 +33,7 @@ _OLD_SEGMENT = re.compile(r"[0-9]{20}\.log")
 
 
 class LogDamaged(ExternalError):
-    """A segment does not hold what was written."""
+    """A segment is damaged: it does not contain the records that were written."""
 
     def __init__(self, path: str, offset: int) -> None:
         self.path, self.offset = path, offset
@@ -43,7 +43,7 @@ class LogDamaged(ExternalError):
 
 
 class LogTruncated(ExternalError):
-    """Records that a checkpoint still needs are not in the log."""
+    """The log lacks records that a checkpoint needs."""
 
     def __init__(self, directory: str, position: int, first: int, end: int) -> None:
         super().__init__(
@@ -162,7 +162,7 @@ class SegmentedLog:
             return None
 
     def _take_term(self) -> None:
-        """Begin a term; if several drivers open the log at once, one of them gets it."""
+        """Begin a term; if several drivers open the log at the same time, one of them gets the term."""
         self._term += 1
         try:
             with open(self._term_path(self._term), "xb", opener=opener) as file:
@@ -201,7 +201,7 @@ class SegmentedLog:
         if self._segments and not self._segments[-1].ends:
             os.remove(
                 self._segments.pop().path
-            )  # it is empty, and what its old writer may still append is not part of the log
+            )  # it is empty, and records that its old writer may still append are not part of the log
         self._segments.append(segment)
 
     def append(self, payload: bytes) -> None:
@@ -263,7 +263,7 @@ class SegmentedLog:
         )
 
     def forget_before(self, number: int) -> None:
-        """Delete segments that hold only records before `number`; the segment that is being written stays."""
+        """Delete segments whose records are all before `number`; the segment that is being written stays."""
         while len(self._segments) > 1 and self._segments[0].after <= number:
             os.remove(self._segments.pop(0).path)
 

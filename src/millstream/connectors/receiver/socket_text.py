@@ -1,7 +1,7 @@
 """Text from a socket, as records between delimiters.
 
-Promises: as in Flink, the end of the connection ends the stream unless retries are left; what follows the last
-delimiter is a record too; with lines, a carriage return before the line feed is dropped.
+Promises: as in Flink, the end of the connection ends the stream unless retries are left; text after the last delimiter
+is a record too; with lines, a carriage return before the line feed is dropped.
 Does not know: logs, jobs."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from millstream.connectors.receiver.contract import Emit, Receiver
 from millstream.errors import ExternalError, UserError
 
 _CONNECT_SECONDS = 10.0
-_POLL_SECONDS = 1.0  # how often an idle connection checks whether it was stopped
+_POLL_SECONDS = 1.0  # seconds between two checks whether an idle receiver was stopped
 _RETRY_SECONDS = 0.5
 _MAX_RECORD_BYTES = 16 << 20
 
@@ -47,13 +47,13 @@ class SocketTextReceiver(Receiver):
     def __init__(self, host: str, port: int, delimiter: str = "\n", max_retry: int = 0) -> None:
         if not isinstance(port, int) or not 0 < port < 65536:
             msg = f"{port!r} is not a port"
-            raise UserError(msg, hint="give 1 to 65535")
+            raise UserError(msg, hint="use a number from 1 to 65535")
         if not delimiter:
             msg = "the delimiter is empty"
-            raise UserError(msg, hint="give at least one character")
+            raise UserError(msg, hint="use at least one character")
         if max_retry < -1:
             msg = f"max_retry is {max_retry}"
-            raise UserError(msg, hint="give -1 to try for ever, 0 for no retry, or a number of tries")
+            raise UserError(msg, hint="use -1 to retry for ever, 0 for no retry, or a number of retries")
         self._host, self._port, self._max_retry = host, port, max_retry
         self._delimiter = delimiter.encode()
         self._is_stopped = False

@@ -33,14 +33,14 @@ from millstream.types.factory import TypeInformation, Types
 
 
 class NotAReceiver(UserError):
-    """An object that is not a receiver was value as one."""
+    """A value that was passed as a receiver is not a receiver."""
 
     def __init__(self, value: object) -> None:
         super().__init__(f"{value!r} is not a receiver", hint="subclass Receiver and pass an instance")
 
 
 class ReceiverSource(Source):
-    """Emits what a receiver emits, through a write-ahead log.
+    """Emits the records of a receiver, through a write-ahead log.
 
     `directory` holds this log only; records in it that no checkpoint covers are read first. Without it the log is a new
     directory below `parent`, or a temporary directory that is deleted with this object. A segment is deleted when no
@@ -73,7 +73,7 @@ class ReceiverSource(Source):
         ):
             if number < 1:
                 msg = f"{name} is {number}"
-                raise UserError(msg, hint="give at least 1")
+                raise UserError(msg, hint="use at least 1")
         self._receiver, self._directory, self._parent = receiver, directory, parent
         self._type = type_info or Types.PICKLED_BYTE_ARRAY()
         self._segment_bytes, self._backlog, self._kept_checkpoints = segment_bytes, max_backlog_bytes, kept_checkpoints

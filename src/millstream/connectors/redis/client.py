@@ -1,6 +1,7 @@
 """Connections to a Redis server.
 
-Promises: the package redis is imported when it is needed. A command that fails for want of a connection is sent again.
+Promises: the package redis is imported when it is needed. A command that fails because the connection broke is sent
+again.
 Does not know: which commands are sent."""
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from millstream.errors import ExternalError, UserError
 
-Command = tuple[Any, ...]  # a name and its arguments
+Command = tuple[Any, ...]  # the name of a command and its arguments
 
 
 class MissingRedis(UserError):
@@ -66,11 +67,11 @@ class RedisClient:
             server.password,
             socket_timeout=seconds,
             socket_connect_timeout=seconds,
-            retry=retry.Retry(backoff.NoBackoff(), 0),  # retries are counted here
+            retry=retry.Retry(backoff.NoBackoff(), 0),  # this client counts retries itself
         )
 
     def send(self, commands: Sequence[Command], action: str) -> list[Any]:
-        """Send commands in one pipeline, which is no transaction; return their results."""
+        """Send commands in one pipeline, which is not a transaction; return their results."""
 
         def send_all() -> list[Any]:
             with self._client.pipeline(transaction=False) as pipeline:

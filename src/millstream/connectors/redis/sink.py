@@ -2,7 +2,7 @@
 
 Promises: all commands of an epoch are sent, in order, before the epoch ends. After a failure they may be sent again,
 which has no effect for commands such as SET and HSET.
-Does not know: which commands records become."""
+Does not know: how records are converted to commands."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class RedisWriter(SinkWriter):
             self._buffer = []
 
     def prepare_commit(self) -> list[Any]:
-        """Send the rest; there is nothing to commit."""
+        """Send the remaining commands; there is nothing to commit."""
         self._flush()
         return []
 
     def abort(self) -> None:
-        """Drop buffered commands; those that were sent stay."""
+        """Drop buffered commands; those that were sent cannot be undone."""
         self._buffer = []
 
     def close(self) -> None:

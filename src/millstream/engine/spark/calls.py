@@ -1,9 +1,9 @@
 """Calls to Spark in a thread that can be abandoned.
 
 Promises: a call returns its result, raises its error, or raises an error that says why the caller no longer waits:
-Spark is gone or does not answer, the time is over, or another thread gave the call up. The calls of one engine run one
-after another in one thread, because Spark keeps the description of a job for each thread; a thread whose call was
-abandoned makes no further call.
+Spark is gone or does not answer, the time limit has passed, or another thread has abandoned the call. The calls of one
+engine run one after another in one thread, because Spark keeps the description of a job for each thread; a thread whose
+call was abandoned makes no further call.
 Does not know: what is called."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Calls:
         on_timeout: Callable[[], Exception],
     ) -> T:
         outcome: Future[T] = Future()
-        self._waiting = outcome  # from here on another thread may give up the call, and with it the queue
+        self._waiting = outcome  # from here on another thread may abandon the call and its queue
         calls = self._work
         if calls is None:
             calls = self._work = SimpleQueue()
@@ -73,7 +73,7 @@ class Calls:
         outcome = self._waiting
         if outcome is None:
             return
-        with suppress(InvalidStateError):  # it has just ended
+        with suppress(InvalidStateError):  # the call has just ended
             outcome.set_exception(problem)
             self.close()
 
@@ -93,7 +93,7 @@ def call_within(work: Callable[[], T], seconds: float) -> T:
 
 
 def try_within(action: str, work: Callable[[], Any], seconds: float) -> bool:
-    """Do something that may fail or never end; return whether it was done in time. Raises nothing."""
+    """Call `work`, which may fail or never end; return whether it succeeded in time. Raises nothing."""
     try:
         call_within(work, seconds)
     except Exception as problem:

@@ -22,8 +22,8 @@ from millstream.errors import ExternalError
 IN_BACKGROUND = "MILLSTREAM_CLASS_ARCHIVE"
 _SECONDS = 600
 _LOWEST_PRIORITY = 19
-_running: list[subprocess.Popen[bytes]] = []  # Python would report a process without a reference as left running
-_CLASS = re.compile(r"[\w/$]+")  # other lines are about classes that Java generates at run time
+_running: list[subprocess.Popen[bytes]] = []  # Python warns when it deletes the object of a running process
+_CLASS = re.compile(r"[\w/$]+")  # all other lines name classes that Java generates at run time
 _PROGRAM = """
 import sys
 from pyspark.sql import SparkSession

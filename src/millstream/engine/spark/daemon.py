@@ -26,7 +26,7 @@ from millstream.engine.spark.resident import slot
 from millstream.engine.spark.shared import PROGRAM
 
 _serve = daemon.worker
-_IDLE_CHECK = 60.0  # seconds between two looks at the number of workers
+_IDLE_CHECK = 60.0  # seconds between two checks of the number of workers
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # numbers of parameters of mallopt
 _LARGEST_COLUMN = 32 << 20  # bytes; the largest value that the C library accepts

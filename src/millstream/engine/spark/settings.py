@@ -97,7 +97,7 @@ _LOCAL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 #: A Spark in this process only, on the loopback interface.
-ALONE = {"spark.master": "local[1]", **_LOOPBACK}
+ONLY_THIS_PROCESS = {"spark.master": "local[1]", **_LOOPBACK}
 
 _LOCAL = {
     # Blocks go from one local process to another: compression and checksums would only cost time. So would one file for

@@ -1,1 +1,1 @@
-"""Addressable functions with state that send messages to one another: what user code sees of them."""
+"""The API of stateful functions: addressable functions with state that send messages to one another."""

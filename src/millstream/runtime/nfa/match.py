@@ -17,7 +17,7 @@ from millstream.runtime.nfa.buffer import NONE, EventForm, SharedBuffer
 from millstream.runtime.nfa.compile import Automaton, StateType
 from millstream.runtime.nfa.conditions import BatchPredicate
 from millstream.runtime.nfa.pattern import SkipKind
-from millstream.runtime.nfa.transitions import IGNORE, NO_STATE, STAYS, Choices, Transitions
+from millstream.runtime.nfa.transitions import IGNORE, IGNORED_UNCHANGED, NO_STATE, Choices, Transitions
 
 Match = dict[str, list[Any]]
 Partial = tuple[int, int, int, int, int]
@@ -194,7 +194,7 @@ class Matcher:
                 choices = transitions.choose(partial[0], event, context)
             else:
                 choices = transitions.choose_by_results(partial[0], bitmask)
-            if choices is STAYS or (not choices and partial[4] == _NEVER):
+            if choices is IGNORED_UNCHANGED or (not choices and partial[4] == _NEVER):
                 if after is not None:
                     heap.add(after, partial)
                 continue

@@ -21,7 +21,7 @@ Choice = tuple[int, int, int, int]  # action, next state, name, final state if i
 Choices = tuple[Choice, ...]
 
 # The event is ignored and nothing changes; compared by identity.
-STAYS: Choices = ((IGNORE, NO_STATE, NO_STATE, NO_STATE),)
+IGNORED_UNCHANGED: Choices = ((IGNORE, NO_STATE, NO_STATE, NO_STATE),)
 
 
 class Transitions:
@@ -40,7 +40,9 @@ class Transitions:
         ]
         self._edges = [tuple((int(a), target, check, name) for a, target, check, name in s.edges) for s in states]
         self._final = [state.state_type is StateType.FINAL for state in states]
-        self._proceeds = [tuple((edge[1], edge[2]) for edge in edges if edge[0] == PROCEED) for edges in self._edges]
+        self._proceed_edges = [
+            tuple((edge[1], edge[2]) for edge in edges if edge[0] == PROCEED) for edges in self._edges
+        ]
         self._cached: dict[tuple[int, int], Choices] = {}
 
     @property
@@ -65,7 +67,7 @@ class Transitions:
                     else:
                         chosen.append((action, target, name))
         if len(chosen) == 1 and chosen[0][0] == IGNORE and chosen[0][1] == state:
-            return STAYS
+            return IGNORED_UNCHANGED
         return tuple(
             (action, target, name, NO_STATE if action == IGNORE else self._end_after(target, event, context))
             for action, target, name in chosen
@@ -73,11 +75,11 @@ class Transitions:
 
     def _end_after(self, state: int, event: Any, context: KnownResults) -> int:
         """Return the final state, if it can be reached without another event."""
-        if not self._proceeds[state]:
+        if not self._proceed_edges[state]:
             return NO_STATE
         pending = [state]
         while pending:
-            for target, check in self._proceeds[pending.pop()]:
+            for target, check in self._proceed_edges[pending.pop()]:
                 if check is None or check(event, context):
                     if self._final[target]:
                         return target

@@ -31,8 +31,8 @@ class UnknownBroadcastState(UserError):
         )
 
 
-class NoKeyHere(UserError):
-    """Keyed state or a timer was used where there is no key."""
+class NoKeyOnBroadcastSide(UserError):
+    """The broadcast side uses keyed state or a timer, which need a key."""
 
     hint = "use apply_to_keyed_state to reach the state of every key"
 
@@ -41,10 +41,10 @@ class NoKeyHere(UserError):
 
 
 class _NoKey:
-    """The key of the broadcast side, which has none: keyed state refuses it."""
+    """Stands for the key of a record of the broadcast side, which has none; any use of it in keyed state is refused."""
 
     def __hash__(self) -> int:
-        raise NoKeyHere
+        raise NoKeyOnBroadcastSide
 
 
 _NO_KEY = _NoKey()

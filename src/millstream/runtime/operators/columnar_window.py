@@ -60,7 +60,7 @@ class OpenWindows(MemoryPart):
 
     @classmethod
     def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
-        """Every subtask may have keys of every window."""
+        """Return all windows for every new subtask, because each may have keys of every window."""
         starts = sorted({start for part in parts for start in part.starts})
         return [cls(list(starts)) for _ in range(parallelism)]
 

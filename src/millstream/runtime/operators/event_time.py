@@ -26,7 +26,7 @@ class EventTimeMemory(MemoryPart):
     idle_sent: bool = False
 
     def reset_event_time(self) -> None:
-        """Emit idleness again."""
+        """Forget that idleness was emitted, so that it is emitted again."""
         self.idle_sent = False
 
 

@@ -201,7 +201,7 @@ class CriterionOperator(Operator):
         self._values = [] if before is None else [before[1]]
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Count or aggregate."""
+        """Count the records, or aggregate them."""
         self._count += len(batch)
         if self._aggregate is not None and self._kind != "count":
             self._values.append(self._combine(batch))
@@ -216,7 +216,7 @@ class CriterionOperator(Operator):
         return math.fsum(numbers)
 
     def end_epoch(self) -> None:
-        """Report."""
+        """Report the number of records, or their aggregate."""
         report = self.context.memory.part(LoopReport)
         report.criteria = self._count
         report.aggregates = {}

@@ -87,7 +87,7 @@ class _Elementwise(FunctionOperator):
 
 
 class MapOperator(_Elementwise):
-    """One record in, one out."""
+    """Emits one record for each record."""
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Map every record."""
@@ -101,7 +101,7 @@ class FilterOperator(_Elementwise):
     """Keeps the records for which the function returns true."""
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep or drop every record."""
+        """Emit the records for which the function returns true."""
         name = self.context.name
         results = rowwise.map_rows(name, self._calls(self.function.filter, batch), batch.rows())
         keep = np.fromiter(map(bool, results), dtype=bool, count=len(results))
@@ -109,7 +109,7 @@ class FilterOperator(_Elementwise):
 
 
 class FlatMapOperator(_Elementwise):
-    """One record in, any number out."""
+    """Emits any number of records for each record."""
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Emit all results, each with its record's timestamp."""

@@ -18,7 +18,7 @@ from millstream.runtime.rowwise import UserFunctionFailed, shorten
 from millstream.state.key_groups import range_of
 
 
-class KeyElsewhere(UserError):
+class KeyOfAnotherSubtask(UserError):
     """A record is in a subtask that does not own its key."""
 
     def __init__(self, key: object, group: int, subtask: int, parallelism: int) -> None:
@@ -56,7 +56,7 @@ class ReinterpretOperator(Operator):
         if len(wrong):
             first = batch_with_keys.take(wrong[:1])
             key, group = self._key.keys(first, name)[0], int(groups[wrong[0]])
-            problem = KeyElsewhere(key, group, self.context.subtask, self.context.parallelism)
+            problem = KeyOfAnotherSubtask(key, group, self.context.subtask, self.context.parallelism)
             record = shorten(first.rows()[0])
             raise UserFunctionFailed(name, problem.message, "", key=shorten(key), record=record, hint=problem.hint)
         self.out.emit(batch_with_keys)

@@ -56,7 +56,7 @@ class SinkOperator(Operator):
             self.abandon()
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Write the records."""
+        """Pass the records to the writer."""
         if self._writer is None:
             context = self.context
             settings = WriterContext(

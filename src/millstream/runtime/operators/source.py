@@ -95,13 +95,13 @@ class SourceMemory(MemoryPart):
 
     @classmethod
     def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
-        """Every split is remembered by one subtask, which will read it."""
+        """Distribute the splits to the new subtasks: each split is remembered by the subtask that will read it."""
         splits = {name: split for part in parts for name, split in part.splits.items()}
         names = sorted(splits)
         return [cls({name: splits[name] for name in names[subtask::parallelism]}) for subtask in range(parallelism)]
 
     def reset_event_time(self) -> None:
-        """Idleness is emitted again."""
+        """Forget that idleness was emitted, so that it is emitted again."""
         self.idle_sent = False
 
 
@@ -213,7 +213,8 @@ class SourceOperator(Operator):
         return min((at for at in due if at > self.context.now), default=None)
 
     def transfer_from(self, before: Operator) -> None:
-        """Continue with the reader: the same ranges give the same records, whatever it has read before."""
+        """Take over the reader of `before`: the same ranges give the same records, whatever the reader has read
+        before."""
         assert isinstance(before, SourceOperator)
         self._reader, before._reader = before._reader, None
 

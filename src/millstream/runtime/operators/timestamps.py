@@ -39,19 +39,19 @@ class TimestampsMemory(EventTimeMemory):
     generator: GeneratorMemory | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the JSON form, with the generator."""
         generator = None if self.generator is None else self.generator.to_json()
         return {**super().to_json(), "generator": generator}
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any]) -> Self:
-        """Create the memory of the generator, too."""
+        """Create the memory from JSON values, with that of the generator."""
         generator = fields.get("generator")
         return cls(**{**fields, "generator": None if generator is None else GeneratorMemory(**generator)})
 
     @classmethod
     def redistribute(cls, parts: Sequence[Self], parallelism: int) -> Sequence[Self] | None:
-        """Every subtask continues with the generator that was behind all others."""
+        """Return for every new subtask the generator with the least watermark."""
         generators = [part.generator for part in parts if part.generator is not None]
         if not generators:
             return None

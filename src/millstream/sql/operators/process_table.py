@@ -46,7 +46,7 @@ _UNNAMED = ""
 _LAST_MILLIS = 253_402_300_799_999  # the end of the year 9999: the last watermark is beyond what a datetime holds
 
 
-class TimersNotHere(UserError):
+class TimersNeedKeyedStream(UserError):
     """A process table function registers a timer that can never fire."""
 
     def __init__(self, function: str) -> None:
@@ -336,7 +336,7 @@ class ProcessTableOperator(TableOperator):
     def register(self, name: str, time: datetime) -> None:
         """Register a timer of the partition."""
         if self._timers is None or not self._spec.has_time or not self._signature.has_timers:
-            raise TimersNotHere(self._spec.function.name)
+            raise TimersNeedKeyedStream(self._spec.function.name)
         key = self.context.scope.key
         if name != _UNNAMED:
             self.delete(name)

@@ -23,7 +23,7 @@ METRICS = [
 PROMETHEUS = "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
 
 
-def test_reporters_are_named_or_all_that_have_a_factory() -> None:
+def test_reporters_are_the_named_ones_or_all_with_a_factory() -> None:
     settings = {
         "metrics.reporter.prom.factory.class": PROMETHEUS,
         "metrics.reporter.log.factory.class": "Slf4jReporterFactory",

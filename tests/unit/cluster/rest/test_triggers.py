@@ -34,7 +34,7 @@ def test_an_id_that_is_used_twice_is_one_operation() -> None:
         operations.get("other job", "x")
 
 
-def test_results_are_forgotten_after_five_minutes_and_operations_under_way_are_not() -> None:
+def test_results_are_dropped_after_five_minutes_and_operations_under_way_are_not() -> None:
     clock, done, running = Clock(), Future(), Future()
     operations = create(clock)
     operations.trigger("job", "done", lambda: done)

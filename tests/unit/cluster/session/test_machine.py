@@ -74,7 +74,7 @@ def test_a_lost_program_starts_again_if_its_jobs_can_be_recovered() -> None:
     assert session.programs["p"].status is ProgramStatus.FAILED
 
 
-def test_a_program_that_is_lost_now_and_then_starts_again_every_time() -> None:
+def test_a_program_that_is_lost_occasionally_always_starts_again() -> None:
     hourly = (ProgramLost("p", "Spark was lost", at=3_600_000 * hour) for hour in range(100))
     session, actions = run(Session(SlotPool(2), recovers=True), Submitted("p"), *hourly)
     assert actions == [Start("p")] * 101

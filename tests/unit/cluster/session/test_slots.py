@@ -26,7 +26,7 @@ def test_a_job_that_can_never_fit_is_refused() -> None:
     assert pool == SlotPool(4)
 
 
-def test_a_job_that_is_rescaled_gets_more_slots_at_once_or_keeps_its_own() -> None:
+def test_a_rescaled_job_gets_more_slots_immediately_or_keeps_its_own() -> None:
     pool, _ = SlotPool(4).request(SlotRequest("p", "a", 1))
     pool, _ = pool.request(SlotRequest("q", "b", 2))
     pool, refused = pool.request(SlotRequest("p", "a", 3))
@@ -39,7 +39,7 @@ Steps = st.lists(st.tuples(st.sampled_from("pq"), st.sampled_from("abc"), st.int
 
 
 @given(Steps)
-def test_promises_never_exceed_the_total(steps: list[tuple[str, str, int]]) -> None:
+def test_granted_slots_never_exceed_the_total(steps: list[tuple[str, str, int]]) -> None:
     pool = SlotPool(5)
     for program, job, slots in steps:
         before = pool

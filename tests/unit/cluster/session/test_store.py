@@ -11,7 +11,7 @@ from millstream.cluster.session.store import ProgramStore, write_history
 JOB = "a" * 32
 
 
-def test_a_program_is_there_until_it_is_archived(tmp_path: Path) -> None:
+def test_a_program_is_in_the_store_until_it_is_archived(tmp_path: Path) -> None:
     store = ProgramStore(str(tmp_path / "store"))
     assert store.programs() == store.archived() == {}
     store.add("p", {"upload": "job.py"}, b"print()")
@@ -24,7 +24,7 @@ def test_a_program_is_there_until_it_is_archived(tmp_path: Path) -> None:
     assert again.programs() == {}
 
 
-def test_an_archive_keeps_the_answers_of_a_job(tmp_path: Path) -> None:
+def test_an_archive_keeps_the_responses_of_a_job(tmp_path: Path) -> None:
     answers = {f"/jobs/{JOB}": {"vertices": [{"id": "v"}]}, f"/jobs/{JOB}/vertices/v/watermarks": []}
     kept = archive.archive_jobs([{"jid": JOB}], answers.get)
     assert archive.job_overviews(kept) == [{"jid": JOB}]

@@ -63,7 +63,7 @@ def column(field, count, seed=0, start=0):
 
 @settings(max_examples=20)
 @given(st.integers(1, 5), st.integers(1, 70), st.integers(1, 50), st.booleans(), st.none() | st.integers(1, 3))
-def test_cutting_does_not_show(parallelism, records, block, restart, splits):
+def test_ranges_do_not_change_records(parallelism, records, block, restart, splits):
     source = DataGenSource(FIELDS, count=41, seed=4, splits=splits)
     between = restarting(source, 6 - parallelism) if restart else lambda same: same
     found = everything(source, parallelism, records=records, block=block, between=between)
@@ -76,7 +76,7 @@ def test_a_column_does_not_depend_on_the_other_fields():
     assert [row.user for row in rows] == [row.user for row in alone]
 
 
-def test_values_stay_the_same_for_ever():
+def test_values_do_not_change_between_releases():
     source = DataGenSource({"a": RandomInt(0, 99), "b": RandomString(length=4), "c": RandomFloat()}, count=3, seed=42)
     assert [tuple(row) for row in everything(source)] == [
         (92, "55ux", 0.8998002728819502),
@@ -85,7 +85,7 @@ def test_values_stay_the_same_for_ever():
     ]
 
 
-def test_seeds_and_names_tell_columns_apart():
+def test_columns_differ_by_seed_and_name():
     one, other = (column(RandomInt(0, 2**62), 50, seed) for seed in (1, 2))
     assert not set(one) & set(other)
     rows = everything(DataGenSource({"x": RandomInt(0, 2**62), "y": RandomInt(0, 2**62)}, count=50))
@@ -133,7 +133,7 @@ def test_strings_have_their_prefix_length_and_cardinality():
     assert column(RandomString("", length=0), 3) == [""] * 3
 
 
-def test_a_string_is_the_same_whether_it_is_looked_up_or_made():
+def test_looked_up_and_generated_strings_are_equal():
     field = RandomString("s", cardinality=300, length=5)
     whole = column(field, 1_000)  # from a dictionary
     assert [column(field, 1, start=index)[0] for index in range(20)] == whole[:20]
@@ -192,13 +192,13 @@ def test_a_rate_lets_records_arrive_by_the_plans_time_and_wait():
     assert sum(part.records for part in again.plan(Budget(1_000, 1, 5_000))) == 500 - 240
 
 
-def test_few_records_at_a_time_reach_every_lane():
+def test_few_records_at_a_time_reach_every_split():
     enumerator = DataGenSource({"x": Sequence()}).create_enumerator(3)
     lanes = [part.split for _, budget in zip(range(6), budgets(1)) for part in enumerator.plan(budget)]
     assert Counter(lanes) == {"0000": 2, "0001": 2, "0002": 2}
 
 
-def test_held_lanes_get_nothing_and_no_record_is_lost():
+def test_held_splits_get_nothing_and_no_record_is_lost():
     enumerator = DataGenSource({"x": Sequence()}, count=10).create_enumerator(2)
     (part,) = enumerator.plan(Budget(4, 1, 0, frozenset({"0000"})))
     assert (part.split, part.start, part.end) == ("0001", 0, 4)
@@ -217,7 +217,7 @@ class Squares:
 
 
 @pytest.mark.parametrize("function", [square, Squares()])
-def test_a_function_of_the_index_makes_records(function):
+def test_a_function_of_the_index_generates_records(function):
     source = DataGeneratorSource(function, 10, RateLimiterStrategy.no_op(), Types.LONG())
     assert everything(source, 3, records=4, block=2) != []
     assert sorted(everything(source, 3, records=4, block=2)) == [index * index for index in range(10)]
@@ -229,7 +229,7 @@ def test_a_generator_function_keeps_its_rate():
     assert [len(enumerator.plan(b)) for _, b in zip(range(3), budgets(step=200))] == [0, 1, 1]
 
 
-def test_descriptions_travel():
+def test_descriptions_can_be_pickled():
     source = DataGenSource(FIELDS, count=5, seed=3)
     assert everything(pickle.loads(pickle.dumps(source))) == everything(source)
 
@@ -253,12 +253,12 @@ def test_descriptions_travel():
         lambda: DataGenSource({"x": Sequence()}, event_time="x"),
     ],
 )
-def test_fields_that_make_no_sense_are_refused(make):
+def test_invalid_fields_are_refused(make):
     with pytest.raises(InvalidField):
         make()
 
 
 @pytest.mark.parametrize("options", [{"count": -1}, {"rate": 0}, {"splits": 0}])
-def test_generators_that_make_no_sense_are_refused(options):
+def test_invalid_generators_are_refused(options):
     with pytest.raises(InvalidGenerator):
         DataGenSource({"x": Sequence()}, **options)

@@ -86,7 +86,7 @@ def folder(tmp_path_factory):
     block=st.sampled_from([7, 1000]), restart=st.booleans(), region=st.sampled_from([999, 10_000, 1 << 20]),
 )  # fmt: skip
 @pytest.mark.parametrize("kind", READERS)
-def test_cutting_does_not_show(folder, kind, parallelism, size, records, block, restart, region):
+def test_ranges_do_not_change_records(folder, kind, parallelism, size, records, block, restart, region):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "_MIN_REGION", region)
         patch.setattr(AvroFiles, "least_range", 500)
@@ -107,7 +107,7 @@ def test_a_range_ends_between_row_groups(folder):
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_only_the_fields_asked_for_are_given_and_those_that_are_missing_are_null(folder, kind):
+def test_only_requested_fields_are_read_and_missing_ones_are_null(folder, kind):
     wanted = Types.ROW_NAMED(["extra", "nope", "id"], [Types.DOUBLE(), Types.STRING(), Types.INT()])
     found = everything(source_of(folder / kind, READERS[kind](wanted)))
     assert sorted(found, key=lambda row: row.id)[:2] == [
@@ -116,7 +116,7 @@ def test_only_the_fields_asked_for_are_given_and_those_that_are_missing_are_null
     ]
 
 
-def test_columns_are_found_whatever_their_case_on_demand(tmp_path):
+def test_columns_are_found_in_any_case_on_request(tmp_path):
     pq.write_table(pa.table({"ID": [1], "Name": ["a"]}), tmp_path / "f.parquet")
     assert everything(source_of(tmp_path, ParquetFiles(KIND, case_sensitive=False))) == [Row(id=1, name="a")]
     assert everything(source_of(tmp_path, ParquetFiles(KIND))) == [Row(id=None, name=None)]
@@ -195,7 +195,7 @@ def test_a_csv_record_may_hold_line_ends(tmp_path):
     assert found == [Row(id=1, name="a\nb"), Row(id=2, name='c "d"'), Row(id=3, name="e"), Row(id=4, name="f\n\n")] * 2
 
 
-def test_values_of_every_type_come_back_from_every_file(tmp_path):
+def test_every_type_survives_a_round_trip_in_every_format(tmp_path):
     kind = Types.ROW_NAMED(
         ["i", "d", "s", "b", "da", "ts", "z", "n", "a", "m", "r"],
         [Types.INT(), Types.DOUBLE(), Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.SQL_DATE(),
@@ -238,7 +238,7 @@ def test_formats_of_files_are_found_by_name(tmp_path, name):
         create_file_format(name, kind, {"nope": "1"})
 
 
-def test_a_change_is_no_record_of_a_file():
+def test_changes_cannot_be_written_to_files():
     for factory in (ParquetWriterFactory(KIND), OrcWriterFactory(KIND)):
         with pytest.raises(UnencodableRecord, match="not an insert-only row"):
             factory.create(io.BytesIO()).add_elements([Row.of_kind(RowKind.DELETE, id=1, name="a")])

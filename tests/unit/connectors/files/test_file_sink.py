@@ -70,7 +70,7 @@ def left(base):
     return sorted(name for name in os.listdir(staging) if name != "commits") if staging.exists() else []
 
 
-def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
+def test_output_is_visible_only_after_its_commit(tmp_path):
     sink = sink_to(tmp_path / "out")
     made = staged(sink, 1, ["a", "b"])
     assert visible(tmp_path / "out") == {}
@@ -83,7 +83,7 @@ def test_output_is_visible_after_its_commit_and_not_before(tmp_path):
 
 
 @pytest.mark.parametrize("finish", [False, True])
-def test_committing_twice_is_committing_once(tmp_path, finish):
+def test_a_repeated_commit_changes_nothing(tmp_path, finish):
     sink = sink_to(tmp_path)
     made = staged(sink, 1, ["a"]) + staged(sink, 1, ["b"], 1) + staged(sink, 2, ["c"])
     for _ in range(3):
@@ -122,7 +122,7 @@ class DyingOs:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("foreign", [False, True])
-def test_a_crash_between_any_two_steps_of_a_commit_does_not_show(tmp_path, after, foreign):
+def test_a_crash_between_any_two_steps_of_a_commit_does_not_change_the_output(tmp_path, after, foreign):
     for step in range(1, 200):
         base = tmp_path / str(step)
         sink = sink_to(base, buckets=ByFirstLetter())
@@ -166,7 +166,7 @@ def test_files_of_an_earlier_job_are_kept(tmp_path):
     assert sorted(visible(tmp_path)) == ["part-0-1-1.txt", "part-0-1-2.txt", "part-0-1.txt"]
 
 
-def test_jobs_with_one_base_path_have_names_of_their_own(tmp_path):
+def test_jobs_with_one_base_path_use_different_names(tmp_path):
     sink = sink_to(tmp_path)
     for job in ("one", "two", "one-again"):
         sink.create_committer().commit(1, staged(sink, 1, [job], job=job))
@@ -175,7 +175,7 @@ def test_jobs_with_one_base_path_have_names_of_their_own(tmp_path):
     assert all(re.fullmatch(r"part-[0-9a-f]{12}-0-1\.txt", name) for name in names)
 
 
-def test_a_file_that_appears_in_the_last_moment_is_not_replaced(tmp_path, monkeypatch):
+def test_a_file_that_appears_during_a_commit_is_not_replaced(tmp_path, monkeypatch):
     sink = sink_to(tmp_path)
     made = staged(sink, 1, ["ours"])
     final = tmp_path / made[0]["final"]
@@ -191,7 +191,7 @@ def test_a_file_that_appears_in_the_last_moment_is_not_replaced(tmp_path, monkey
     assert visible(tmp_path) == {"part-0-1.txt": "theirs", "part-0-1-1.txt": "ours\n"}
 
 
-def test_a_file_system_without_links_is_renamed_on(tmp_path, monkeypatch):
+def test_commits_work_on_a_file_system_without_hard_links(tmp_path, monkeypatch):
     def link(source, target):
         raise PermissionError(errno.EPERM, "no links here")
 
@@ -203,7 +203,7 @@ def test_a_file_system_without_links_is_renamed_on(tmp_path, monkeypatch):
     assert visible(tmp_path) == {"part-0-1.txt": "theirs", "part-0-1-1.txt": "a\n"}
 
 
-def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
+def test_a_part_file_may_be_removed_as_soon_as_it_is_visible(tmp_path, caplog):
     sink = sink_to(tmp_path, buckets=ByFirstLetter())
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["a"])
     committer = sink.create_committer()
@@ -219,7 +219,7 @@ def test_a_part_file_may_be_taken_away_as_soon_as_it_is_shown(tmp_path, caplog):
         sink.create_committer().commit(1, made)
 
 
-def test_notes_of_commits_are_few(tmp_path, monkeypatch):
+def test_the_number_of_commit_intents_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(commit_intents, "_MAX_INTENTS", 3)
     sink = sink_to(tmp_path)
     for number in range(5):
@@ -256,7 +256,7 @@ def test_dead_attempts_leave_nothing_behind(tmp_path):
     assert visible(tmp_path) == {"part-0-1.txt": "alive\n"}
 
 
-def test_what_is_aborted_is_gone(tmp_path):
+def test_aborted_output_is_removed(tmp_path):
     sink = sink_to(tmp_path)
     sink.create_committer().abort(staged(sink, 1, ["a"]))
     writer = sink.create_writer(told("op", 0, 1, 2, "0"))
@@ -338,7 +338,7 @@ def test_patterns_and_zones_that_are_not_known_are_refused(pattern, zone):
         BucketAssigner.date_time_bucket_assigner(pattern, zone)
 
 
-def test_without_orders_there_is_a_bucket_for_each_hour(tmp_path, monkeypatch):
+def test_by_default_there_is_a_bucket_for_each_hour(tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
     sink.create_committer().commit(1, staged(sink, 1, ["a"], now=3_600_000))
@@ -367,20 +367,20 @@ class Thing:
         (b"\x00\xff", '"AP8="'),
     ],
 )
-def test_json_lines_hold_records_with_their_names(tmp_path, value, line):
+def test_json_lines_contain_records_with_field_names(tmp_path, value, line):
     sink = sink_to(tmp_path, encoder=JsonLinesEncoder())
     sink.create_committer().commit(1, staged(sink, 1, [value]))
     assert visible(tmp_path) == {"part-0-1.txt": f"{line}\n"}
 
 
 @pytest.mark.parametrize("value", [float("nan"), object(), Row.of_kind(RowKind.DELETE, 1), {(1, 2): 3}])
-def test_what_json_cannot_hold_is_refused(tmp_path, value):
+def test_values_without_a_json_form_are_refused(tmp_path, value):
     with pytest.raises(NotSerializable):
         staged(sink_to(tmp_path, encoder=JsonLinesEncoder()), 1, [value])
 
 
 @pytest.mark.parametrize("charset", ["UTF-8", "latin-1", "utf-16"])
-def test_strings_are_written_together_as_one_by_one(tmp_path, charset):
+def test_batched_strings_are_written_like_single_ones(tmp_path, charset):
     encoder = Encoder.simple_string_encoder(charset)
     sink = sink_to(tmp_path, encoder=encoder)
     (many,) = staged(sink, 1, ["é", "", "b"])
@@ -428,7 +428,7 @@ def test_names_that_no_file_can_have_are_refused():
         RollingPolicy.default_rolling_policy(part_size=0)
 
 
-def test_the_description_travels(tmp_path):
+def test_the_description_can_be_pickled(tmp_path):
     sink = pickle.loads(pickle.dumps(sink_to(tmp_path, encoder=JsonLinesEncoder())))
     sink.create_committer().commit(1, staged(sink, 1, [1]))
     assert visible(tmp_path) == {"part-0-1.txt": "1\n"}

@@ -76,7 +76,7 @@ def expected(root):
     restart=st.booleans(),
     region=st.sampled_from([5, 100, 1 << 20]),
 )
-def test_cutting_does_not_show(folder, parallelism, size, records, block, restart, region):
+def test_ranges_do_not_change_records(folder, parallelism, size, records, block, restart, region):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "_MIN_REGION", region)
         source = text_source(folder)
@@ -87,7 +87,7 @@ def test_cutting_does_not_show(folder, parallelism, size, records, block, restar
 
 @pytest.mark.usefixtures("small_regions")
 @pytest.mark.parametrize("size", [3, 50, MANY])
-def test_one_reader_gives_files_in_order(folder, size):
+def test_one_reader_reads_files_in_order(folder, size):
     assert everything(text_source(folder), 1, size=size) == sorted_by_file(folder)
 
 
@@ -121,7 +121,7 @@ def test_several_readers_share_one_large_file(tmp_path):
     assert sum(part.end - part.start["at"] for part in ranges) <= 104
 
 
-def test_a_record_budget_is_kept_about(tmp_path):
+def test_a_record_budget_is_kept_approximately(tmp_path):
     (tmp_path / "f").write_bytes(b"0123456\n" * 1000)
     source = text_source(tmp_path / "f")
     enumerator = source.create_enumerator(1)
@@ -130,7 +130,7 @@ def test_a_record_budget_is_kept_about(tmp_path):
 
 
 @pytest.mark.usefixtures("small_regions")
-def test_watermarks_wait_for_what_is_unread_and_for_what_just_ended(tmp_path):
+def test_watermarks_wait_for_unread_splits_and_those_that_just_ended(tmp_path):
     for name in "abc":
         (tmp_path / name).write_bytes(b"1\n")
     enumerator = text_source(tmp_path).create_enumerator(1)
@@ -159,7 +159,7 @@ def test_a_held_split_waits(tmp_path):
     assert values(source, part) == ["2", "3"]
 
 
-def test_a_watched_directory_gives_new_files_once(tmp_path):
+def test_new_files_of_a_monitored_directory_are_read_once(tmp_path):
     builder = FileSource.for_record_stream_format(TEXT, str(tmp_path))
     source = builder.monitor_continuously(Duration.of_seconds(1)).build()
     assert source.boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
@@ -180,7 +180,7 @@ def test_a_watched_directory_gives_new_files_once(tmp_path):
     assert not enumerator.finished()
 
 
-def test_a_file_is_taken_as_it_is_when_its_reading_begins(tmp_path):
+def test_the_size_of_a_file_is_that_when_its_first_range_is_planned(tmp_path):
     for name in "ab":
         (tmp_path / name).write_text("1\n2\n")
     source = text_source(tmp_path)
@@ -192,7 +192,7 @@ def test_a_file_is_taken_as_it_is_when_its_reading_begins(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch", "remove"])
-def test_a_file_that_changes_after_planning_is_noticed(tmp_path, change):
+def test_a_file_that_changes_after_planning_is_detected(tmp_path, change):
     path = tmp_path / "f"
     path.write_text("1\n2\n")
     source = text_source(path)
@@ -221,7 +221,7 @@ def test_bytes_outside_the_character_set_are_replaced(tmp_path):
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
-def test_compressed_files_are_unpacked_and_not_cut(tmp_path, ending, pack):
+def test_compressed_files_are_decompressed_and_not_split(tmp_path, ending, pack):
     path = tmp_path / f"f{ending}"
     path.write_bytes(pack(b"1\n2\n" * 50))
     assert everything(text_source(path), 4, size=1) == ["1", "2"] * 50
@@ -270,7 +270,7 @@ def test_a_malformed_line_fails_with_file_byte_and_text(tmp_path, bad):
     assert (caught.value.path, caught.value.offset, caught.value.line) == (str(path), 10, bad)
 
 
-def test_malformed_lines_are_skipped_and_counted_on_demand(tmp_path):
+def test_malformed_lines_are_skipped_and_counted_on_request(tmp_path):
     (tmp_path / "f").write_text("\n".join(['{"x": 1}', *BAD, '{"x": 2}']))
     source = json_source(tmp_path / "f", Types.DATACLASS(Point), "skip")
     (part,) = source.create_enumerator(1).plan(Budget(MANY, MANY, 0))
@@ -294,6 +294,6 @@ def test_paths_are_checked(tmp_path):
     assert everything(text_source(tmp_path / "a b", tmp_path)) == ["x"]
 
 
-def test_the_description_travels(folder):
+def test_the_description_can_be_pickled(folder):
     source = pickle.loads(pickle.dumps(text_source(folder)))
     assert everything(source) == everything(text_source(folder))

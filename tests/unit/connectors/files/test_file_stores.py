@@ -142,7 +142,7 @@ def work(sink):
 
 
 @pytest.mark.parametrize("kind", ["rows", "parquet"])
-def test_output_is_seen_once_after_its_commit(store, kind):
+def test_output_is_visible_once_after_its_commit(store, kind):
     sink = sink_to(store, kind)
     made, rows = work(sink)
     assert shown(store) == {}
@@ -167,7 +167,7 @@ COMPACT = {
     ("kind", "compact"), [("rows", "none"), ("rows", "often"), ("rows", "late"), ("parquet", "often")]
 )
 @pytest.mark.parametrize("place", ["local", "objects"])
-def test_a_crash_between_any_two_steps_does_not_show(tmp_path, place, kind, compact, after, monkeypatch):
+def test_a_crash_between_any_two_steps_does_not_change_the_output(tmp_path, place, kind, compact, after, monkeypatch):
     ObjectStore.objects.clear()
     for step in range(1, 200):
         base = f"{tmp_path}/{step}" if place == "local" else f"objects://{step}"
@@ -200,7 +200,7 @@ def test_a_crash_between_any_two_steps_does_not_show(tmp_path, place, kind, comp
 
 
 @pytest.mark.parametrize("kind", ["rows", "parquet"])
-def test_files_wait_for_one_another(store, kind):
+def test_files_are_pending_until_they_are_compacted(store, kind):
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
     sink = sink_to(store, kind, strategy)
     seen = []
@@ -220,7 +220,7 @@ def test_files_wait_for_one_another(store, kind):
     assert len(rows_in(store)) == 28
 
 
-def test_what_a_failed_commit_let_wait_is_not_shown_before_the_commit_is_repeated(monkeypatch):
+def test_pending_files_of_a_failed_commit_are_not_visible_before_its_repetition(monkeypatch):
     """On an object store a file may wait and still have its staged original."""
     ObjectStore.objects.clear()
     sink = sink_to("objects://failed", "rows", COMPACT["late"])
@@ -326,7 +326,7 @@ def test_a_bulk_format_is_finished_by_checkpoints_only(tmp_path):
         builder.with_rolling_policy(RollingPolicy.default_rolling_policy())
 
 
-def test_a_complete_bucket_says_so(store):
+def test_a_complete_bucket_has_a_success_file(store):
     sink = sink_to(store, partition=0)
     sink.create_committer().commit(1, staged(sink, 1, [Row(k="a", v=1)]))
     assert sorted(shown(store)) == ["a/_SUCCESS", next(name for name in sorted(shown(store)) if "part" in name)]
@@ -334,7 +334,7 @@ def test_a_complete_bucket_says_so(store):
     assert everything(source) == ["a1"]
 
 
-def test_a_bucket_is_complete_when_its_delay_is_over(store):
+def test_a_bucket_is_complete_after_its_delay(store):
     sink = sink_to(store, partition=1000)
     marks = []
     for checkpoint, (key, now) in enumerate([("a", 500), ("a", 1400), ("b", 1500), ("b", 2499), ("c", 2500)], 1):
@@ -343,7 +343,7 @@ def test_a_bucket_is_complete_when_its_delay_is_over(store):
     assert marks == [[], [], ["a/_SUCCESS"], ["a/_SUCCESS"], ["a/_SUCCESS", "b/_SUCCESS"]]
 
 
-def test_a_bucket_whose_files_wait_is_not_complete(store):
+def test_a_bucket_with_pending_files_is_not_complete(store):
     sink = sink_to(store, compact=FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build(), partition=0)
     sink.create_committer().commit(1, staged(sink, 1, [Row(k="a", v=1)]))
     assert shown(store) == {}
@@ -388,7 +388,7 @@ def test_output_on_a_scheme_without_atomic_files_is_refused(scheme: str) -> None
 
 
 @pytest.mark.parametrize("path", ["/out", "s3://bucket/out", "hdfs://name/out", "sftp://host/out", "memory://out"])
-def test_output_on_atomic_schemes_is_not(path: str) -> None:
+def test_output_on_atomic_schemes_is_accepted(path: str) -> None:
     check_output_scheme(path)
 
 

@@ -31,7 +31,7 @@ def lines(data, start, end, chunk=1 << 20):
 
 @pytest.mark.parametrize("data", TRICKY)
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1000])
-def test_every_cut_gives_the_same_lines(data, chunk):
+def test_every_division_into_two_ranges_gives_the_same_lines(data, chunk):
     for cut in range(len(data) + 1):
         assert lines(data, 0, cut, chunk) + lines(data, cut, len(data), chunk) == data.splitlines()
 
@@ -64,7 +64,7 @@ def test_blocks_know_where_their_lines_begin(data):
             assert data[block.offset_of(index) :].startswith(line)
 
 
-def test_what_was_added_behind_the_planned_size_is_not_read():
+def test_data_appended_after_planning_is_not_read():
     assert [b.data for b in blocks(io.BytesIO(b"a\nb\nc\n"), 0, 3, 3)] == [b"a\nb"]
 
 

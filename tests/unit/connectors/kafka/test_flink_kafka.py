@@ -61,7 +61,7 @@ def test_a_producer_becomes_a_sink() -> None:
     assert sink.properties == {"acks": "all"}
 
 
-def test_they_are_taken_by_add_source_and_add_sink() -> None:
+def test_add_source_and_add_sink_accept_them() -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     stream = env.add_source(FlinkKafkaConsumer("a", SimpleStringSchema(), SERVERS), "consumer")
     assert stream.get_type() == Types.STRING()

@@ -19,7 +19,7 @@ def pending(mark: Mark, staged: list[Staged], there: bool = True) -> list[int]:
     return [each.epoch for each in mark.pending("id", staged, lambda _: there)]
 
 
-def test_a_mark_is_read_as_it_was_written():
+def test_a_mark_survives_a_round_trip():
     mark = Mark().after("run 1", files(1, 2)).after("run 2", files(3)).after("run 2", files(1, job="other"))
     assert Mark.from_bytes(mark.to_bytes()) == mark
     assert mark.owner == "run 2"
@@ -40,7 +40,7 @@ def test_a_mark_is_read_as_it_was_written():
         b'{"form": 2, "marks": {"j": 1}}',
     ],
 )
-def test_bytes_that_are_no_mark_are_refused(data):
+def test_bytes_that_are_not_a_mark_are_refused(data):
     with pytest.raises(NotAMark):  # as an empty mark they would have output written again
         Mark.from_bytes(data)
 
@@ -64,7 +64,7 @@ def test_other_attempts_at_epochs_that_were_written_are_refused(again):
         pending(mark, again)
 
 
-def test_what_a_mark_has_forgotten_is_told_by_its_files():
+def test_older_output_is_written_if_its_file_is_missing():
     mark = Mark()
     for epoch in range(1, 30):
         mark = mark.after("run", files(epoch))

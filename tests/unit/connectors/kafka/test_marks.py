@@ -62,7 +62,7 @@ def test_a_mark_that_cannot_be_read_is_an_error_with_a_remedy(monkeypatch):
         assert "a message with this key and no value" in str(raised.value.hint)
 
 
-def test_a_mark_that_was_given_up_is_empty(monkeypatch):
+def test_a_discarded_mark_is_empty(monkeypatch):
     assert marks_of(Brokers(None), monkeypatch).read() == Mark()
     assert marks_of(Brokers(b'{"job": 7}'), monkeypatch).read() == Mark("", {"job": JobMark(7)})
 

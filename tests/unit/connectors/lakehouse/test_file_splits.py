@@ -64,7 +64,7 @@ def test_a_plan_stays_within_its_budget_or_reads_one_file() -> None:
     assert [each.records for each in enumerator.plan(Budget(5, 5, 0))] == [10, 10]
 
 
-def test_a_replayed_plan_moves_behind_its_files() -> None:
+def test_a_replayed_plan_advances_past_its_files() -> None:
     first, other = Versions(2, None, follows=True), Versions(2, None, follows=True)
     for each in first.plan(Budget(40, 40, 0)):
         other.skip(each)

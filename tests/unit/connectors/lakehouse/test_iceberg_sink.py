@@ -30,7 +30,7 @@ class EmptyCatalog(TableLoader):
 LOADER = EmptyCatalog("test", (), "shop.items")
 
 
-def test_a_missing_table_is_refused_unless_it_is_to_be_created() -> None:
+def test_a_missing_table_is_refused_unless_its_creation_is_requested() -> None:
     with pytest.raises(NoSuchTable, match=r"no table shop\.items"):
         IcebergSink.for_row(LOADER, ROWS).build()
     sink = IcebergSink.for_row(LOADER, ROWS).create_table_if_missing("day").build()

@@ -41,7 +41,7 @@ def test_committables_are_grouped_by_their_owner() -> None:
     assert grouped == {"one": [files[0], files[2]], "other": [files[1]]}
 
 
-def test_the_name_of_a_commit_does_not_depend_on_the_order_of_its_files() -> None:
+def test_the_digest_of_a_commit_does_not_depend_on_the_order_of_its_files() -> None:
     assert digest([staged("a"), staged("b")]) == digest([staged("b"), staged("a")])
     assert digest([staged("a")]) != digest([staged("b")])
 
@@ -58,11 +58,11 @@ def test_only_files_of_dead_attempts_of_committed_epochs_are_removed(tmp_path: P
     dead = name_of(2, "job", "dead")
     for name in (kept, *others, dead):
         (tmp_path / name).write_bytes(b"")
-    Orphans().note(str(tmp_path), "job", [staged(kept, epoch=2)])
+    Orphans().remember_committed(str(tmp_path), "job", [staged(kept, epoch=2)])
     assert {path.name for path in tmp_path.iterdir()} == {kept, *others}
 
 
-def test_files_of_dead_attempts_are_looked_for_after_a_new_start_and_at_the_end(tmp_path: Path) -> None:
+def test_files_of_dead_attempts_are_removed_after_a_start_and_at_the_end(tmp_path: Path) -> None:
     orphans = Orphans()
     orphans.note(str(tmp_path), "job", [staged(name_of(1, "job", "alive"), epoch=1)])
     dead = tmp_path / name_of(2, "job", "dead")

@@ -33,7 +33,7 @@ def columns_of(path: Path) -> dict[str, list[Any]]:
     return columns
 
 
-def test_a_file_says_in_its_name_which_attempt_of_which_sink_wrote_it(tmp_path: Path) -> None:
+def test_a_file_name_contains_the_sink_and_the_attempt(tmp_path: Path) -> None:
     (file,) = write(writer(tmp_path), (1, "mon"), (2, None))
     owner = "millstream:job:sink"
     assert file.path == f"data/part-00000007-00001-000-{tag(owner)}-{tag('3-a')}.parquet"
@@ -72,7 +72,7 @@ def test_an_empty_epoch_stages_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_aborted_is_removed(tmp_path: Path) -> None:
+def test_aborted_output_is_removed(tmp_path: Path) -> None:
     target = writer(tmp_path)
     assert write(target, (1, "mon"))
     target.abort()

@@ -42,7 +42,7 @@ def test_state_survives_the_codec_at_any_point() -> None:
         assert (matcher.advance(cut, time), matcher.process(cut, event, time)) == expected
 
 
-def test_what_is_inside_the_window_is_all_that_is_held() -> None:
+def test_only_events_inside_the_window_are_kept() -> None:
     matcher = Matcher(compile_pattern(_plan(within=6)))
     live = matcher.initial()
     sizes = []
@@ -74,7 +74,7 @@ def test_every_node_is_reached_from_a_partial_match() -> None:
         assert {entry[0] for entry in live[3].values()} == set(live[2])
 
 
-def test_a_condition_on_the_event_alone_is_asked_once_per_event() -> None:
+def test_a_simple_condition_is_evaluated_once_per_event() -> None:
     evaluated: list[str] = []
 
     def is_b(event: str) -> bool:
@@ -101,7 +101,7 @@ def test_a_deadline_is_the_first_of_all_partial_matches() -> None:
     assert matcher.deadline(live) == 9
 
 
-def test_the_heap_gives_ranks_in_order() -> None:
+def test_the_heap_returns_ranks_in_order() -> None:
     chance = random.Random(1)
     for _ in range(200):
         entries = [(number, chance.randint(0, 9)) for number in range(chance.randint(1, 20))]

@@ -98,7 +98,7 @@ epochs = st.lists(st.lists(records | st.integers(-1, 70), max_size=4), max_size=
 @example([[[("a", 0), ("a", 30), ("a", 5), ("a", 15), ("a", 22)]], [70]])
 @example([[[("a", 0), ("a", 20)], 12, [("a", 1), ("a", 10)]], [[("a", 9)], 70]])
 @given(epochs)
-def test_sessions_end_as_when_their_trigger_is_asked_for_each_record(kind, epochs):
+def test_sessions_equal_those_of_the_general_operator(kind, epochs):
     with harness(EventTimeTrigger(), kind) as quick, harness(AskedForEachRecord(), kind) as general:
         reached = -1
         for number, pieces in enumerate(epochs):
@@ -119,7 +119,7 @@ def test_sessions_end_as_when_their_trigger_is_asked_for_each_record(kind, epoch
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-def test_sessions_go_on_from_a_savepoint_that_the_general_way_wrote(backend):
+def test_sessions_continue_from_a_savepoint_of_the_general_operator(backend):
     with harness(Early(), "elements") as before, harness(EventTimeTrigger(), "elements", backend) as after:
         before.process_all([("a", 1), ("a", 2), ("b", 3)], [0, 20, 5])
         after.restore(before.snapshot(), 2)
@@ -135,7 +135,7 @@ def test_sessions_go_on_from_a_savepoint_that_the_general_way_wrote(backend):
         assert after.timers() == []
 
 
-def test_a_session_that_ends_with_time_is_told_at_the_end():
+def test_a_session_that_ends_at_the_end_of_time_is_emitted_at_the_end():
     with harness(EventTimeTrigger(), "elements") as tested:
         tested.process_all([("a", 1), ("a", 2)], [5, MAX_WATERMARK - 10])
         tested.end_of_input()
@@ -151,7 +151,7 @@ def test_a_record_without_a_time_is_refused():
         tested.process_all([("a", 1), ("a", 2)], [5, None])
 
 
-def test_windows_are_read_as_an_earlier_release_wrote_them():
+def test_windows_in_the_form_of_an_earlier_release_are_read():
     first, second = TimeWindow(0, 10), TimeWindow(20, 30)
     assert mapping_of([(first, first), (second, first)]) == {first: first, second: first}
     assert mapping_of(stored_form({first: second})) == {first: second}

@@ -37,7 +37,8 @@ _WAIT = 180.0
 
 
 def plan(seed: int, size: str) -> Trace:
-    """Draw after which epochs the broker is killed, which output is committed too late, and what topics lose."""
+    """Draw after which epochs the broker is killed, which output is committed too late, and which records topics
+    lose."""
     parameters = dict(_SIZES[size])
     chance = np.random.default_rng([seed, 29])
     faults = ["kill"] * parameters["kills"] + ["expire"] * parameters["expiries"]
@@ -94,7 +95,7 @@ def _kill_and_expire(broker: KafkaBroker, directory: Path, report: Report) -> No
     times = report.figures.pop("recovery seconds", [])
     report.figures |= {
         "broker kills": len(times),
-        "seconds to go on": f"{percentile(times, 0.5)} (most: {max(times, default=0)})",
+        "seconds to continue": f"{percentile(times, 0.5)} (most: {max(times, default=0)})",
         "expired transactions": slow.repeated,
         "seconds": round(time.monotonic() - started, 1),
     }

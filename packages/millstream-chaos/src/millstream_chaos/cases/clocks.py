@@ -30,8 +30,9 @@ from millstream_chaos.simulation import Faults, Setup, World, compute_reference,
 from millstream_chaos.trace import Report, Trace
 
 HOUR, DAY = 3_600_000, 86_400_000
-_SIZES = {"ci": (5, 1), "normal": (20, 2), "long": (40, 4)}  # jumps of each program, and the factor of its input
-_EPOCHS = 20  # at least so many in most programs
+# the number of jumps in each program, and the factor of its input
+_SIZES = {"ci": (5, 1), "normal": (20, 2), "long": (40, 4)}
+_EPOCHS = 20  # most programs have at least this many checkpoints
 
 
 class JumpingClock(ManualClock):
@@ -46,7 +47,7 @@ class JumpingClock(ManualClock):
 
 @dataclass(frozen=True)
 class WithIdleSplit(SplitsSource):
-    """Splits, and another one that never has records."""
+    """Adds a split that never has records to a source."""
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """Create an enumerator with the idle split, for which watermarks must not wait."""

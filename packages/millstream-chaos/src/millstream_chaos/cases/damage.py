@@ -34,10 +34,10 @@ _SIZES = {
     "ci": (1, False),
     "normal": (5, True),
     "long": (len(PROGRAMS), True),
-}  # the number of programs; whether every file is damaged in every way
-_FEW = 4  # files that are damaged in the short version, in one way each; with a server, half of them
-_SERVERS_EVERY = 8  # with a server, one of so many damages, because the job is run again for each
-_RECORDS = 15  # between two checkpoints
+}  # the number of programs, and whether every file is damaged in every way
+_FEW = 4  # the number of files that are damaged in the short version, in one way each; with a server, half as many
+_SERVERS_EVERY = 8  # with a server, only one damage of this many is played, because the job is run again for each
+_RECORDS = 15  # records between two checkpoints
 ALLOWED = {"millstream.recovery.allow-older-checkpoint": "true"}
 KEPT = 5  # the checkpoint after which the job dies
 
@@ -50,7 +50,7 @@ def _flip(data: bytes, _other: bytes, position: int) -> bytes:
     return data[:index] + bytes([data[index] ^ (1 << position % 8)]) + data[index + 1 :]
 
 
-DAMAGES: dict[str, Damage] = {  # arguments: the file, another file, and a position that is drawn from the seed
+DAMAGES: dict[str, Damage] = {  # functions of the file, another file, and a position that is drawn from the seed
     "flip": _flip,
     "truncate": lambda data, _other, position: data[: position % max(len(data), 1)],
     "delete": lambda _data, _other, _position: None,
@@ -84,11 +84,12 @@ def play(trace: Trace, directory: Path) -> Report:
             job = DamagedJob(step["program"], step["every"], Output(step["sink"], directory / str(number)))
             for path, damage in _damages(job, step, everything=trace.parameters["everything"]):
                 context = f"{step}: {damage} of {path}"
-                outcomes[f"by default: {job.refuse(path, damage, step['place'], context, report)}"] += 1
-                outcomes[f"going back allowed: {job.go_back(path, damage, step['place'], context, report)}"] += 1
+                arguments = path, damage, step["place"], context, report
+                outcomes[f"by default: {job.start_by_default(*arguments)}"] += 1
+                outcomes[f"older checkpoint allowed: {job.start_with_older_allowed(*arguments)}"] += 1
     report.figures |= dict(sorted(outcomes.items()))
-    report.check(outcomes["by default: refused to go back"] > 0, "going back was never refused")
-    report.check(outcomes["going back allowed: went back"] > 0, "no damage was survived")
+    report.check(outcomes["by default: older checkpoint refused"] > 0, "an older checkpoint was never refused")
+    report.check(outcomes["older checkpoint allowed: used"] > 0, "no job survived its damage")
     return report
 
 
@@ -167,7 +168,7 @@ class DamagedJob:
         else:
             world.disk.files[path] = data
 
-    def refuse(self, path: str, damage: str, position: int, context: str, report: Report) -> str:
+    def start_by_default(self, path: str, damage: str, position: int, context: str, report: Report) -> str:
         """Start the job with the default options."""
         with World() as world:
             self._prepare(world, path, damage, position)
@@ -176,11 +177,11 @@ class DamagedJob:
             if life.status is JobStatus.FINISHED:
                 report.check(world.visible() == self._expected, f"{context}: the output differs")
                 report.check(self._output.rows() == self._expected, f"{context}: the output of the sink differs")
-                return "right without it"
+                return "correct output without the file"
             report.check(path.removeprefix(f"{ROOT}/") in str(life.failure), f"{context}: not named in {life.failure}")
             return self._check_refusal(world, before, life.failure, not life.epochs, context, report)
 
-    def go_back(self, path: str, damage: str, position: int, context: str, report: Report) -> str:
+    def start_with_older_allowed(self, path: str, damage: str, position: int, context: str, report: Report) -> str:
         """Start the job with the option to use an older checkpoint."""
         setup = self._new_setup(options={**self._setup.options, **ALLOWED}, repeats=True)
         with World() as world:
@@ -193,7 +194,7 @@ class DamagedJob:
                 wanted = Counter(self._expected)
                 report.check(rows >= wanted, f"{context}: the sink lost {wanted - rows}")
                 report.check(rows.keys() == wanted.keys(), f"{context}: the sink has other rows: {rows - wanted}")
-                return "went back"
+                return "used"
             none_left = isinstance(life.failure, AllCheckpointsDamaged)
             report.check(none_left, f"{context}: {life.failure!r}")
             return self._check_refusal(world, before, life.failure, not life.epochs, context, report)
@@ -204,9 +205,9 @@ class DamagedJob:
         report.check(unused and world.visible() == before, f"{context}: user code ran")
         report.check(self._output.rows() == self._before, f"{context}: the sink has committed more")
         if isinstance(failure, OlderCheckpointRefused):
-            return "refused to go back"
+            return "older checkpoint refused"
         report.check(isinstance(failure, AllCheckpointsDamaged), f"{context}: {failure!r}")
-        return "nothing to go back to"
+        return "no older checkpoint"
 
 
 def _targets(disk: MemoryFileSystem) -> list[str]:

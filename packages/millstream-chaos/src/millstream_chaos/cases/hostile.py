@@ -1,4 +1,4 @@
-"""Pickles that run code when they are loaded, in every place of a checkpoint or savepoint that could hold a pickle.
+"""Pickles that run code when they are loaded, in every part of a checkpoint or savepoint that could contain a pickle.
 
 Promises: nothing from storage is executed, even if the checksums are right: no pickle is loaded, which an audit hook of
 the interpreter checks, and the job fails with an error or continues unharmed.
@@ -48,7 +48,7 @@ _watching: list[list[str]] = []
 
 
 def plan(seed: int, size: str) -> Trace:
-    """Draw the places of the forgeries and the pickle protocols."""
+    """Draw the parts to forge and the pickle protocols."""
     chance = np.random.default_rng([seed, 23])
     steps = [
         {
@@ -119,14 +119,14 @@ def create_targets() -> dict[str, tuple[MemoryFileSystem, Setup, str]]:
 
 
 def play(trace: Trace, _directory: Path) -> Report:
-    """Forge one place at a time, and start the job again."""
+    """Forge one part at a time, and start the job again."""
     report = Report(trace)
     pickle.loads(pickle.dumps(Bomb()))
     report.check(_exploded == ["boom"], "the pickle does not run its code when it is loaded")
     _exploded.clear()
     disks = create_targets()
     expected = compute_reference(SETUP)
-    refused = went_on = 0
+    refused = unharmed = 0
     with watch_pickles() as loaded:
         for step in trace.iterate_steps():
             disk, setup, where = disks["savepoint" if step["place"].startswith("savepoint") else "checkpoint"]
@@ -137,12 +137,12 @@ def play(trace: Trace, _directory: Path) -> Report:
                 life = run(setup, world)
                 refused += life.status is JobStatus.FAILED
                 if life.status is JobStatus.FINISHED:
-                    went_on += 1
+                    unharmed += 1
                     report.check(world.visible() == expected, f"{step}: the output differs")
     report.check(not _exploded, f"{len(_exploded)} pickles were executed")
     report.check(not loaded, f"pickles were loaded: {sorted(set(loaded))}")
     report.check(refused > 0, "no forgery was refused, so perhaps none was read")
-    report.figures |= {"forgeries": len(trace.steps), "refused": refused, "went on unharmed": went_on}
+    report.figures |= {"forgeries": len(trace.steps), "refused": refused, "continued unharmed": unharmed}
     return report
 
 
@@ -170,7 +170,7 @@ def _on_audit_event(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def forge(disk: MemoryFileSystem, where: str, place: str, bomb: bytes, which: int) -> None:
-    """Put a pickle into one place of the checkpoint or savepoint in a directory, with right checksums."""
+    """Put a pickle into one part of the checkpoint or savepoint in a directory, with correct checksums."""
     match place:
         case "metadata":
             _write_metadata(disk, where, bomb)

@@ -21,7 +21,8 @@ from millstream_chaos.samples.programs import PROGRAMS
 from millstream_chaos.simulation import Faults, Life, Setup, World, compute_reference, run
 from millstream_chaos.trace import Report, Trace
 
-_SIZES = {"ci": (2, 25), "normal": (6, None), "long": (17, None)}  # programs, operations of each (None: all)
+# the number of programs, and of operations of each (None: all)
+_SIZES = {"ci": (2, 25), "normal": (6, None), "long": (17, None)}
 DURATION = 10.0
 
 

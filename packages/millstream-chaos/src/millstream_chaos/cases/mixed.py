@@ -1,5 +1,5 @@
-"""Many faults on a cluster: up to three processes are killed or stopped at once, also while the job recovers; between
-the faults, the job is rescaled and savepoints are written.
+"""Many faults on a cluster: up to three processes are killed or stopped at the same time, also while the job recovers;
+between the faults, the job is rescaled and savepoints are written.
 
 Promises: the committed output is what plain Python computes from the input, for a DataStream job and for a SQL job,
 with keyed state on disk and speculative execution. Every reported savepoint is complete.

@@ -48,7 +48,7 @@ _PAIRS = (
     ("master", "driver"),
     ("master", "executor0"),
 )
-_TIMEOUTS = {  # after these, Spark treats a silent link as broken
+_TIMEOUTS = {  # timeouts after which Spark treats a silent link as broken
     "spark.network.timeout": "6s",
     "spark.network.timeoutInterval": "2s",
     "spark.executor.heartbeatInterval": "1s",
@@ -144,7 +144,7 @@ def _cut(network: Network, drivers: Drivers, step: Any, report: Report) -> None:
     took = round(time.monotonic() - healed_at, 1)
     direction = "between" if step["both"] else "from"
     line = f"{direction} {step['hosts'][0]} and {step['hosts'][1]} for {step['seconds']} s: {took}"
-    report.figures.setdefault("seconds to go on", []).append(line)
+    report.figures.setdefault("seconds to continue", []).append(line)
     drivers.start_missing()
 
 

@@ -37,10 +37,10 @@ from millstream_chaos.trace import Report, Trace
 
 _SIZES = {"ci": 45, "normal": 300, "long": 1_800}  # seconds
 MEGABYTE = 1 << 20
-_LINES = 400  # in a file; a line has a megabyte
+_LINES = 400  # lines in a file; a line has a megabyte
 _PROGRESS_SECONDS = 60
 WORKLOADS = ("slow sink", "large records")
-BOUND = 2_500 * MEGABYTE  # of all processes together
+BOUND = 2_500 * MEGABYTE  # bytes of all processes together
 GROWTH = 1.20  # the peak of the second half over that of the first
 SLACK = 96 * MEGABYTE
 

@@ -21,8 +21,8 @@ from millstream_chaos.storage.faulty_files import CRASHES
 from millstream_chaos.trace import Report, Trace
 
 MAX_PARALLELISM = 16
-_SIZES = {"ci": (2, 6), "normal": (17, 20), "long": (34, 60)}  # walks, steps of each
-_STEPS = 6  # so many fit into the input of a sample program
+_SIZES = {"ci": (2, 6), "normal": (17, 20), "long": (34, 60)}  # the number of walks, and of steps in each
+_STEPS = 6  # the number of steps that fit into the input of a sample program
 
 
 def plan(seed: int, size: str) -> Trace:
@@ -107,6 +107,11 @@ def play(trace: Trace, _directory: Path) -> Report:
             finished = life.finished or life.status is JobStatus.FINISHED
             report.check(finished, f"{context}: {life.status} {life.failure}")
             report.check(world.visible() == compute_reference(setup), f"{context}: the output differs")
-    report.figures |= {"walks": len(trace.steps), "rescaled": rescales, "crashes": crashes, "steps not taken": left}
+    report.figures |= {
+        "walks": len(trace.steps),
+        "rescaled": rescales,
+        "crashes": crashes,
+        "steps left": left,
+    }
     report.check(rescales > 0, "nothing was rescaled")
     return report

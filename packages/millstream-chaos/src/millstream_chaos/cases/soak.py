@@ -42,7 +42,7 @@ _KEYS = 2_000
 _SAMPLE_SECONDS = 2.0
 _START_SECONDS = 120.0
 _DRAIN_SECONDS = 120.0
-_GROWTH = 0.02  # from the middle to the end, in runs that are long enough
+_GROWTH = 0.02  # the allowed growth from the middle to the end, in runs that are long enough
 _JUDGED_MINUTES = 60.0  # shorter runs are not judged
 _REPORT_SECONDS = 60.0
 _HEAP = "512m"
@@ -328,7 +328,7 @@ def _levels(values: list[float]) -> tuple[float, float, float]:
     """Return the levels at the start, in the middle and at the end.
 
     Each is the value that nine of ten samples exceed in a sixth of the run: files, threads and the duration of
-    checkpoints rise and fall from minute to minute, and what is never given back raises the lowest values as well."""
+    checkpoints rise and fall from minute to minute, and a leak raises the lowest values as well."""
     width = max(1, len(values) // 6)
     middle = (len(values) - width) // 2
     windows = values[width : 2 * width] or values, values[middle : middle + width], values[-width:]

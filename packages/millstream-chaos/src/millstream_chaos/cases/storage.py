@@ -46,7 +46,7 @@ T = TypeVar("T")
 ERRORS: tuple[Mode, ...] = ("enospc", "eio", "erofs", "stall")
 JOBS = ("rescaled", "stopped", "resumed")
 CI = ("reminders", "side_output")  # with keyed state, timers and windows, so that every type of file is written
-_READS = 60  # of a recovery: as a rule, those until its first checkpoint
+_READS = 60  # operations of a recovery: usually those until its first checkpoint
 
 
 class _JobType(NamedTuple):
@@ -132,7 +132,7 @@ def _output_steps(chance: np.random.Generator, programs: Sequence[str], count: i
     for sink in OUTPUTS:
         for number in range(count):
             drawn = [OutputFault(float(chance.random()), modes[int(chance.integers(len(modes)))])]
-            if chance.random() < 0.4:  # and in the recovery
+            if chance.random() < 0.4:  # and a second fault in the recovery
                 drawn.append(OutputFault(float(chance.random()) / 4, modes[int(chance.integers(len(CRASHES)))]))
             faults = [vars(fault) for fault in drawn]
             program = programs[int(chance.integers(len(programs)))]

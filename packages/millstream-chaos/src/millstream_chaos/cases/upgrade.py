@@ -30,7 +30,7 @@ from millstream_chaos.jobs.topics import fill_topics, read_committed
 from millstream_chaos.trace import Report, Trace
 
 LAST_RELEASE = "6b8b1b2"
-_LAST_JOB_MODULE = "millstream.testing.chaos_job"  # where that release has the job
+_LAST_JOB_MODULE = "millstream.testing.chaos_job"  # the module of the job in that release
 _SIZES = {
     "ci": {"records": 8_000, "keys": 200, "epoch_records": 300, "jobs": 1},
     "normal": {"records": 24_000, "keys": 400, "epoch_records": 300, "jobs": 4},

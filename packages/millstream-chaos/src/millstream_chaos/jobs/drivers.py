@@ -149,7 +149,8 @@ class Drivers:
         self.wait(lambda: self.has_ended() or self.epoch() >= epoch, f"epoch {epoch}", seconds)
 
     def wait_for_more_epochs(self, what: str, seconds: float = 120.0) -> None:
-        """Wait until two more epochs are accepted, of which the second was started later, or the job has ended."""
+        """Wait until two more epochs are accepted, of which the second was started after this call, or the job has
+        ended."""
         before = len(self.read_progress())
 
         def is_ahead() -> bool:

@@ -1,4 +1,4 @@
-"""Kills of processes while the keyed job runs: what the cases share that kill workers, executors, machines or drivers.
+"""Kills processes while the keyed job runs: shared by the cases that kill workers, executors, machines or drivers.
 
 Promises: kills are drawn from a seed and spread over the epochs of the job; the duration of each recovery is measured;
 the output is compared with that of a run without faults. A machine that was killed is replaced a little later.
@@ -85,7 +85,7 @@ def _kill(drivers: Drivers, cluster: SparkCluster | None, step: Any, report: Rep
     else:
         kill(pids[pick % len(pids)])
     _measure(drivers, process, killed_at, report)
-    drivers.start_missing()  # not earlier, because the start of another driver would be part of the measurement
+    drivers.start_missing()  # not started earlier, because its start would be part of the measured recovery
     if process == "machine" and cluster is not None:
         cluster.start_worker(pick % len(pids))
 

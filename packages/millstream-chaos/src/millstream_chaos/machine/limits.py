@@ -90,7 +90,7 @@ class MemoryLimit:
     def __exit__(self, *_: object) -> None:
         deadline = time.monotonic() + 10
         while self._group.exists() and time.monotonic() < deadline:
-            with contextlib.suppress(OSError):  # a process that was killed leaves the group a moment later
+            with contextlib.suppress(OSError):  # a killed process leaves the group with a delay
                 self._group.rmdir()
             time.sleep(0.1)
 

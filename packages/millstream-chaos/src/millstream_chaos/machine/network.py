@@ -28,7 +28,7 @@ from millstream.testing.host import Host
 _SUBNET = "10.77.0"
 _NO_HOST = "02:00:00:00:00:fe"  # a hardware address that no host has
 _INTERFACE = "eth0"
-_numbers = itertools.count()  # of the networks of this process
+_numbers = itertools.count()  # numbers the networks of this process
 
 
 class NoNamespaces(UserError):

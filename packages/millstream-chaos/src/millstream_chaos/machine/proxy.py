@@ -29,7 +29,7 @@ _CHUNK = 1 << 16  # bytes that are forwarded at once
 _POLL = 0.02  # seconds between two checks of a silent link
 _RETRANSMIT = 0.2  # seconds after which a lost packet is sent again
 _MAX_CONNECTIONS = 256
-_LINGER = struct.pack("ii", 1, 0)  # a socket with this option is reset, not closed
+_LINGER = struct.pack("ii", 1, 0)  # with this option, a closed socket is reset
 
 
 @dataclass(frozen=True)

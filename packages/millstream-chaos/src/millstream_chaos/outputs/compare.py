@@ -30,7 +30,7 @@ def hash_lines(lines: Iterable[str]) -> str:
 
 
 def find_differences(output: dict[str, list[str]], expected: dict[str, list[str]]) -> Iterator[str]:
-    """Yield the problems of the output, one sentence for each sort of problem."""
+    """Yield the problems of the output, one sentence for each type of problem."""
     actual = Counter(line for lines in output.values() for line in lines)
     wanted = Counter(line for lines in expected.values() for line in lines)
     if not wanted:

@@ -70,7 +70,7 @@ async def square(context: Context, message: Message) -> None:
 
 @functions.bind("samples/hop")
 def hop(context: Context, message: Message) -> None:
-    """Pass a message on to another instance, and emit its path at the end."""
+    """Forward a message to another instance, and emit its path at the end."""
     state, own = message.as_type(JSON), int(context.address.id)
     state["path"].append(own)
     if not state["left"]:

@@ -14,7 +14,7 @@ from millstream_chaos.samples import sample_input
 from millstream_chaos.samples.sample_input import Event
 
 Rows = Iterable[Any]
-Session = tuple[int, int, list[Event]]  # start, end, records
+Session = tuple[int, int, list[Event]]  # (start, end, records) of a window
 
 
 def compute_rows(program: str, times: int = 1) -> list[str]:

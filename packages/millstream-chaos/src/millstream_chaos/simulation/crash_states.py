@@ -118,8 +118,9 @@ def record_life(setup: Setup, world: World, listener: ListenerT, faults: Faults 
     return History(world, tuple(life.operations), tuple(frames), tuple(life.reads))
 
 
-_PAST = 30  # how many operations before a crash a stale read may be
-_TEMPORARY = re.compile(r"\.[^./]+-\d+-\d+-\d+\.tmp$")  # host, process, thread, attempt; the files are never read
+_PAST = 30  # how many operations a stale read may be behind
+# names of temporary files, with host, process, thread and attempt; these files are never read
+_TEMPORARY = re.compile(r"\.[^./]+-\d+-\d+-\d+\.tmp$")
 _STATE = re.compile(r"/operators/[^/]+/[^/]+")
 _NUMBER = re.compile(r"[0-9a-f]{8,}|\d+")
 

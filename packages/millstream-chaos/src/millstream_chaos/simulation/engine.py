@@ -44,7 +44,7 @@ class SimulatedEngine(InlineEngine):
         self._clock, self._faults = clock, faults
         self._chance = np.random.default_rng([faults.seed, 7])
         self._epochs = itertools.count()
-        self._latest = 0, 0  # generation and epoch of the last run
+        self._latest = 0, 0  # the generation and epoch of the last run
         self._is_retry = False
 
     def run_epoch(self, request: EpochRequest) -> EpochResult:
@@ -58,7 +58,7 @@ class SimulatedEngine(InlineEngine):
             raise EngineLost(msg)
         parts = (part for parts in request.work.values() for part in parts if isinstance(part, SourceWork))
         ranges = (data for part in parts for data in part.ranges)
-        records = sum(data[3] or 0 for data in ranges)  # a source may not know them
+        records = sum(data[3] or 0 for data in ranges)  # None if a source does not know the number of its records
         if self._faults.most_records is not None and records > self._faults.most_records:
             msg = f"{records} records of epoch {request.epoch} do not fit into memory"
             raise EngineOutOfMemory(msg)

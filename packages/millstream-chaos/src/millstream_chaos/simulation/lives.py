@@ -119,7 +119,7 @@ def run(
         if faults.reads is None
         else Reading(*faults.reads, faults.reads_lasting, faults.behind, list(world.past)),
     )
-    outer = world.files.replace_target(faulty)  # of a driver that is stopped meanwhile, if there is one
+    outer = world.files.replace_target(faulty)  # the files of a driver that is stopped meanwhile, if there is one
     world.faulty = faulty
     configuration = setup.configuration()
     settings = job_settings(configuration)

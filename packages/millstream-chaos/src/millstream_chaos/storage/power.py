@@ -18,8 +18,8 @@ from typing import Literal
 PowerLoss = Literal["lost", "emptied", "mixed"]
 POWER_LOSSES: tuple[PowerLoss, ...] = ("lost", "emptied", "mixed")
 
-_DIRECTORY = 0  # in place of the number of a file's content
-_Change = tuple[tuple[str, int | None], ...]  # the names that one operation sets or, with None, removes
+_DIRECTORY = 0  # stands for a directory, in place of the number of a file's content
+_Change = tuple[tuple[str, int | None], ...]  # the names that one operation sets, or removes (None)
 
 
 class Device:

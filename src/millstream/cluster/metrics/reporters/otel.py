@@ -64,7 +64,7 @@ def find_endpoint(what: str, options: Mapping[str, str]) -> str:
 
 
 def find_timeout(options: Mapping[str, str]) -> float:
-    """Return the seconds after which a request to the collector is given up."""
+    """Return the timeout of requests to the collector, in seconds."""
     return Duration.parse(options.get("exporter.timeout", "10 s")).to_milliseconds() / 1000
 
 
@@ -132,7 +132,7 @@ class TraceReporter:
                     self._send("Recovery", self._now() - begin, attributes, cause)
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send what is buffered."""
         self._provider.force_flush()
 
     def _send(
@@ -169,7 +169,7 @@ class EventReporter:
                 self._send("RescaleEvent", body, {**job, "epoch": event.epoch, "slots": event.slots})
 
     def flush(self) -> None:
-        """Send what waits."""
+        """Send what is buffered."""
         self._provider.force_flush()
 
     def _send(self, name: str, body: str, attributes: Mapping[str, str | int], *, failed: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Metrics for Prometheus, which reads them from `/metrics`.
 
 Promises: names and labels are those of Flink's reporter: `flink_taskmanager_job_task_numRecordsIn{job_name="…"}`. All
-metrics are gauges; metrics with a text as value are left out. Values are computed when Prometheus asks.
+metrics are gauges; metrics with a text as value are left out. Values are computed on request.
 Does not know: sockets, jobs."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INVALID = re.compile("[^a-zA-Z0-9:_]")
 
 
 class MetricsCollector(Collector):
-    """Gives metrics to `prometheus_client`."""
+    """A collector of `prometheus_client`."""
 
     def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
         self._collect = collect
@@ -32,7 +32,7 @@ class MetricsCollector(Collector):
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the metrics of this moment, grouped by name."""
+        """Yield the current metrics, grouped by name."""
         families: dict[str, GaugeMetricFamily] = {}
         for metric in self._collect():
             if (number := metric.number) is None:

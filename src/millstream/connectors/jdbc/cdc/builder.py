@@ -1,6 +1,6 @@
-"""What the builders of the CDC sources have in common: the server, the user, the tables and the reading.
+"""Common settings of the builders of CDC sources: the server, the user, the tables, and how they are read.
 
-Does not know: how a database is reached; where a job begins."""
+Does not know: how a connection is opened; where a job begins to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.connectors.jdbc.options import InvalidJdbcOption
 
 
 class ChangeSourceBuilder:
-    """The settings that all CDC sources have, under the names of Flink CDC."""
+    """Common settings of all CDC sources, under the names of Flink CDC."""
 
     default_port: ClassVar[int]
 
@@ -44,7 +44,7 @@ class ChangeSourceBuilder:
         return self
 
     def username(self, username: str) -> Self:
-        """Set the user name; the user needs the rights to read the tables and the log of changes.
+        """Set the user name; the user must be allowed to read the tables and the log of changes.
 
         Args:
             username: The user name.

@@ -1,7 +1,7 @@
-"""What the sources of changes of all databases share: the description of a captured table.
+"""The description of a captured table, which the CDC sources of all databases share.
 
-Promises: deserializers and the snapshot mechanism use these members only, so they are the same for every database.
-Does not know: a database."""
+Promises: deserializers and the snapshot algorithm use only these members, so they work for every database.
+Does not know: any particular database."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ _log = logging.getLogger("millstream.cdc")
 
 
 class SchemaChanged(UserError):
-    """A captured table no longer has the columns it had when the job was built."""
+    """The columns of a captured table have changed since the job was built."""
 
-    hint = "start the job again, so that it reads the new columns; its rows then have another type"
+    hint = "start the job again to read the new columns; the type of its rows changes"
 
     def __init__(self, table: str, difference: str) -> None:
         self.table = table
@@ -52,8 +52,8 @@ class ValueNotSent(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one row. `op` is r(ead by the snapshot), c(reated), u(pdated) or d(eleted); values are Python's,
-    in the order of the table's columns; `before` is None if it is unknown.
+    """One change of one row. `op` is r(ead by the snapshot), c(reated), u(pdated) or d(eleted). `before` and `after`
+    have Python values in the order of the table's columns; `before` is None if it is unknown.
 
     Example:
         >>> orders = Table("public", "orders", columns=(("id", 20),), key=(), identity="d")

@@ -21,7 +21,7 @@ from millstream.connector.source import Budget, SplitRange
 from millstream.connectors.jdbc.cdc.pgoutput import format_lsn
 from millstream.connectors.jdbc.cdc.planning import MAX_CHUNK_ROWS, SnapshotEnumerator
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
-from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
+from millstream.connectors.jdbc.cdc.slot import Slot, SlotAdvanced
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
 from millstream.connectors.jdbc.statements import quote_name
@@ -31,7 +31,7 @@ _log = logging.getLogger("millstream.cdc")
 
 _HEARTBEAT = 16 << 20  # bytes of log after which a range without changes is planned, so that a checkpoint advances
 _MAX_WAIT = 600.0  # seconds that a transaction may delay the snapshot of its table
-_WAIT_PER_PLAN = 0.25  # seconds that one plan waits for transactions
+_WAIT_PER_PLAN = 0.25  # seconds that one call of `plan` waits for transactions
 _HOLDERS = """
 SELECT DISTINCT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND relation = %s::regclass AND granted
 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -39,8 +39,8 @@ AND mode IN ('RowExclusiveLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'Acce
 """
 
 
-class WritersInTheWay(ExternalError):
-    """A transaction that writes to the table is open for too long."""
+class SnapshotBlockedByWriters(ExternalError):
+    """A transaction that writes to the table has been open for too long."""
 
     hint = "end it: SELECT * FROM pg_stat_activity WHERE xact_start < now() - interval '10 min'; or pg_prepared_xacts"
 
@@ -73,11 +73,11 @@ class ChangeEnumerator(SnapshotEnumerator[Table]):
         self._chunk_rows = chunk_rows
         confirmed = slot.confirmed()
         if confirmed > progress.lsn:
-            raise SlotMovedOn(name, progress.lsn, confirmed)
+            raise SlotAdvanced(name, progress.lsn, confirmed)
         self._acknowledged = confirmed
-        self._planned = 0  # changes between the acknowledged position and ours, as far as known
+        self._planned = 0  # known changes between the acknowledged position and the current one
         self._peeked_to = -1
-        self._holders: set[str] | None = None
+        self._pending_writers: set[str] | None = None
         self._waiting_since = 0.0
 
     # ------------------------------------------------------------------------------------------------- planning
@@ -107,35 +107,36 @@ class ChangeEnumerator(SnapshotEnumerator[Table]):
     def _plan_chunk(self, table: Table, budget: Budget) -> list[SplitRange]:
         flushed = self._slot.flushed()
         if not self._progress.read and flushed - self._progress.lsn > _HEARTBEAT:
-            return [self._range(flushed, 0)]  # nothing is read yet: changes that an old slot has kept are not needed
+            # nothing was read yet, so changes that an old slot has kept are not needed
+            return [self._range(flushed, 0)]
         if not self._writers_have_ended(table):
             return []
         chunk, rows = self._session.run("cannot read the table", lambda c: self._write_chunk(c, table, budget))
-        # changes of keys that are already read are in the range, too, but not counted: an empty chunk must be read
+        # the range may have changes of keys that were read before, so an empty chunk must be read, too
         return [self._range(self._slot.flushed(), max(rows, 1), chunk)]
 
     def _writers_have_ended(self, table: Table) -> bool:
         """Return whether all transactions that wrote to the table at this position have ended."""
         deadline = time.monotonic() + _WAIT_PER_PLAN
-        if self._holders is None:
+        if self._pending_writers is None:
             self._waiting_since = time.monotonic()
-            self._holders = self._writers(table)
-        while self._holders:
-            self._holders &= self._writers(table)
+            self._pending_writers = self._writers(table)
+        while self._pending_writers:
+            self._pending_writers &= self._writers(table)
             if time.monotonic() - self._waiting_since > _MAX_WAIT:
-                raise WritersInTheWay(table.id, sorted(self._holders))
-            if self._holders and time.monotonic() > deadline:
+                raise SnapshotBlockedByWriters(table.id, sorted(self._pending_writers))
+            if self._pending_writers and time.monotonic() > deadline:
                 return False
-            if self._holders:
+            if self._pending_writers:
                 time.sleep(0.01)
-        self._holders = None
+        self._pending_writers = None
         return True
 
     def _writers(self, table: Table) -> set[str]:
         return {holder for (holder,) in self._session.query("cannot read locks", _HOLDERS, (table.quoted_name,))}
 
     def _write_chunk(self, connection: Any, table: Table, budget: Budget) -> tuple[Chunk, int]:
-        """Write the next rows of a table into the log, as one snapshot sees them."""
+        """Write the next rows of a table into the log, as they are visible in one snapshot."""
         lower = self._progress.read.get(table.id)
         with connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -146,7 +147,7 @@ class ChangeEnumerator(SnapshotEnumerator[Table]):
             rows = 0
             if table.key:
                 texts = ", ".join(f"{quote_name(column.name)}::text" for column in table.key)
-                # by the columns, not by their text forms
+                # ordered by the columns, not by their text forms
                 order = ", ".join(f"chunk.{quote_name(column.name)} DESC" for column in table.key)
                 last_row = connection.execute(
                     f"SELECT count(*) OVER (), {texts} FROM ({chunk_query}) AS chunk ORDER BY {order} LIMIT 1",
@@ -186,7 +187,7 @@ class ChangeEnumerator(SnapshotEnumerator[Table]):
     # ------------------------------------------------------------------------------------------------- position
 
     def _on_moved(self) -> None:
-        self._holders = None
+        self._pending_writers = None
         self._peeked_to = -1
 
     def acknowledge(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from millstream.errors import ExternalError, InternalError
 
 _PG_EPOCH_MS = 946_684_800_000  # 2000-01-01
-UNCHANGED: Final = "\0unchanged"  # no text of PostgreSQL has a zero byte
+UNCHANGED: Final = "\0unchanged"  # cannot be a value: texts of PostgreSQL have no zero byte
 
 
 class UnknownMessage(InternalError):
@@ -27,7 +27,7 @@ class UnknownMessage(InternalError):
 class DamagedMessage(ExternalError):
     """A message that does not follow the protocol."""
 
-    hint = "is the server a PostgreSQL with logical replication, protocol version 1?"
+    hint = "check that the server is PostgreSQL with logical replication, protocol version 1"
 
     def __init__(self, message_type: str, problem: object) -> None:
         self.message_type = message_type

@@ -1,4 +1,4 @@
-"""The enumerator of a source of changes: a position in a log, and the progress of a snapshot.
+"""Base of the enumerators of CDC sources: the position in a log, and the progress of a snapshot.
 
 Promises: ranges follow one another without gaps; while tables are not read completely, ranges have chunks of them, also
 chunks without rows, because the range may have changes of keys that were read before.
@@ -32,7 +32,8 @@ class SnapshotEnumerator(SplitEnumerator, Generic[TableT]):
         snapshot_only: bool,
         describe: Callable[[], Sequence[TableT]] | None = None,
     ) -> None:
-        """`describe` reads the current description of the tables. Once it is another, nothing is planned any more."""
+        """`describe` reads the current description of the tables. When it differs from `tables`, nothing more is
+        planned."""
         self._name, self._tables = name, tables
         self._describe, self._halted = describe, False
         self._progress = progress
@@ -42,25 +43,25 @@ class SnapshotEnumerator(SplitEnumerator, Generic[TableT]):
 
     @abstractmethod
     def _plan_changes(self, budget: Budget) -> list[SplitRange]:
-        """Plan changes; all tables are read."""
+        """Plan changes, after all tables were read."""
 
     @abstractmethod
     def _plan_chunk(self, table: TableT, budget: Budget) -> list[SplitRange]:
         """Plan the next chunk of a table."""
 
     def _on_moved(self) -> None:
-        """Note that the position was moved from outside."""
+        """Called after the position was moved by `skip`."""
 
     def plan(self, budget: Budget) -> list[SplitRange]:
         """Plan the next range of the log, with a chunk of a table while the snapshot is incomplete."""
         if self.finished() or self._name in budget.held or self._halted:
             return []
         table = next((table for table in self._tables if not self._progress.complete([table.id])), None)
-        if table is not None and self._tables_have_changed():  # a query of a chunk names the columns
+        if table is not None and self._tables_have_changed():  # the query of a chunk names the columns
             return []
         before = self._progress
         ranges = self._plan_changes(budget) if table is None else self._plan_chunk(table, budget)
-        # after the end of the range is known: all of its rows have this description or an earlier one
+        # checked after the end of the range is known: all of its rows have this description or an earlier one
         if ranges and self._tables_have_changed():
             self._progress = before
             return []
@@ -99,5 +100,5 @@ class SnapshotEnumerator(SplitEnumerator, Generic[TableT]):
         return self._snapshot_only or (self._stop is not None and self._progress.lsn >= self._stop)
 
     def lag(self) -> int | None:
-        """Return the number of changes that the last look at the log found."""
+        """Return the number of unread changes, as of the last plan."""
         return self._lag

@@ -6,8 +6,8 @@ Does not know: connections.
 A table is read in chunks of its key. The chunk that is being read is written to the log, as a message in a transaction
 that sees exactly the transactions of its snapshot:
 
-    changes of a key before its chunk's transaction    are in the chunk if visible in its snapshot, else emitted after
-    it changes after it                                   are emitted
+    changes of a key before its chunk's transaction are in the chunk if visible in its snapshot, else emitted after it
+    changes after it are emitted
 
 So reading can start anywhere, no database snapshot stays open, and a replay reads the same rows."""
 

@@ -14,7 +14,7 @@ from millstream.connectors.jdbc.cdc.changes import Change, ChangeDeserializer, R
 from millstream.connectors.jdbc.cdc.pgoutput import DatabaseSnapshot, Decoder, Event
 from millstream.connectors.jdbc.cdc.progress import Chunk, Key, Progress
 from millstream.connectors.jdbc.cdc.reading import LogReader, Truncated
-from millstream.connectors.jdbc.cdc.slot import Slot, SlotMovedOn
+from millstream.connectors.jdbc.cdc.slot import Slot, SlotAdvanced
 from millstream.connectors.jdbc.cdc.tables import Table
 from millstream.connectors.jdbc.driver import Session
 from millstream.errors import ExternalError
@@ -23,7 +23,7 @@ from millstream.errors import ExternalError
 class ChunkMissing(ExternalError):
     """The log does not have a planned chunk of the snapshot."""
 
-    hint = "the slot or the server's log was changed by hand; start a new job with a snapshot"
+    hint = "the slot or the server's log was changed manually; start a new job with a snapshot"
 
     def __init__(self, table: str) -> None:
         super().__init__(f"the log has no chunk of {table} at the planned position")
@@ -64,7 +64,7 @@ class ChangeReader(LogReader[Key]):
         chunk = Chunk.from_json(part.end["chunk"]) if part.end["chunk"] is not None else None
         confirmed = self._slot.confirmed()
         if confirmed > start.lsn:
-            raise SlotMovedOn(part.split, start.lsn, confirmed)
+            raise SlotAdvanced(part.split, start.lsn, confirmed)
         events = Decoder().events(self._slot.messages(end.lsn), start.lsn, end.lsn)
         if start.complete(list(self._tables)):
             return (change for event in events for change in self._plain(event))

@@ -1,7 +1,7 @@
-"""The reader of a source of changes: ranges of a log become records.
+"""Base of the readers of CDC sources: converts ranges of a log to records.
 
-Promises: records come in blocks, with the times of their changes. Of a table that is being read, only changes of keys
-that were read already are changes; the others are part of a later chunk.
+Promises: records come in blocks, with the times of their changes. While a table is being read, only changes of keys
+that were already read are emitted; the others are part of a later chunk.
 Does not know: databases. `_changes` and `_up_to` do."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class LogReader(SourceReader, Generic[KeyT]):
 
     @abstractmethod
     def _up_to(self, table: str, keys: list[KeyT], bound: Key) -> list[KeyT]:
-        """Return those keys that are not after a bound."""
+        """Return the keys that are at or before a bound."""
 
     def read(self, part: SplitRange) -> Iterator[Records]:
         """Yield the records of a range of the log."""
@@ -58,7 +58,7 @@ class LogReader(SourceReader, Generic[KeyT]):
             yield Records(values, times)
 
     def _keys_read(self, keys: Iterable[tuple[str, KeyT]], read: Mapping[str, Key | None]) -> set[tuple[str, KeyT]]:
-        """Return those keys of tables that were read."""
+        """Return the keys that were already read, for each table."""
         keys_by_table: dict[str, set[KeyT]] = {}
         for table, key in keys:
             keys_by_table.setdefault(table, set()).add(key)

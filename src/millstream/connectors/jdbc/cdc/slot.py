@@ -40,7 +40,7 @@ FROM peeked
 class SlotInUse(ExternalError):
     """Another connection reads the slot."""
 
-    hint = "does another job or connector use the same slot? use one slot per job; `SELECT * FROM pg_replication_slots`"
+    hint = "find out who uses it: SELECT * FROM pg_replication_slots; each job or connector needs a slot of its own"
 
     def __init__(self, slot: str) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class SlotInUse(ExternalError):
         )
 
 
-class SlotMovedOn(ExternalError):
+class SlotAdvanced(ExternalError):
     """The slot no longer has the changes that a checkpoint needs."""
 
     hint = "start a new job with a snapshot; only one job may use a slot, and only the job may advance it"
@@ -95,7 +95,7 @@ class Slot:
                 connection.execute(f"SET LOCAL statement_timeout = '{_CREATION_TIMEOUT}s'")
                 connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (self._name,))
 
-        self._session.run("cannot create the replication slot (are transactions open for long?)", create)
+        self._session.run("cannot create the replication slot (a transaction may have been open for too long)", create)
 
     def publish(self, tables: Sequence[Table]) -> None:
         """Create the publication, unless it exists and has all tables."""

@@ -79,7 +79,7 @@ class PostgresSource(Source):
     stop: str | None = None
     split_size: int = 8096
     ignore_truncate: bool = False
-    #: Whether the source halts when the columns of a table change, and accepts rows with the columns of before.
+    #: Whether the source halts when the columns of a table change, and accepts rows with the previous columns.
     halt_on_schema_change: bool = False
 
     @staticmethod
@@ -142,7 +142,8 @@ class PostgresSource(Source):
         )
 
     def tables_have_changed(self) -> bool:
-        """Return whether a captured table has other columns than when the source was built, or is gone."""
+        """Return whether the columns of a captured table have changed since the source was built, or the table was
+        dropped."""
         session = Session(self.connection.conninfo())
         try:
             return self._describe(session) != list(self.tables)

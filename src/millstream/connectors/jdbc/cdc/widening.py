@@ -1,6 +1,6 @@
-"""Values of a column whose type was changed to a wider one.
+"""Conversions of values whose column type was changed to a wider one.
 
-Promises: a widened value is equal to the original. A change that is no widening is refused by None.
+Promises: a widened value is equal to the original. For any other change of a type, the result is None.
 Does not know: databases."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MySQL, MariaDB and SQLite as tables: scanned, looked up and written to."""
+"""Scans, lookups and output for tables of MySQL, MariaDB and SQLite."""
 
 from __future__ import annotations
 

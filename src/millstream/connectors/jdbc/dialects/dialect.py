@@ -1,6 +1,6 @@
-"""The contract of a dialect: what the JDBC connector needs to know about a database.
+"""The contract of a dialect: the parts of the JDBC connector that differ between databases.
 
-Promises: a dialect is a picklable value with the address of one database; it makes connections and SQL.
+Promises: a dialect is a picklable value with the address of one database; it opens connections and creates SQL.
 Does not know: epochs, splits."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from millstream.types.factory import TypeInformation
 
-Session = Any  # with run(action, work), query(action, sql, parameters), drop() and close()
+Session = Any  # has run(action, work), query(action, sql, parameters), drop() and close()
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def session(self) -> Session:
-        """Return a connection that is opened on first use, and again after it broke."""
+        """Return a session, whose connection is opened on first use, and again after it broke."""
 
     @abstractmethod
     def quote(self, name: str) -> str:
@@ -44,11 +44,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def columns(self, connection: Any, table: str) -> list[Column]:
-        """Return the columns of a table; `InvalidJdbcOption` if there is none."""
+        """Return the columns of a table; raise `InvalidJdbcOption` if there is no such table."""
 
     @abstractmethod
     def check(self, connection: Any, table: str, keys: Sequence[str]) -> None:
-        """Raise `InvalidJdbcOption` if rows cannot be found by these keys."""
+        """Raise `InvalidJdbcOption` if the keys do not identify rows of the table."""
 
     @abstractmethod
     def rows(self, connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
@@ -60,7 +60,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def statement(self, sql: str) -> str:
-        """Return a statement with JDBC's placeholders as the client needs it."""
+        """Convert a statement with JDBC's placeholders to the placeholders of the client."""
 
     @abstractmethod
     def truncate(self, table: str) -> str:
@@ -68,13 +68,13 @@ class Dialect(ABC):
 
     @abstractmethod
     def on_conflict(self, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """Return the clause that turns an insertion into an update."""
+        """Return the clause that makes an INSERT update an existing row."""
 
-    #: Column types of the tables that staging creates.
+    #: The column types of staging tables.
     text_type = "TEXT"
 
     def quote_table(self, table: str) -> str:
-        """Return the quoted name of a table, which may be written with its database."""
+        """Return the quoted name of a table, which may have the database before it."""
         return ".".join(self.quote(part.strip('"`')) for part in table.split("."))
 
     def names(self, columns: Sequence[str], prefix: str = "") -> str:
@@ -99,7 +99,7 @@ class Dialect(ABC):
         return " AND ".join(f"{self.quote(key)} = {self.placeholder}" for key in keys)
 
     def parameter(self, value: Any) -> Any:
-        """Return a value as the client needs it."""
+        """Convert a value to a parameter of the client."""
         return value
 
     @contextmanager

@@ -45,7 +45,7 @@ class MysqlDialect(Dialect):
         return database, parts[-1]
 
     def columns(self, connection: Any, table: str) -> list[Column]:
-        """Return the columns as information_schema has them; TINYINT(1) is a number."""
+        """Return the columns of a table, from information_schema; TINYINT(1) is a number."""
         schema, name = self._path(table)
         columns = describe_columns(
             lambda _, sql, parameters: fetch(connection, sql, parameters), schema, name, ReadOptions()
@@ -66,7 +66,9 @@ class MysqlDialect(Dialect):
         indexes = [set(row[0].split(",")) for row in fetch(connection, _UNIQUE, path)]
         if keys and set(keys) not in indexes:
             message = f"the table {table} has no unique index on {', '.join(keys)}"
-            raise InvalidJdbcOption(message, hint="make them its primary key, or use its primary key as key fields")
+            raise InvalidJdbcOption(
+                message, hint="make them the primary key of the table, or use its primary key as key fields"
+            )
 
     def rows(self, connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
         """Run a query and yield its rows: text and bytes."""
@@ -97,7 +99,7 @@ class MysqlDialect(Dialect):
         return f"ON DUPLICATE KEY UPDATE {values}"
 
     def parameter(self, value: Any) -> Any:
-        """Return a value; the elements of a list are those of a SET."""
+        """Convert a value; a list becomes the text of a SET."""
         return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 

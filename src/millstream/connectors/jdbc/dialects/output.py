@@ -70,7 +70,7 @@ class DialectWriter(SinkWriter):
             self._flush(size)
 
     def prepare_commit(self) -> list[Any]:
-        """Write the rest and return nothing to commit."""
+        """Write the remaining records; there is nothing to commit."""
         if self._waiting:
             self._flush(len(self._waiting))
         return []
@@ -88,7 +88,7 @@ class DialectWriter(SinkWriter):
             send(self._dialect, connection, self._target, batch)
 
     def abort(self) -> None:
-        """Drop buffered records; written ones stay."""
+        """Drop buffered records; records that were written stay."""
         self._waiting = []
         self._session.drop()
 
@@ -123,7 +123,8 @@ def ensure_tables(dialect: Dialect, connection: Any, target: TableTarget) -> Non
     known = {column.name for column in dialect.columns(connection, staged_table(target))}
     if set(target.columns) <= known or any(dialect.rows(connection, f"SELECT 1 FROM {staged} LIMIT 1")):
         return
-    dialect.execute(connection, f"DROP TABLE {staged}")  # the target has got columns since it was created
+    # columns were added to the target since the staging table was created
+    dialect.execute(connection, f"DROP TABLE {staged}")
     dialect.execute(connection, create)
 
 
@@ -137,7 +138,7 @@ class StagedDialectWriter(SinkWriter):
         self._waiting: list[Any] = []
 
     def write(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        """Buffer the records: a transaction that stays open would lock the file of SQLite."""
+        """Buffer the records, because an open transaction would lock the SQLite file."""
         if not self._target.keys:
             check_insert_only(values)
         self._waiting.extend(values)
@@ -161,7 +162,7 @@ class StagedDialectWriter(SinkWriter):
             for number, (deleted, row) in enumerate(zip(deletions(self._waiting), values, strict=True))
         ]
         with dialect.transaction(connection):
-            # rows with our own name are of a driver that died
+            # rows with this name were staged by a driver that died
             dialect.execute(connection, dialect.delete(table, ["ms_gid"]), [[str(gid)]])
             dialect.execute(connection, dialect.insert(table, [*_STAGED, *self._target.columns]), rows)
 
@@ -200,7 +201,7 @@ class StagedDialectCommitter(Committer):
         names = [str(gid) for gid in row_counts]
         marks = ", ".join([mark] * len(names))
         with dialect.transaction(connection):
-            # two drivers may commit; SQLite has locked the file already
+            # two drivers may commit at the same time; SQLite has already locked the file
             lock = " FOR UPDATE" if dialect.locks_rows else ""
             select = f"SELECT gid FROM {TABLE} WHERE gid IN ({marks}){lock}"
             committed = {gid for (gid,) in dialect.rows(connection, select, names)}

@@ -1,6 +1,6 @@
 """Scans and lookups of a table in MySQL or SQLite.
 
-Promises: as the scan of PostgreSQL: every row that does not change while the job reads is read once, in ranges of an
+Promises: as in the scan of PostgreSQL, every row that does not change while the job reads is read once, in ranges of an
 integer column if one is named. A lookup finds the rows of many keys with one query.
 Does not know: SQL of a database."""
 
@@ -45,7 +45,7 @@ class DialectSource(Source):
         return choose_columns(every, self.table, self.names)
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Create an enumerator of the ranges of the partition column; the whole table without one."""
+        """Create an enumerator of ranges of the partition column, or of one range without a partition column."""
         return ScanEnumerator(self._layout, state)
 
     def _layout(self) -> Layout:
@@ -66,7 +66,7 @@ class _Reader(SourceReader):
         self._columns: list[Column] | None = None
 
     def read(self, part: SplitRange) -> Iterator[Records]:
-        """Yield the rows of a range. A block is read at a time, so that errors are translated."""
+        """Yield the rows of a range, one block at a time; errors of the database are translated."""
         source, dialect = self._source, self._source.dialect
         columns = self._columns = self._columns or source.columns()
         sql = f"SELECT {', '.join(column.selected for column in columns)} FROM {dialect.quote_table(source.table)}"
@@ -109,7 +109,7 @@ def find_rows(
     key_names: Sequence[str],
     keys: Sequence[tuple[Any, ...]],
 ) -> Mapping[tuple[Any, ...], list[list[Any]]]:
-    """Return the rows of each key that has any; the database compares the keys."""
+    """Return the rows of each key for which there are rows; the database compares the keys."""
     columns = choose_columns(dialect.columns(connection, table), table, names)
     selected = "".join(f", {column.selected}" for column in columns)
     rows_by_key: dict[tuple[Any, ...], list[list[Any]]] = {}

@@ -1,7 +1,7 @@
 """SQLite as a database of the JDBC connector: a file that all workers can open.
 
-Promises: a column has the type that it is declared with; decimals, dates and times are texts in the file. A database
-that another process has locked is waited for.
+Promises: a column has the type with which it is declared; decimals, dates and times are stored as texts. While another
+process has locked the database, calls wait.
 Does not know: MySQL."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from millstream.types.factory import LocalTimeTypeInfo, TypeInformation, Types
 
 _BUSY_SECONDS = 60
 _TIMES = LocalTimeTypeInfo.TimeType
-# by the begin of the declared type; the first that fits, as SQLite finds the affinity of a column
+# by the prefix of the declared type; the first match counts, as for SQLite's column affinity
 _TYPES: tuple[tuple[str, Callable[[], TypeInformation], Callable[[Any], Any]], ...] = (
     ("BOOL", Types.BOOLEAN, lambda value: value in (1, "1", "true", "TRUE", "t")),
     ("TINYINT", Types.BYTE, int),
@@ -97,7 +97,7 @@ class SqliteDialect(Dialect):
         return '"' + name.replace('"', '""') + '"'
 
     def columns(self, connection: Any, table: str) -> list[Column]:
-        """Return the columns as they are declared."""
+        """Return the columns of a table, with their declared types."""
         name = table.rpartition(".")[2].strip('"`')
         declared = list(connection.execute(f"PRAGMA table_info({self.quote(name)})"))
         if not declared:
@@ -120,7 +120,9 @@ class SqliteDialect(Dialect):
         unique = [{row[2] for row in connection.execute(f"PRAGMA index_info({self.quote(i)})")} for i in indexes]
         if keys and set(keys) not in [primary, *unique]:
             message = f"the table {table} has no unique index on {', '.join(keys)}"
-            raise InvalidJdbcOption(message, hint="make them its primary key, or use its primary key as key fields")
+            raise InvalidJdbcOption(
+                message, hint="make them the primary key of the table, or use its primary key as key fields"
+            )
 
     def rows(self, connection: Any, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Sequence[Any]]:
         """Run a query and yield its rows."""
@@ -129,7 +131,7 @@ class SqliteDialect(Dialect):
     def execute(self, connection: Any, sql: str, rows: Sequence[Sequence[Any]] = ((),)) -> None:
         """Run a statement for each row of parameters."""
         if len(rows) == 1:
-            # a transaction that begins by reading could not wait for another writer
+            # a transaction that begins with a read would fail, not wait, if another process writes
             connection.execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, rows[0])
         else:
             connection.executemany(sql, rows)

@@ -1,7 +1,7 @@
-"""MySQL's binary form of JSON documents, in the row images of a binary log.
+"""Decodes MySQL's binary form of JSON documents, which row images of a binary log contain.
 
 Promises: the document as JSON text without spaces, as Flink CDC writes it.
-Does not know: MariaDB, whose JSON columns are texts."""
+Does not know: MariaDB, which stores JSON as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INLINE = {4: "<i", 5: "<h", 6: "<H", 7: "<i", 8: "<I", 9: "<q", 10: "<Q", 11: "
 
 
 class DamagedJson(ExternalError):
-    """Bytes that are not MySQL's form of a document."""
+    """Bytes that are not a JSON document in MySQL's binary form."""
 
     def __init__(self, problem: object) -> None:
         super().__init__(f"the binary log has a JSON document that cannot be read: {problem}")
@@ -52,7 +52,7 @@ def _value(kind: int, data: bytes, at: int) -> Any:
 
 
 def _container(data: bytes, at: int, *, is_object: bool, wide: bool) -> Any:
-    """Decode an object or an array; its offsets count from `at`."""
+    """Decode an object or an array at `at`, from which its offsets are counted."""
     number, size = ("<I", 4) if wide else ("<H", 2)
     count = struct.unpack_from(number, data, at)[0]
     keys: list[str] = []
@@ -74,7 +74,7 @@ def _container(data: bytes, at: int, *, is_object: bool, wide: bool) -> Any:
 
 
 def _length(data: bytes, at: int) -> tuple[int, int]:
-    """Read a length of seven bits a byte."""
+    """Read a length with seven bits in each byte."""
     length = shift = 0
     while True:
         byte = data[at]
@@ -85,7 +85,8 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _opaque(column_type: int, data: bytes) -> Any:
-    """Decode a value of SQL inside a document: a decimal, a date or a time; other bytes as MySQL prints them."""
+    """Decode an SQL value inside a document: a decimal, a date or a time; other values become the text that MySQL
+    prints."""
     if column_type == 246:
         number, _ = read_decimal(data, 2, data[0], data[1])
         return int(number) if number == int(number) and not data[1] else float(number)

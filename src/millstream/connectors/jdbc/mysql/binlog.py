@@ -1,7 +1,7 @@
-"""Events of a binary log as values.
+"""Decodes the events of a binary log.
 
-Promises: row changes, statements and positions of MySQL and MariaDB; events of other types are passed over, those that
-would lose changes are refused.
+Promises: row changes, statements and positions of MySQL and MariaDB are decoded. Events of other types are skipped;
+events whose changes would be lost are refused.
 Does not know: connections, captured tables, what values mean."""
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ _FORMAT = 15
 _GTID, _MARIADB_GTID = 33, 162
 _ROWS = {23: "I", 24: "U", 25: "D", 30: "I", 31: "U", 32: "D"}
 _VERSION_2 = (30, 31, 32)
-_COMPRESSED = range(165, 172)  # of MariaDB: a statement and rows
+_COMPRESSED = range(165, 172)  # of MariaDB: a statement, and row changes
 _ARTIFICIAL = 0x20
-_COLUMN_NAMES = 4  # in the optional metadata of a table map
+_COLUMN_NAMES = 4  # a field in the optional metadata of a table map
 _HEADER = 19
-_FILE_BITS = 40  # of a position for the offset in a file; the number of the file stands above them
+_FILE_BITS = 40  # the low bits of a position are the offset in a file; the higher bits are the number of the file
 
 
 class NotReadable(UserError):
-    """The server writes its log in a form that is not supported."""
+    """The server writes its binary log in a format that is not supported."""
 
 
 class PositionGone(ExternalError):
-    """The log has no events at a position."""
+    """The binary log has no events at a position."""
 
 
 def position_of(file: str, offset: int) -> int:
-    """Return the position as one number, which grows from file to file."""
+    """Return a position as one number, which increases from file to file."""
     return int(file.rpartition(".")[2]) << _FILE_BITS | offset
 
 
 def offset_of(position: int) -> int:
-    """Return the offset in its file."""
+    """Return the offset of a position in its file."""
     return position & (1 << _FILE_BITS) - 1
 
 
@@ -60,9 +60,9 @@ class TableMap:
 
 @dataclass(slots=True)
 class Event:
-    """One change of a row, op I, U or D; a statement, op S; or the begin of a transaction with its GTID, op G.
+    """One change of a row, op I, U or D; a statement, op S; or the start of a transaction with its GTID, op G.
 
-    `end` is the position after the event, `at` the time of it in milliseconds."""
+    `end` is the position after the event, `at` its time in milliseconds."""
 
     op: str
     begin: int
@@ -86,13 +86,14 @@ class LogDecoder:
     def events(self, packets: Iterable[bytes], stop: int) -> Iterator[Event]:
         """Yield the events up to a position."""
         file = self.position >> _FILE_BITS
-        checksum: int | None = None  # bytes at the end of each event; the description of a file tells it
+        # the size of the checksum after each event, from the format description event of the file
+        checksum: int | None = None
         for packet in packets:
             event_type = packet[4]
             if event_type == _FORMAT:
                 checksum = 4 if packet[-5] == 1 else 0
             elif checksum is None:
-                continue  # the name of the file that was asked for
+                continue  # has the name of the requested file
             data = packet[:-checksum] if checksum else packet
             flags = int.from_bytes(data[17:19], "little")
             size, end_offset = int.from_bytes(data[9:13], "little"), int.from_bytes(data[13:17], "little")
@@ -167,7 +168,7 @@ def _rows(data: bytes, event_type: int, tables: dict[int, TableMap], position: t
     table = tables.get(int.from_bytes(data[_HEADER : _HEADER + 6], "little"))
     if table is None:
         message = "the binary log has rows without the description of their table"
-        raise PositionGone(message, hint="a position must be the begin of a transaction")
+        raise PositionGone(message, hint="a position must be the start of a transaction")
     at = _HEADER + 8
     if event_type in _VERSION_2:
         at += int.from_bytes(data[at : at + 2], "little")
@@ -210,7 +211,7 @@ def _statement(data: bytes) -> tuple[str, str]:
 
 
 def _gtid(event_type: int, data: bytes) -> tuple[str, int]:
-    """Return what names the source of a transaction, and its number there."""
+    """Return the source of a transaction, and its number at this source."""
     if event_type == _MARIADB_GTID:
         domain = int.from_bytes(data[_HEADER + 8 : _HEADER + 12], "little")
         return str(domain), int.from_bytes(data[_HEADER : _HEADER + 8], "little")

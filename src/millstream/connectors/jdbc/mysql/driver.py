@@ -2,7 +2,7 @@
 
 Promises: every error is raised as `DatabaseRefused` when the statement or its data are wrong, or as `DatabaseFailure`
 when a retry may help. A broken connection is opened again by the next call.
-Does not know: statements, epochs. This is the only module that uses what is not public in PyMySQL."""
+Does not know: statements, epochs. Only this module uses members of PyMySQL that are not public."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from millstream.errors import UserError
 
 _COM_BINLOG_DUMP = 0x12
 _CONNECT_SECONDS = 30
-_SILENCE_SECONDS = 120  # how long a server may not answer
-# errors of the server after which the same statement may succeed: too many connections, shutdown, killed, read-only
-# while a primary changes, lock wait timeout, deadlock, lost connections, XA that another connection still holds
+_SILENCE_SECONDS = 120  # seconds without a response after which a connection counts as broken
+# Errors of the server after which the same statement may succeed: too many connections, shutdown, killed, read-only
+# during a failover, lock wait timeout, deadlock, lost connections, an XA transaction of another connection.
 _RETRIABLE = frozenset({1040, 1042, 1053, 1077, 1078, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1213,
                         1290, 1317, 1836, 1927, 2002, 2003, 2006, 2013, 2055, 3024, 4031})  # fmt: skip
 
@@ -92,7 +92,8 @@ def connect(url: str) -> Any:
             conv={key: convert for key, convert in driver.converters.conversions.items() if not isinstance(key, int)},
             **arguments,
         )
-        if "ssl" not in arguments:  # encrypted if the server can; PyMySQL would read all certificates each time
+        if "ssl" not in arguments:
+            # encrypted if the server supports it, with a shared context: PyMySQL reads all certificates for each one
             connection.ssl, connection._ssl_required, connection.ctx = True, False, _unverified_context()
         connection.connect()
         return connection
@@ -100,7 +101,8 @@ def connect(url: str) -> Any:
 
 @cache
 def _unverified_context() -> ssl.SSLContext:
-    """Return the context of connections that do not check who the server is, as is the default of MySQL's drivers."""
+    """Return the TLS context of connections that do not verify the server's certificate, the default of MySQL's
+    drivers."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -160,9 +162,8 @@ def fetch_named(connection: Any, statement: str) -> list[Mapping[str, Any]]:
 
 
 def dump_binlog(url: str, file: str, position: int, server_id: int) -> Generator[bytes, None, None]:
-    """Yield the events of the binary log from a position to its current end, each as bytes with its header.
-
-    The first events describe the file: the server makes them up."""
+    """Yield the events of the binary log from a position to its current end, each as bytes with its header. The first
+    events are not in the file: the server sends them to describe it."""
     with translate_errors("cannot read the binary log"):
         connection = connect(url)
         try:

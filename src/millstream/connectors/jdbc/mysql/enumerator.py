@@ -1,17 +1,17 @@
-"""The enumerator of MySQL's source of changes: plans ranges of the binary log and the chunks of a snapshot.
+"""The enumerator of the MySQL CDC source: plans ranges of the binary log, and the chunks of a snapshot.
 
 Promises: a planned range has the same records each time. Nothing is lost or duplicated between the snapshot and the
 changes, without a lock.
 Does not know: values.
 
-MySQL has no way to write a chunk into its log, so the rows of a chunk are part of the plan: a plan is durable before it
-is read. A chunk has the state of its rows at the end of its range:
+A chunk cannot be written into MySQL's binary log, so the rows of a chunk are part of the plan, which is durable before
+it is read. A chunk has the state of its rows at the end of its range:
 
-- MariaDB says at which position of the log a consistent snapshot was taken. The range ends there.
+- MariaDB returns the position of the log at which a consistent snapshot was taken. The range ends there.
 - MySQL does not. The range ends at a position that is determined after the rows were read, and the reader applies the
-  changes of the range to the rows of the chunk. Applying a change that a row already has is harmless, as a change holds
-  the whole row. A table without a primary key is locked against writes while a chunk of it is read, because its rows
-  cannot be told apart."""
+  changes of the range to the rows of the chunk. Applying a change that the row already includes has no effect, because
+  a change contains the whole row. A table without a primary key is locked against writes while a chunk of it is read,
+  because its rows cannot be identified."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from millstream.connectors.jdbc.mysql.log import BinaryLog
 from millstream.connectors.jdbc.mysql.tables import MysqlTable, after, bound_parameters
 from millstream.connectors.jdbc.mysql.types import to_text
 
-_MAX_CHUNK_BYTES = 8 << 20  # of the texts of a chunk, which are part of the plan
+_MAX_CHUNK_BYTES = 8 << 20  # bytes of the texts of a chunk, which are part of the plan
 
 Rows = list[list[str | None]]
 
 
 def pack_rows(rows: Rows) -> str:
-    """Return rows as text that is small enough for a plan."""
+    """Encode rows as compressed text for a plan."""
     return base64.b85encode(zlib.compress(json.dumps(rows, ensure_ascii=False).encode(), 1)).decode()
 
 
@@ -68,7 +68,7 @@ class MysqlEnumerator(SnapshotEnumerator[MysqlTable]):
         self._session, self._log = session, log
         self._chunk_rows, self._heartbeat, self._exact = chunk_rows, heartbeat_ms, exact
         self._ids = frozenset(table.id for table in tables)
-        self._scanned = 0  # the log has no changes of our tables before this position
+        self._scanned = 0  # there are no changes of captured tables before this position
         self._moved_at: int | None = None
 
     def _on_moved(self) -> None:
@@ -105,13 +105,13 @@ class MysqlEnumerator(SnapshotEnumerator[MysqlTable]):
             "cannot read the table", lambda connection: self._read_chunk(connection, table, budget)
         )
         if end < self._progress.lsn:
-            return []  # a transaction is in the log and not yet visible; the next plan reads the rows again
+            return []  # a transaction is in the log, but not visible yet; the next plan reads the rows again
         content = {"rows": pack_rows(rows), "exact": self._exact or not table.unique}
         # a chunk without rows must be read, too: the range may have changes of keys that were read before
         return [self._range(end, max(len(rows), 1), chunk, content)]
 
     def _catch_up(self, budget: Budget) -> list[SplitRange]:
-        """Plan the changes of keys that were read, if there are many: a range with a chunk must not be long."""
+        """Plan changes without a chunk if there are many: a range with a chunk must not be long."""
         current, position = self._log.current(), self._progress.lsn
         if not self._progress.read or current - position <= budget.bytes:
             return []
@@ -119,7 +119,7 @@ class MysqlEnumerator(SnapshotEnumerator[MysqlTable]):
         return [self._range(scanned.end, scanned.rows)] if scanned.end > position else []
 
     def _read_chunk(self, connection: Any, table: MysqlTable, budget: Budget) -> tuple[Chunk, Rows, int]:
-        """Read the next rows of a table by key, and the position at which they are these."""
+        """Read the next rows of a table by key, and the position of the log at which the table has these rows."""
         locked = not self._exact and not table.unique
         if locked:
             fetch(connection, f"LOCK TABLES {table.quoted_name} READ")
@@ -159,7 +159,7 @@ class MysqlEnumerator(SnapshotEnumerator[MysqlTable]):
         return Chunk(table.id, 0, lower, upper), rows
 
     def _whole_groups(self, connection: Any, table: MysqlTable, rows: Rows) -> tuple[Rows, bool]:
-        """Return the rows with all those that have the key of the last one."""
+        """Return the rows, with all other rows that have the key of the last one."""
         last = _key_of(table, rows[-1])
         before = [row for row in rows if _key_of(table, row) != last]
         column = table.key_columns[0]

@@ -1,4 +1,4 @@
-"""Sets of GTIDs: which transactions a reader has seen.
+"""Sets of GTIDs, which say which transactions were read.
 
 Promises: the notation of MySQL (`uuid:1-5:7, uuid:1-3`) and that of MariaDB (`0-1-42,1-1-7`).
 Does not know: logs."""
@@ -17,12 +17,12 @@ _MYSQL = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})((?:
 
 @dataclass(frozen=True)
 class GtidSet:
-    """Transactions by their source: the domain in MariaDB, the server in MySQL."""
+    """Transaction numbers by source: a domain in MariaDB, a server in MySQL."""
 
     intervals: tuple[tuple[str, int, int], ...]
 
     def contains(self, event: Event) -> bool:
-        """Return whether the set has the transaction that an event begins."""
+        """Return whether the set contains the transaction that starts with an event."""
         assert event.gtid is not None
         source, number = event.gtid
         return any(name == source and first <= number <= last for name, first, last in self.intervals)

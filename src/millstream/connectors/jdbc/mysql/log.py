@@ -1,7 +1,8 @@
-"""The binary log of one server, seen through SQL statements: where it begins and ends, and how much lies between.
+"""Inspects the binary log of one server by SQL statements: where it starts and ends, and the number of events in
+between.
 
-Promises: positions are ends of events, never between the description of a table and its rows. Nothing here registers
-as a replica, so it does not disturb the reader's connection.
+Promises: positions are ends of events, never between a table map and its row events. This module does not register as a
+replica, so it does not interfere with the connection of the reader.
 Does not know: values, snapshots."""
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from millstream.connectors.jdbc.mysql.binlog import (
 )
 from millstream.connectors.jdbc.mysql.driver import MysqlSession, dump_binlog
 
-_PAGE = 1000  # events that one statement lists
-_BYTES_A_ROW = 40  # estimate of a row in the log
+_PAGE = 1000  # the number of events that one statement lists
+_BYTES_A_ROW = 40  # the estimated size of a row in the log, in bytes
 _TABLE_ID = re.compile(r"table_id: (\d+)(?: \((.*)\))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The end of a part of the log, and about how many rows of captured tables are in it."""
+    """The end of a part of the log, and the approximate number of rows of captured tables in it."""
 
     end: int
     rows: int
@@ -47,7 +48,7 @@ class BinaryLog:
         """Return the position at which the log ends now."""
         rows = self._show_status()
         if not rows:
-            message = "the server writes no binary log, or the user may not see it"
+            message = "the server writes no binary log, or the user is not allowed to read it"
             raise CannotCapture(message, hint="set log_bin, and GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.*")
         file, offset = rows[0][:2]
         self._base = file.rpartition(".")[0]
@@ -59,7 +60,7 @@ class BinaryLog:
         except DatabaseRefused:
             if self._status != "SHOW MASTER STATUS":
                 raise
-            self._status = "SHOW BINARY LOG STATUS"  # MySQL 8.4 renamed it
+            self._status = "SHOW BINARY LOG STATUS"  # the name of the statement since MySQL 8.4
             return self._session.query("cannot read the position of the binary log", self._status)
 
     def file(self, position: int) -> str:
@@ -69,7 +70,7 @@ class BinaryLog:
         return file_of(position, self._base or "")
 
     def first(self) -> int:
-        """Return the begin of the oldest file."""
+        """Return the start of the oldest file."""
         files = self._session.query("cannot list the binary logs", "SHOW BINARY LOGS")
         return position_of(files[0][0], 4)
 
@@ -84,11 +85,11 @@ class BinaryLog:
             )
 
     def describe(self, position: int) -> str:
-        """Return a position as people write it."""
+        """Return a position as text, such as `mysql-bin.000003/154`."""
         return f"{self.file(position)}:{offset_of(position)}"
 
     def scan(self, start: int, stop: int, tables: Collection[str], max_rows: int, max_bytes: int) -> Scanned:
-        """Return where a part of the log ends that has about so many rows or bytes."""
+        """Return the end of a part of the log that has about this many rows or bytes."""
         position, rows, size = start, 0, 0
         captured: dict[str, bool] = {}
         inside = False
@@ -133,7 +134,8 @@ class BinaryLog:
                 if len(events) < _PAGE:
                     if position >> 40 == self.current() >> 40:
                         return
-                    position = ((position >> 40) + 1) << 40 | 4  # a crash leaves no rotation at the end of a file
+                    # after a crash of the server, a file does not end with a rotate event
+                    position = ((position >> 40) + 1) << 40 | 4
 
     def events(self, start: int, stop: int) -> Iterator[Event]:
         """Yield the decoded events between two positions; `PositionGone` if the log ends before."""
@@ -145,10 +147,10 @@ class BinaryLog:
             packets.close()
         if decoder.position < stop:
             message = f"the binary log ends at {self.describe(decoder.position)}, before {self.describe(stop)}"
-            raise PositionGone(message, hint="was the server's log reset? then start a new job with a snapshot")
+            raise PositionGone(message, hint="if the server's log was reset, start a new job with a snapshot")
 
     def find(self, wanted: Callable[[Event], bool], start: int | None = None) -> int:
-        """Return the begin of the first transaction that is wanted; the end of the log if there is none."""
+        """Return the start of the first transaction that satisfies `wanted`; the end of the log if there is none."""
         stop = self.current()
         for event in self.events(self.first() if start is None else start, stop):
             if event.op == "G" and wanted(event):

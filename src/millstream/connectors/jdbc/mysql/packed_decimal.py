@@ -1,6 +1,6 @@
-"""Decimals in MySQL's packed form.
+"""Decodes decimals in MySQL's packed form.
 
-Promises: the exact number, with its scale.
+Promises: the result is the exact number, with its scale.
 Does not know: columns, JSON."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _BYTES_OF_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def read_decimal(data: bytes, position: int, precision: int, scale: int) -> tuple[Decimal, int]:
-    """Decode a decimal: groups of nine digits in four bytes, the shorter groups at both ends in fewer."""
+    """Decode a decimal. Nine digits are stored in four bytes; the shorter groups at both ends take fewer bytes."""
     whole = precision - scale
     parts = [whole % 9, *[9] * (whole // 9)], [*[9] * (scale // 9), scale % 9]
     size = sum(_BYTES_OF_DIGITS[digits] for part in parts for digits in part)

@@ -112,7 +112,7 @@ class MysqlReader(LogReader[Values]):
     def _with_chunk(
         self, events: Iterable[Event], start: Progress, chunk: Chunk | None, part: SplitRange
     ) -> Iterator[Change]:
-        """Yield the changes of keys that were read, then the chunk, whose rows are those at the end of the range."""
+        """Yield the changes of keys that were read, then the rows of the chunk, as of the end of the range."""
         begun = {*start.read, *([chunk.table] if chunk is not None else [])}
         parts = [parts for event in events if (parts := self._key_changes(event, begun))]
         keys = [(change.table, change.key) for changes in parts for change in changes]
@@ -163,7 +163,7 @@ class MysqlReader(LogReader[Values]):
         return [_KeyChange(table, new_key or old_key or (), event.old, event.new, event)]
 
     def _combine(self, changes: list[_KeyChange]) -> Change:
-        """Return the change of an event, or of that half of it whose key was read."""
+        """Return the change of an event, or of the half of it whose key was read."""
         event = changes[0].event
         mapping = self._mapping(event)
         assert mapping is not None
@@ -176,7 +176,7 @@ class MysqlReader(LogReader[Values]):
         if not any(column.is_text for column in columns):
             limit = tuple(column.type.value(text) for column, text in zip(columns, bound, strict=True))
             return [key for key in keys if key <= limit]
-        # only the database knows the order of its texts
+        # only the database knows the order of texts
         names = [f"k{number}" for number in range(len(columns))]
         key_columns = [column.comparable(name) for column, name in zip(columns, names, strict=True)]
         parameters = [column.parameter(text) for column, text in zip(columns, bound, strict=True)]

@@ -1,7 +1,8 @@
-"""From rows of the binary log to rows of a captured table.
+"""Maps rows of the binary log to rows of a captured table.
 
-Promises: columns are found by name if the log has names (binlog_row_metadata = FULL), else by their order, as long as
-number and types of the columns are those of the table. New columns are ignored; anything else is `SchemaChanged`.
+Promises: columns are matched by name if the log has names (binlog_row_metadata = FULL). Otherwise they are matched by
+their order, if the number and types of columns are those of the table. New columns are ignored; any other difference
+raises `SchemaChanged`.
 Does not know: positions, snapshots."""
 
 from __future__ import annotations
@@ -45,10 +46,9 @@ class RowMapping:
         describe: Callable[[], MysqlTable | None],
         earlier: Sequence[MysqlTable] | None = None,
     ) -> None:
-        """`describe` reads the current description from the database; it is called if the columns are others.
-
-        `earlier` are descriptions that the table had before: rows may be of one of them. A column that such a row does
-        not have is null, and a value of a narrower type is widened. None: rows must have all columns."""
+        """`describe` reads the current description from the database; it is called if the columns differ. `earlier` are
+        previous descriptions of the table: a row may have any of them. A column that such a row lacks is null, and a
+        value of a narrower type is widened. If `earlier` is None, rows must have all columns."""
         self.table = table
         descriptions = [table, *(earlier or ())]
         names = logged.names or self._names(descriptions, logged, describe)
@@ -104,7 +104,8 @@ def _null(_: Any) -> None:
 
 
 def _reader(logged: MysqlColumn, column: MysqlColumn, wire_type: int) -> Callable[[Any], Any] | None:
-    """Return how a value that was logged as one column is read as another; None if it cannot be."""
+    """Return the function that converts a logged value of one column to a value of another; None if that is
+    impossible."""
     if not _fits(logged, wire_type):
         return None
     read = mysql_type(logged).logged

@@ -35,7 +35,7 @@ from millstream.connectors.jdbc.options import InvalidJdbcOption
 from millstream.errors import UserError
 from millstream.types.factory import TypeInformation
 
-_FIRST_ID, _IDS = 5400, 1001  # the server ids that Flink CDC chooses from
+_FIRST_ID, _IDS = 5400, 1001  # the range from which Flink CDC chooses server ids
 BINARY_MODES = ("none", "bytes", "base64", "base64-url-safe", "hex")
 
 
@@ -77,7 +77,7 @@ class StartupOptions:
 
     @staticmethod
     def specific_offset(file_or_gtid_set: str, offset: int | None = None) -> StartupOptions:
-        """Begin at an offset in a file of the binary log, or with the transactions that are not in a set of GTIDs.
+        """Begin at an offset in a file of the binary log, or with the first transaction that is not in a set of GTIDs.
 
         Args:
             file_or_gtid_set: The name of a file of the binary log, or without an offset a set of GTIDs.
@@ -145,7 +145,7 @@ class MySqlSource(Source):
     ignore_truncate: bool = False
     mariadb: bool = False
     options: ReadOptions = field(default_factory=ReadOptions)
-    #: Descriptions that tables had before, if the source is to halt when one changes; None if a change is not awaited.
+    #: Previous descriptions of the tables, if the source halts when the columns of a table change; None if it does not.
     earlier: tuple[MysqlTable, ...] | None = None
 
     def __repr__(self) -> str:
@@ -177,7 +177,7 @@ class MySqlSource(Source):
             session.close()
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
-        """Create an enumerator, which begins where the startup options say, or continues from a checkpoint."""
+        """Create an enumerator, which begins as the startup options say, or continues from a checkpoint."""
         session = MysqlSession(self.url)
         log = BinaryLog(session, self.url, self.server_id)
         if state is not None:
@@ -201,7 +201,8 @@ class MySqlSource(Source):
         )
 
     def tables_have_changed(self) -> bool:
-        """Return whether a captured table has other columns than when the source was built, or is gone."""
+        """Return whether the columns of a captured table have changed since the source was built, or the table was
+        dropped."""
         session = MysqlSession(self.url)
         try:
             return self._describe(session) != list(self.tables)
@@ -276,7 +277,7 @@ class MySqlSourceBuilder(ChangeSourceBuilder):
         return self
 
     def server_time_zone(self, zone: str) -> MySqlSourceBuilder:
-        """Set the time zone in which TIMESTAMP columns are given; the default is that of the server's sessions.
+        """Set the time zone of the values of TIMESTAMP columns; the default is that of the server's sessions.
 
         Args:
             zone: The name of the time zone, such as `Europe/Berlin`, or an offset, such as `+02:00`.
@@ -308,7 +309,7 @@ class MySqlSourceBuilder(ChangeSourceBuilder):
         return self
 
     def heartbeat_interval_ms(self, millis: int) -> MySqlSourceBuilder:
-        """Set how often the position moves while captured tables do not change; 0 for never.
+        """Set how often the position advances while captured tables do not change; 0 for never.
 
         Args:
             millis: The interval in milliseconds; 30,000 by default.
@@ -318,7 +319,7 @@ class MySqlSourceBuilder(ChangeSourceBuilder):
         return self
 
     def binary_handling_mode(self, mode: str) -> MySqlSourceBuilder:
-        """Set how bytes are given: `bytes`, or as texts in `base64`, `base64-url-safe` or `hex`.
+        """Set the form of binary values: `bytes`, or text in `base64`, `base64-url-safe` or `hex`.
 
         Args:
             mode: `bytes` (or `none`, which means the same), `base64`, `base64-url-safe` or `hex`.
@@ -341,7 +342,7 @@ class MySqlSourceBuilder(ChangeSourceBuilder):
         return self
 
     def jdbc_properties(self, properties: Mapping[str, str]) -> MySqlSourceBuilder:
-        """Set parameters of the connection; `useSSL` is the one with an effect.
+        """Set parameters of the connection; only `useSSL` has an effect.
 
         Args:
             properties: The values of the parameters by name.
@@ -400,7 +401,7 @@ class MySqlSourceBuilder(ChangeSourceBuilder):
 
 
 def _choose_id(session: MysqlSession) -> int:
-    """Return an id that another job is not likely to have: connections are numbered."""
+    """Return a server id that is probably unique, from the id of the connection."""
     ((connection,),) = session.query("cannot read the number of the connection", "SELECT CONNECTION_ID()")
     return _FIRST_ID + int(connection) % _IDS
 

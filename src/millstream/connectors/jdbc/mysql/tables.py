@@ -32,8 +32,9 @@ _SERVER = "SELECT @@version, @@log_bin, @@global.binlog_format, @@global.binlog_
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How values are given. `zone`: of TIMESTAMP columns; `binary`: the form of bytes; `numbers`: columns whose
-    TINYINT(1) is a number; `key_columns`: the column by which a table without a primary key is read, by table."""
+    """How values are converted. `zone`: the time zone of TIMESTAMP columns; `binary`: the form of binary values;
+    `numbers`: the TINYINT(1) columns that are numbers; `key_columns`: the column by which each table without a primary
+    key is read."""
 
     zone: str = "UTC"
     binary: str = "bytes"
@@ -45,7 +46,7 @@ class ReadOptions:
 class MysqlTable:
     """A captured table: its columns in the order of the database, and the key by which it is read in chunks.
 
-    `unique`: the key identifies a row; else the table has no primary key."""
+    `unique`: the key identifies a row; otherwise the table has no primary key."""
 
     schema: str
     name: str
@@ -89,7 +90,8 @@ class MysqlTable:
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A column of a key, and how it is compared: by an expression in SQL, and as a Python value if that is the same."""
+    """A column of a key, and how it is compared: by an SQL expression, and by Python values where their order is the
+    same."""
 
     column: MysqlColumn
     index: int
@@ -99,7 +101,7 @@ class KeyColumn:
     @classmethod
     def of(cls, column: MysqlColumn, index: int) -> KeyColumn:
         """Return the key column of a column."""
-        if column.data_type == "enum":  # ordered by number
+        if column.data_type == "enum":  # ordered by number, not by text
             words = ["", *elements_of(column.column_type)]
             enum_type = mysql_type(column)
             numbers = MysqlType(enum_type.type_info, words.index, int, column.column_type)
@@ -109,7 +111,7 @@ class KeyColumn:
 
     @property
     def is_text(self) -> bool:
-        """Whether only the database knows the order of values."""
+        """Whether values are texts, whose order only the database knows."""
         return self.column.collation is not None and self.column.data_type != "enum"
 
     def parameter(self, text: str | None) -> Any:
@@ -125,7 +127,8 @@ class KeyColumn:
 
 
 def after(expressions: Sequence[str], bound: Sequence[str]) -> str:
-    """Return the condition that a key is after a bound; MySQL uses no index for a comparison of rows."""
+    """Return the condition that a key is after a bound. It compares columns, because MySQL uses no index to compare
+    rows."""
     alternatives = [
         " AND ".join(
             [*(f"{e} = {b}" for e, b in zip(expressions[:n], bound, strict=False)), f"{expression} > {bound[n]}"]
@@ -144,7 +147,7 @@ Query = Callable[[str, str, Sequence[Any]], list[Any]]
 
 
 def describe_columns(query: Query, schema: str, name: str, options: ReadOptions) -> list[MysqlColumn]:
-    """Read the description of the columns of a table; none if there is no such table."""
+    """Read the description of the columns of a table; an empty list if there is no such table."""
     columns: list[MysqlColumn] = []
     for column, data_type, column_type, charset, collation, nullable, precision, scale in query(
         "cannot read the description of the table", _COLUMNS, (schema, name)
@@ -162,7 +165,7 @@ def describe_columns(query: Query, schema: str, name: str, options: ReadOptions)
             options.binary,
             column not in options.numbers,
         )
-        mysql_type(described)  # refuses a type that is unknown
+        mysql_type(described)  # raises for an unknown type
         columns.append(described)
     return columns
 
@@ -172,7 +175,7 @@ def describe_table(session: MysqlSession, schema: str, name: str, options: ReadO
     columns = describe_columns(session.query, schema, name, options)
     if not columns:
         message = f"there is no table {schema}.{name}"
-        raise CannotCapture(message, hint="write database.table, as the server spells it")
+        raise CannotCapture(message, hint="write database.table, with the letter case of the server")
     key = tuple(row[0] for row in session.query("cannot read the key of the table", _KEY, (schema, name)))
     table = MysqlTable(schema, name, tuple((column.name, column) for column in columns), key)
     return _with_key_column(table, options)
@@ -181,10 +184,10 @@ def describe_table(session: MysqlSession, schema: str, name: str, options: ReadO
 def _with_key_column(table: MysqlTable, options: ReadOptions) -> MysqlTable:
     chosen = dict(options.key_columns).get(table.id, dict(options.key_columns).get(""))
     if chosen is not None and chosen not in dict(table.columns):
-        message = f"the table {table.id} has no column {chosen}, which is to be its chunk key"
+        message = f"the table {table.id} has no column {chosen}, which is set as its chunk key"
         raise CannotCapture(message)
     if table.key:
-        return table  # rows are read by primary key: only then is each read once
+        return table  # rows are read by primary key, so that each row is read once
     if chosen is None:
         message = f"the table {table.id} has no primary key"
         raise CannotCapture(

@@ -3,7 +3,8 @@
 Promises: the types of Flink CDC's table. The same value comes from a query and from the binary log.
 Does not know: rows, tables.
 
-A query returns texts, and bytes for binary columns; `to_text` makes texts of both, so that a plan can hold rows."""
+A query returns texts, and bytes for binary columns; `to_text` converts both to texts, so that a plan can contain
+rows."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ class UnsupportedColumn(UserError):
 class MysqlColumn:
     """A column as the database describes it.
 
-    `zone` is the time zone in which a TIMESTAMP is given; `binary` says how bytes are given: as `bytes`, or as text in
-    `base64`, `base64-url-safe` or `hex`; `boolean`: TINYINT(1) and BIT(1) are booleans."""
+    `zone` is the time zone of TIMESTAMP values; `binary` is the form of binary values: `bytes`, or text in `base64`,
+    `base64-url-safe` or `hex`; `boolean`: TINYINT(1) and BIT(1) are booleans."""
 
     name: str
     data_type: str
@@ -75,14 +76,15 @@ class MysqlColumn:
 
     @property
     def selected(self) -> str:
-        """Return the expression that a query selects: all digits of a FLOAT."""
+        """The expression that a query selects; of a FLOAT it selects all digits."""
         name = quote(self.name)
         return f"{name} + 0e0" if self.data_type == "float" else name
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlType:
-    """How values of a column are given: the type, and functions from the text of a query and from the log."""
+    """How values of a column are converted: the type information, and functions for texts of queries and for values of
+    the log."""
 
     type_info: TypeInformation
     read: Callable[[str], Any]
@@ -99,7 +101,7 @@ class MysqlType:
             raise UnreadableValue(text, self.name) from None
 
     def logged(self, value: Any) -> Any:
-        """Convert a value of the log; None for null."""
+        """Convert a value of the binary log; None for null."""
         return None if value is None else self.from_log(value)
 
 
@@ -109,7 +111,7 @@ def quote(name: str) -> str:
 
 
 def to_text(value: Any) -> str | None:
-    """Return a value of a query as text: bytes in base64."""
+    """Return a value of a query as text; bytes are encoded in base64."""
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
@@ -197,7 +199,7 @@ def _bytes(column: MysqlColumn) -> MysqlType:
 def _decoder(charset: str) -> Callable[[Any], str]:
     if charset in ("utf8mb4", "utf8mb3", "utf8", "ascii"):
         return lambda data: data if isinstance(data, str) else data.decode()
-    # as the driver does: MySQL's latin1 is Windows-1252
+    # as in the driver, because MySQL's latin1 is Windows-1252
     known_charset = pymysql().charset.charset_by_name(charset)
     encoding = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}.get(
         charset, known_charset.encoding if known_charset is not None else charset
@@ -243,7 +245,7 @@ def _date(text: str) -> date | None:
 
 
 def _datetime(text: str) -> datetime | None:
-    """Return a local time; None for one that does not exist, as in the log."""
+    """Return a local time; None for an invalid one, as in the log."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

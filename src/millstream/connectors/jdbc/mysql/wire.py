@@ -1,6 +1,6 @@
-"""Values in the row images of a binary log.
+"""Decodes values in the row images of a binary log.
 
-Promises: `read_value` decodes one value of every column type and returns the position after it. A date that is no date,
+Promises: `read_value` decodes one value of every column type and returns the position after it. An invalid date, such
 as `0000-00-00`, is None.
 Does not know: character sets, unsigned integers, the words of enumerations: `types` does."""
 
@@ -27,7 +27,7 @@ _WITH_TWO_BYTES = frozenset({VARCHAR, VAR_STRING, STRING, NEWDECIMAL, BIT, ENUM,
 
 
 class UnknownColumnType(ExternalError):
-    """A column type of the binary log that is not understood."""
+    """A column type of the binary log that is not supported."""
 
     hint = "columns of this type cannot be captured; MariaDB's COMPRESSED columns are among them"
 
@@ -59,7 +59,7 @@ def _string_type(column_type: int, first: int, second: int) -> tuple[int, int]:
         return column_type, first << 8 | second
     if first in (ENUM, SET):
         return first, second
-    # the two bits of long lengths are stored inverted in the type
+    # two bits of long lengths are stored inverted in the type
     return VARCHAR, second | ((first & 0x30) ^ 0x30) << 4
 
 
@@ -144,12 +144,12 @@ def _time2(data: bytes, position: int, digits: int) -> tuple[timedelta, int]:
 
 
 def _since_epoch(seconds: int, micros: int) -> datetime | None:
-    """Return a timestamp in UTC; zero is the timestamp that is none."""
+    """Return a timestamp in UTC; None for zero, which stands for an invalid timestamp."""
     return _EPOCH + timedelta(seconds=seconds, microseconds=micros) if seconds or micros else None
 
 
 def make_date(year: int, month: int, day: int) -> date | None:
-    """Return a date; None for one that does not exist."""
+    """Return a date; None for an invalid one."""
     try:
         return date(year, month, day)
     except ValueError:

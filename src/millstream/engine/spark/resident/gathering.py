@@ -1,7 +1,7 @@
-"""Gathers the connections of the slots of a stage: each says its index once it is authenticated.
+"""Gathers the connections of the slots of a stage: each slot sends its index after it was authenticated.
 
 Promises: `wait` returns when all expected slots are connected, or raises; connections that are refused, and slots that
-are not expected, change nothing. Nothing listens any more after `close`.
+are not expected, change nothing. After `close`, no connection is accepted.
 Does not know: what slots do."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from socket import socket
 from millstream.engine.spark.resident.wire import Channel, ConnectionRefused, Frame, Listener, authenticate
 from millstream.errors import ExternalError
 
-HELLO = 2  # the kind of the first frame
+HELLO = 2  # the type of the first frame
 INDEX = struct.Struct("<I")
 
 _log = logging.getLogger("millstream.spark")
@@ -77,7 +77,7 @@ class Gathering:
                 accepted = listener.socket.accept()[0]
             except OSError:
                 return
-            # a thread for each: one that does not answer must not keep others waiting
+            # a thread for each connection, because one that does not answer must not delay the others
             threading.Thread(target=self._greet, args=(accepted,), name="resident-greet", daemon=True).start()
 
     def _greet(self, accepted: socket) -> None:
@@ -98,6 +98,6 @@ class Gathering:
 
 
 def greet(channel: Channel, slot: int) -> Channel:
-    """Say which slot this is, as the first frame of a connection."""
+    """Send the index of this slot, as the first frame of a connection."""
     channel.send(Frame(HELLO, blocks=(INDEX.pack(slot),)))
     return channel

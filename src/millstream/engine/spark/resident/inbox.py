@@ -36,7 +36,7 @@ class Inbox:
         self._spooled: dict[tuple[int, int], list[tuple[int, int]]] = {}  # offsets and sizes
         self._completed: set[tuple[int, int, int]] = set()  # run, level, slot
         self._problem: PeerLost | None = None
-        self._held = self._taken = 0  # bytes in memory that wait, and that the present level reads
+        self._held = self._reading = 0  # bytes in memory of blocks that wait, and of those that the current level reads
         self._file: IO[bytes] | None = None
         self._written = 0
         self.spooled_bytes = 0
@@ -50,7 +50,7 @@ class Inbox:
             for key in [key for key in self._spooled if key[0] < run]:
                 del self._spooled[key]
             self._completed = {entry for entry in self._completed if entry[0] >= run}
-            self._taken = 0
+            self._reading = 0
             if self._file is not None and not self._spooled:
                 self._file.close()
                 self._file, self._written = None, 0
@@ -61,7 +61,7 @@ class Inbox:
             if run < self._run:
                 return
             size = sum(map(len, blocks))
-            if self._held + self._taken + size > self._share:
+            if self._held + self._reading + size > self._share:
                 self._spool((run, level), blocks)
             else:
                 self._held += size
@@ -85,7 +85,7 @@ class Inbox:
                 self._changed.notify()
 
     def lose(self, problem: PeerLost) -> None:
-        """Note that a slot can send no more; who waits gets the error."""
+        """Note that the connection to a slot broke: waiting threads raise the error."""
         with self._changed:
             self._problem = self._problem or problem
             self._changed.notify()
@@ -101,8 +101,8 @@ class Inbox:
             if self._problem is not None:  # blocks may be missing even if all senders have completed
                 raise self._problem
             blocks: list[bytes | memoryview] = list(self._memory.pop((run, level), ()))
-            self._taken = sum(map(len, blocks))
-            self._held -= self._taken
+            self._reading = sum(map(len, blocks))
+            self._held -= self._reading
             return blocks + self._map(self._spooled.pop((run, level), []))
 
     def _map(self, entries: list[tuple[int, int]]) -> list[memoryview]:

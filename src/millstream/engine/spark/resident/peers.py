@@ -1,4 +1,4 @@
-"""The exchange of one slot: sends blocks to other slots, and keeps reading what they send.
+"""The exchange of one slot: sends blocks to other slots, and continuously reads their blocks.
 
 Promises: a slot that sends reads at the same time, in another thread, so two slots that send much to one another never
 wait for each other. Small blocks are sent together; the end of a level is sent with the last of them.
@@ -43,7 +43,7 @@ class Peers:
 
     def complete(self, run: int, level: int, targets: Iterable[int]) -> None:
         """Send what waits, and that this slot has completed a level, to the slots that read from it."""
-        pending = {key[0]: key for key in self._waiting}  # one of the frames of each target has the end of the level
+        pending = {key[0]: key for key in self._waiting}  # one frame for each target says that the level is complete
         for key in [key for key in self._waiting if pending[key[0]] != key]:
             self._flush(run, key)
         for target in targets:
@@ -89,7 +89,7 @@ class Peers:
         try:
             if frame.blocks:
                 self._inbox.add(frame.run, frame.level, frame.blocks)
-        except OSError as problem:  # no space for what does not fit into memory
+        except OSError as problem:  # no disk space for blocks that do not fit into memory
             self._inbox.lose(PeerLost(slot, f"its blocks cannot be written to disk: {problem}"))
         if frame.ended != NOT_ENDED:
             self._inbox.complete(frame.run, frame.ended, slot)

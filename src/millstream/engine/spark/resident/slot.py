@@ -75,7 +75,7 @@ class SlotCommand:
         sys.setswitchinterval(_SWITCH_INTERVAL)
         try:
             self._serve(slot, context, driver, tasks)
-        except Exception as problem:  # the driver reads it sooner here than from Spark
+        except Exception as problem:  # the driver gets the failure sooner from here than from Spark
             index = problem.slot if isinstance(problem, PeerLost) else slot
             text = problem.message if isinstance(problem, MillstreamError) else traceback.format_exc()
             with suppress(OSError):

@@ -1,9 +1,9 @@
 """A resident stage, as the driver sees it: a barrier job of Spark whose tasks are the slots.
 
-Promises: `run` hands out an epoch and returns what all slots report, `run_tasks` does so with tasks between epochs; or
-they raise: `SlotLost` when a slot has ended or has
-lost a connection, the error of a health check, or the reason that another thread gave. A stage that has failed cannot
-run again. `close` frees the task slots; slots that do not end by themselves are killed.
+Promises: `run` sends an epoch to all slots and returns their reports; `run_tasks` does the same with tasks between
+epochs. Both raise `SlotLost` when a slot has ended or has lost a connection, the error of a health check, or the error
+that another thread passed to `fail`. A stage that has failed cannot run again. `close` frees the task slots; slots that
+do not end by themselves are killed.
 Does not know: plans and reports, what a job does after a loss.
 
 A barrier stage is Spark's own mode for tasks that talk to one another: all start together, or none. Spark would start
@@ -35,7 +35,7 @@ from millstream.engine.spark.shared import use_own_pool
 _log = logging.getLogger("millstream.spark")
 
 _CANCEL_SECONDS = 5.0
-_END_SECONDS = 2.0  # for idle slots to end by themselves
+_END_SECONDS = 2.0  # seconds for idle slots to end by themselves
 _CAUSE_SECONDS = 1.0  # for the slot that another one misses to show that it has ended
 _SECRET = 32  # bytes
 
@@ -245,5 +245,6 @@ class ResidentStage:
 
 
 def _exit_reason(problem: str) -> str:
-    """Say why a connection ended: with the words of Spark, because memory may be the reason."""
+    """Return why a connection ended, with the message that Spark has for lost workers, because memory may be the
+    reason."""
     return f"Python worker exited unexpectedly, or its connection broke{f' ({problem})' if problem else ''}"

@@ -112,7 +112,7 @@ class Channel:
         return b"".join(parts)
 
     def close(self) -> None:
-        """Close the connection: the other end reads its end."""
+        """Close the connection: the other end reads the end of the stream."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
@@ -142,9 +142,9 @@ class Listener:
         return cls(listening, f"{_TCP}{host}:{listening.getsockname()[1]}")
 
     def close(self) -> None:
-        """Listen no longer; connections stay."""
+        """Stop listening; open connections stay."""
         with suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)  # wakes a thread that accepts
+            self.socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits in accept()
         self.socket.close()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
@@ -162,8 +162,8 @@ def connect(address: str, secret: bytes) -> Channel:
 
 
 def authenticate(connected: socket.socket, secret: bytes, *, is_server: bool) -> Channel:
-    """Prove the knowledge of the secret to the other end, and let it prove its own; the other end raises
-    `ConnectionRefused` if this one does not know it."""
+    """Prove to the other end that this process knows the secret, and verify the proof of the other end. The other end
+    raises `ConnectionRefused` if this process does not know the secret."""
     connected.settimeout(_HANDSHAKE_SECONDS)
     channel = Channel(connected)
     own, role, other_role = secrets.token_bytes(_NONCE), b"client", b"server"

@@ -11,7 +11,7 @@ def text(value: str) -> bytes:
     return bytes([len(value)]) + value.encode()
 
 
-def test_an_array_has_small_numbers_and_literals_inside_and_others_behind():
+def test_an_array_has_small_values_inline_and_others_after_it():
     # four values: int16 -2, true, "ab", double 0.5; the entries have 3 bytes each
     head = struct.pack("<HH", 4, 27)
     entries = b"\x05" + struct.pack("<h", -2) + b"\x04\x01\x00" + b"\x0c" + struct.pack("<H", 16)
@@ -34,7 +34,7 @@ def test_values_of_sql_inside_a_document():
     assert decode_json(b"\x0f\x0a\x08" + struct.pack("<q", packed)) == '"2024-02-29"'
 
 
-def test_a_document_that_is_damaged_is_told():
+def test_a_damaged_document_is_an_error():
     for data in (b"\x02\x01", b"\x63", b"\x0c\x02\xff\xff"):
         with pytest.raises(DamagedJson, match="cannot be read"):
             decode_json(data)

@@ -59,7 +59,7 @@ def test_a_rotation_leads_to_the_next_file():
     assert file_of(decoder.position, "binlog") == "binlog.000008"
 
 
-def test_what_would_lose_changes_is_refused():
+def test_events_that_would_lose_changes_are_refused():
     with pytest.raises(NotReadable, match="binlog_transaction_compression"):
         events((PAYLOAD, b""))
     with pytest.raises(NotReadable, match="does not have all columns"):

@@ -27,7 +27,7 @@ def test_a_level_waits_for_all_its_senders() -> None:
     assert inbox.take(1, 2, ()) == [b"of another level"]
 
 
-def test_blocks_beyond_the_share_come_back_from_disk(tmp_path: Path) -> None:
+def test_blocks_beyond_the_memory_share_are_read_from_disk(tmp_path: Path) -> None:
     inbox = Inbox(10, str(tmp_path))
     inbox.begin(1)
     inbox.add(1, 1, [b"12345", b"678"])

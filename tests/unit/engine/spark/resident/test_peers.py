@@ -57,7 +57,7 @@ def test_small_blocks_keep_their_order_and_level(pair) -> None:
     assert own.take(1, 1, {(0, 0)}) == [b"to itself"]
 
 
-def test_a_connection_that_is_cut_is_noticed_by_reader_and_sender(pair) -> None:
+def test_reader_and_sender_detect_a_broken_connection(pair) -> None:
     (sender, _), (_, inbox) = pair
     inbox.begin(1)
     sender._channels[1].close()

@@ -38,7 +38,7 @@ def test_slots_without_a_common_channel_are_not_connected() -> None:
     assert [read_routes(plan, slot).senders for slot in range(4)] == [{1: {(0, up)}} for up in (0, 0, 1, 1)]
 
 
-def test_a_level_of_fewer_slots_is_waited_for_by_its_readers_only() -> None:
+def test_only_the_readers_of_a_level_wait_for_it() -> None:
     plan = plan_of(lambda numbers: numbers.global_().map(lambda v: v).set_parallelism(1), 1)
     assert read_routes(plan, 0).senders == {1: {(0, 0), (0, 1)}}
     assert read_routes(plan, 1).senders == {}
