@@ -38,7 +38,7 @@ def imported(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 
 def dotted(node: ast.AST) -> str:
-    """`a.b.c` as written; empty for anything else."""
+    """The dotted name `a.b.c` of an expression; empty for other expressions."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

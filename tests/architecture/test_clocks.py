@@ -1,4 +1,4 @@
-"""Time, chance and identity are arguments."""
+"""Clocks, random numbers and unique ids are arguments; modules do not read them themselves."""
 
 import ast
 
@@ -12,7 +12,7 @@ IMPURE = {"time", "random", "threading", "asyncio", "socket", "subprocess", "os"
 
 
 def clocks(tree: ast.Module) -> list[str]:
-    """Every reading of a clock, source of chance or identity in a file, with its line."""
+    """Every use of a clock, of random numbers or of unique ids in a file, with its line."""
     found = []
     for module, line in imported(tree):
         if module in CLOCKS or module.split(".")[0] in CHANCE:

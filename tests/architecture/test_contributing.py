@@ -20,7 +20,7 @@ CLASS = re.compile(r"(?P<owner>[A-Z][A-Za-z]*[a-z][A-Za-z]*)(?:\.(?P<member>\w+)
 
 
 def spans(text: str) -> list[str]:
-    """What stands between back-ticks, outside of code blocks."""
+    """The texts between back-ticks, outside of code blocks."""
     return SPAN.findall(FENCE.sub("", text))
 
 
@@ -82,14 +82,14 @@ def test_every_path_and_name_of_a_page_exists(page):
     named = spans(text)
     problems = [found for span in named if (found := problem(span))]
     assert not problems, f"{page}: {problems}"
-    assert sum(bool(NAMED.fullmatch(span)) for span in named) > 10  # else the pattern no longer fits the page
+    assert sum(bool(NAMED.fullmatch(span)) for span in named) > 10  # otherwise the pattern no longer matches the page
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_quoted_code_exists_in_its_file(page):
     for path, quoted in quotations((REPOSITORY / page).read_text(encoding="utf-8")):
         lines = iter(line.strip() for line in (REPOSITORY / path).read_text(encoding="utf-8").splitlines())
-        missing = [line for line in quoted if line not in lines]  # each is looked for behind the one before
+        missing = [line for line in quoted if line not in lines]  # each name is searched for after the previous one
         assert not missing, f"{page} quotes lines that {path} does not have in this order: {missing[0]}"
 
 

@@ -1,4 +1,4 @@
-"""Connectors do not import one another, nor do rewrite rules."""
+"""A connector does not import another connector, and a rewrite rule does not import another rule."""
 
 import pytest
 from sources import imported, trees

@@ -59,6 +59,6 @@ def test_every_page_opens_without_an_error(browser: Browser, cluster: Cluster, d
     for route in routes:
         page.goto(f"{dashboard.address}/#/{route}")
         page.wait_for_url(re.compile(re.escape(f"#/{route.split('/')[0]}")))
-        page.wait_for_timeout(700)  # of the pages, none says that it is complete
+        page.wait_for_timeout(700)  # the pages do not show when they are complete
         assert not problems, f"{route}: {problems[0]}"
         assert page.inner_text("body").strip()

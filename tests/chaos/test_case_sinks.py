@@ -1,4 +1,4 @@
-"""A case of the simulation runs with any sink; the file sink is the real one, on the simulated disk."""
+"""Cases of the simulation run with different sinks; the file sink is the real one, on the simulated disk."""
 
 from __future__ import annotations
 

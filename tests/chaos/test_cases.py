@@ -129,7 +129,7 @@ def test_a_failing_case_reports_the_problem_and_writes_its_trace(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     trace = chaos.Trace("damage", 5, "ci")
-    trace.save(tmp_path / "given.json")  # without steps, so no damage is played
+    trace.save(tmp_path / "given.json")  # without steps, so without damage
     assert main(["chaos", "--replay", "given.json"]) == 1
     assert "WRONG: no job survived its damage" in capsys.readouterr().out
     assert json.loads((tmp_path / "chaos-damage-5.json").read_text())["seed"] == 5

@@ -1,4 +1,4 @@
-"""The oracle sees what it must see: else chaos would prove nothing."""
+"""The oracle of the fault tests detects lost, repeated and wrong output."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What a crash leaves is known from one life without faults: the same as if the job had been run and had died there."""
+"""The state that a crash leaves is derived from one run without faults. It equals that of a job that ran and died
+there."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def planned() -> chaos.Trace:
 
 
 def test_a_crash_leaves_the_recorded_state():
-    """For each kind of operation and each way to die: the last operation of that kind."""
+    """For each type of operation and each way to die: the last operation of that type."""
     with World() as world:
         history = record_life(SETUP, world, Script.of("stopped"))
         last = {each.name: number for number, each in enumerate(history.operations)}
@@ -86,7 +87,7 @@ def _steps(trace, program, job):
 
 
 def test_the_outcome_of_a_point_does_not_depend_on_other_points(tmp_path):
-    """Nothing that one fault has left changes what is seen of the next."""
+    """The remains of one fault do not change the result of the next."""
     trace = replace(planned(), steps=planned().steps[::600])
     alone = [chaos.play(trace.slice_steps(n, n + 1), tmp_path).figures for n in range(len(trace.steps))]
     together = chaos.play(trace, tmp_path).figures
@@ -94,7 +95,7 @@ def test_the_outcome_of_a_point_does_not_depend_on_other_points(tmp_path):
 
 
 def test_derived_and_executed_crashes_of_a_recovery_have_the_same_outcome():
-    """Also one that the recovery does not live to see."""
+    """Also if the recovery crashes before it gets there."""
     with World() as world:
         points = storage.Points("side_output", "stopped", 40, world)
         number, mode = points.crash_points[1]

@@ -1,4 +1,4 @@
-"""The expected output is also computed without the engine, so a fault that all runs have in common is seen."""
+"""The expected output is also computed without the engine, so an error that all runs share is detected."""
 
 from dataclasses import replace
 from pathlib import Path

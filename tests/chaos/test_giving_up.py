@@ -1,4 +1,4 @@
-"""A leader whose engine is gone for good leaves the job to a driver that stands by: two drivers in real time."""
+"""A leader whose engine is lost for good leaves the job to a standby driver: two drivers in real time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One driver leads at a time; how the others find out needs no common clock."""
+"""Only one driver leads at a time, and standby drivers need no common clock to detect a lost leader."""
 
 import errno
 import re
@@ -102,7 +102,7 @@ def test_a_leader_that_renews_keeps_the_lease(tmp_path: Path) -> None:
         second.wait(stopped, lambda: prepared.append(clock.precise() - before))
     first.verify()
     assert len(prepared) == 1
-    assert prepared[0] > 30  # the leader has long begun
+    assert prepared[0] > 30  # the leader began long before
 
 
 def test_a_standby_returns_how_the_job_ended(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_old_terms_are_deleted_but_no_term_can_be_taken_twice(tmp_path: Path) ->
 
 
 class Racing(Checkpoints):
-    """The old leader makes its next checkpoint just before the fence."""
+    """The old leader publishes its next checkpoint just before the fence of the new leader."""
 
     def publish_new(self, metadata: CheckpointMetadata) -> None:
         if self.theirs is not None:
@@ -277,7 +277,7 @@ def test_a_sweep_keeps_files_of_later_terms() -> None:
 
 
 def publishing(setup: Setup, *, begins: bool = False) -> list[int]:
-    """The storage operations of a leader that make its checkpoints, or begin to."""
+    """The storage operations with which a leader publishes checkpoints or starts to publish them."""
     with World() as world:
         done = list(enumerate(run(setup, world, leadership=create_leadership(world, "first")).operations))
     if begins:
@@ -324,7 +324,7 @@ def test_a_checkpoint_that_a_new_leader_committed_is_not_deleted() -> None:
 
 
 def test_an_old_leader_ends_at_its_first_failed_checkpoint() -> None:
-    """However many failed checkpoints the job would put up with."""
+    """Whatever number of failed checkpoints the job tolerates."""
     for number in publishing(KEEPING_ONE)[1:]:
         with World() as world:
             seen, lives = [], []
@@ -392,7 +392,7 @@ def test_an_old_leader_does_not_write_to_the_log_of_a_later_term() -> None:
 
 
 class Impatient(Leadership):
-    """A driver that is cancelled as soon as it waits."""
+    """A driver that is cancelled as soon as it waits for the lease."""
 
     def wait(self, stopped, *others):
         stopped.__self__.request()
@@ -413,7 +413,7 @@ def test_cancelling_a_standby_does_not_affect_the_leader() -> None:
 
 
 class Faltering(FileLease):
-    """The first beat cannot be written."""
+    """The first heartbeat cannot be written."""
 
     failed = False
 
@@ -425,8 +425,8 @@ class Faltering(FileLease):
 
 
 def test_a_leader_renews_its_lease_until_its_driver_ends(tmp_path: Path) -> None:
-    """In real time: a beat that fails is no reason to fall silent. A driver that ends while the job goes on tells no
-    end of the job, and the next one leads."""
+    """In real time: after a failed heartbeat the leader sends the next one. A driver that ends while the job runs on
+    does not report an end of the job, and the next driver leads."""
     clock = time.monotonic
     first = Leadership(Faltering(str(tmp_path)), "first", 1.0, clock, time.sleep)
     second = Leadership(FileLease(str(tmp_path)), "second", 1.0, clock, time.sleep)
@@ -443,7 +443,7 @@ def test_a_leader_renews_its_lease_until_its_driver_ends(tmp_path: Path) -> None
 
 
 class Unreadable(FileLease):
-    """Looks fail from one number to another."""
+    """Reads of the lease fail between two counts."""
 
     def __init__(self, directory: str, first: int, last: int) -> None:
         super().__init__(directory)
@@ -482,7 +482,7 @@ def test_a_standby_that_can_never_read_the_lease_ends_with_an_error() -> None:
 
 
 def test_a_leader_that_could_not_begin_its_term_begins_it_when_storage_is_back() -> None:
-    """Without the fence of its term an earlier leader could go on."""
+    """Without the fence of its term, an earlier leader could continue."""
     setup = replace(SETUP, options={"restart-strategy.type": "exponential-delay"})
     begins = publishing(setup, begins=True)[0]
     with World() as world:
@@ -495,7 +495,7 @@ def test_a_leader_that_could_not_begin_its_term_begins_it_when_storage_is_back()
 
 
 def test_a_leader_whose_job_makes_no_progress_gives_up_its_lease() -> None:
-    """An epoch that fails again and again is no progress; a job without input moves."""
+    """An epoch that fails repeatedly is no progress; a job without input makes progress."""
     with World() as world:
         clock, lease = world.clock, FileLease("/leases/job", world.files)
         leader = Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=600.0)
@@ -556,7 +556,7 @@ def test_replayed_epochs_do_not_count_as_progress() -> None:
 
 @pytest.mark.parametrize("every", [1, 2, 100])
 def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: int) -> None:
-    """Plans and state can be written, and numbers made void: only metadata does not fit."""
+    """Plans and state can be written and checkpoint numbers voided; only metadata does not fit."""
     with World() as world:
         leader = patient(world)
 

@@ -1,4 +1,4 @@
-"""Reads that fail, or give an old or short answer, for a moment: no output is lost or doubled, no state is deleted."""
+"""Reads that fail for a moment, or return old or truncated data: no output is lost or repeated, no state is deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts in network namespaces: who reaches whom, and what a cut does."""
+"""Hosts in network namespaces: which host reaches which, and the effect of a cut connection."""
 
 import subprocess
 import sys

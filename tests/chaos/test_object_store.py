@@ -1,4 +1,5 @@
-"""Checkpoints and savepoints on an object store: fsspec's own in memory, which shows an object when it is complete."""
+"""Checkpoints and savepoints on an object store: fsspec's store in memory, where an object is visible when it is
+complete."""
 
 from __future__ import annotations
 
@@ -133,7 +134,7 @@ def test_a_log_grows_and_is_truncated(objects):
 
 
 def test_a_copy_is_visible_only_under_its_final_name(tmp_path, monkeypatch):
-    """What is copied to its final name must not be found under another one, which a crash would leave there."""
+    """An object is written under its final name only: a crash would leave a copy under another name."""
     (tmp_path / "staged").write_bytes(b"rows")
     seen = []
 
@@ -162,7 +163,7 @@ def test_errors_of_the_store_are_reported(monkeypatch):
 
 
 class Stumble(MapFunction):
-    """Fails once, at a record that comes after a checkpoint."""
+    """Fails once, at a record after a checkpoint."""
 
     def map(self, value):
         if value[1] == 30 and not _stumbled:
@@ -229,7 +230,7 @@ def test_messages_for_kafka_are_staged_beside_the_checkpoints(objects):
     staging, messages = Staging(), Messages("topic", pa.array([b"one", b"two"]))
     file = staging.create(context, "id")
     file.append(messages)
-    assert objects() == []  # it is seen when it is complete
+    assert objects() == []  # it is visible when it is complete
     (staged,) = map(Staged.from_json, [each.to_json() for each in file.finish()])
     assert objects() == ["/bucket/checkpoints/job/staged/job-sink@1@0-a"]
     assert [each.values.to_pylist() for each in staging.read(staged)] == [[b"one", b"two"]]

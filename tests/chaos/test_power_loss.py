@@ -1,4 +1,4 @@
-"""What was not synced is gone after a power loss; what was shown, and what a checkpoint names, must not be."""
+"""Files that were not synced are lost after a power loss; committed output and the files of checkpoints are not."""
 
 from __future__ import annotations
 

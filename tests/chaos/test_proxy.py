@@ -1,4 +1,4 @@
-"""The link of the tests does what it says."""
+"""The proxy of the fault tests silences, delays, resets and refuses connections, and never changes bytes."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ from millstream_chaos.machine.proxy import Proxy
 
 @pytest.fixture
 def echo() -> Iterator[int]:
-    """The port of a server that sends back what it gets."""
+    """The port of an echo server."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer(client: socket.socket) -> None:

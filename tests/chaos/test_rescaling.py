@@ -1,4 +1,4 @@
-"""Another parallelism while the job runs: state is right, what cannot run is refused first, and edges hold."""
+"""Rescaling a running job: state is right, impossible requests are refused first, and edge cases work."""
 
 from concurrent.futures import CancelledError
 from itertools import cycle
@@ -37,7 +37,7 @@ def rescaling(*path):
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_results_do_not_depend_on_rescaling(program, backend):
-    """To the max parallelism, down to one, to what it is already, and up again."""
+    """To the max parallelism, down to one, to the current parallelism, and up again."""
     setup = Setup(PROGRAMS[program], epoch_records=5, checkpoint_every=3, backend=backend, options=MOST)
     with World() as world:
         life = run(setup, world, listen=rescaling(16, 1, 1, 7, 3))
@@ -163,7 +163,7 @@ def test_the_graph_keeps_its_program_and_settings():
 
 
 def walk(rule, looks):
-    """The parallelisms the rule asks for: `looks` are (time, slots)."""
+    """The parallelisms that the rule asks for; `looks` are pairs of time and number of slots."""
     current, asked = 2, []
     for now, slots in looks:
         if rule.should_query(now):

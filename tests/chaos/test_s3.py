@@ -93,7 +93,7 @@ class LosesAnswers(FaultyStore):
 
 @pytest.fixture
 def losing(server, store, monkeypatch):
-    """Have the store lose the answer to a write."""
+    """Let the store lose the answer to a write."""
     with ExitStack() as stack:
 
         def lose(text: str) -> LosesAnswers:

@@ -1,4 +1,4 @@
-"""The oracle of the case `soak` and its figures."""
+"""The oracle of the case `soak`, and its figures."""
 
 import os
 from pathlib import Path

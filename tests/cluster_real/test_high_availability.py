@@ -1,4 +1,4 @@
-"""Two drivers as processes: the one that waits takes over from one that was killed, or that slept too long."""
+"""Two drivers as processes: the standby driver takes over from one that was killed, or that was suspended too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standalone master dies and another one comes in its place: it does not know the job, which goes on all the same."""
+"""A standalone master dies and is replaced: the new one does not know the job, and the job runs on."""
 
 from __future__ import annotations
 

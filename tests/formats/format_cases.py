@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""What formats are asked: a schema in Flink's words, options, and records; the golden files hold Flink's answers."""
+"""Test cases of formats: a schema in Flink's syntax, options, and records. The golden files have Flink's results."""
 
 from __future__ import annotations
 

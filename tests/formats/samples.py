@@ -1,4 +1,4 @@
-"""A format of each kind with good and bad records, for tests that hold for all of them."""
+"""One format of each type with good and bad records, for tests of all formats."""
 
 from __future__ import annotations
 

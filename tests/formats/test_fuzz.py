@@ -1,5 +1,5 @@
 # ruff: noqa: E501, DTZ001
-"""Whatever the bytes are, a format gives records or errors; what it writes it reads; batches change nothing."""
+"""For any bytes, a format returns records or errors. It reads what it wrote, and batch sizes do not change results."""
 
 import datetime
 import math
@@ -18,7 +18,7 @@ from millstream.types.row import KINDS, Row
 FLAT = "b BOOLEAN, t TINYINT, s SMALLINT, i INT, l BIGINT, f FLOAT, d DOUBLE, c STRING"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 DOUBLES = st.floats(allow_nan=False)
-#: What looks like a record and may be one.
+#: Bytes that look like records, and may be valid.
 PIECES = st.sampled_from(
     ['{', '}', '"v"', ':', ',', '1', '"a"', 'null', 'true', '[', ']', '"', "'", '\\', '\n', '-', '1.5', '1e9', ' ', '\\u00',
      'NaN', '99999999999', '"op":"c"', '"after":{', '"data":[{', '"type":"INSERT"', '"id":1', '#', ';', '2020-01-01', '\0']

@@ -57,9 +57,10 @@ def to_millis(value, narrow=False):
     return value
 
 
-#: Where we read otherwise than Flink, on purpose.
+#: Intended differences from Flink.
 DIFFERENT = {
-    # Flink's parser stops after as many members as there are fields: what a repeated one hides depends on its place
+    # Flink's parser stops after as many members as there are fields: which member a repeated one hides depends on its
+    # position
     b'{"v":1,"v":2}': "of a repeated member the last counts",
     b'{"v":1,"v":2,"w":"a"}': "of a repeated member the last counts",
     b'{"v":1,"w":"a","v":2}': "of a repeated member the last counts",
@@ -74,7 +75,7 @@ def test_records_are_read_as_flink_reads_them(case, together):
     made = format_named(case.format, schema_of(case.schema), case.options)
     expected = golden(f"{case.format}.json")[case.name]
     found = []
-    copies = 2 if together == "twice" else 1  # two that are the same are read at once where one is not
+    copies = 2 if together == "twice" else 1  # two equal records are read by a fast path, one record is not
     batches = [case.records] if together == "all" else [[record] * copies for record in case.records]
     for batch in batches:
         decoded = made.decode(batch)
@@ -91,7 +92,7 @@ def test_records_are_read_as_flink_reads_them(case, together):
         theirs = "error" if isinstance(theirs, dict) else to_millis(theirs, narrow)
         ours = to_millis(ours, narrow)
         if ours == "error" and case.options.get("ignore-parse-errors") and theirs == []:
-            continue  # where Flink says nothing, we count
+            continue  # millstream counts the records that Flink drops silently
         if record in DIFFERENT:
             continue
         if ours != theirs:

@@ -1,4 +1,4 @@
-"""Lines of JSON that are read by their forms are what a parser makes of them, whatever they hold."""
+"""Lines of JSON that are read by their common layout give the same values as a JSON parser."""
 
 import json
 
@@ -44,7 +44,7 @@ def few_lines(monkeypatch):
 
 @st.composite
 def batches(draw):
-    """What a program writes: few forms, many values, in batches."""
+    """Lines as programs write them: few layouts, many values, in batches."""
     names = st.lists(st.sampled_from(sorted(VALUES)), unique=True, min_size=1, max_size=5)
     forms = draw(st.lists(st.tuples(names, st.sets(st.sampled_from(sorted(VALUES)))), min_size=1, max_size=2))
     separators = draw(st.sampled_from([(",", ":"), (", ", ": ")]))
@@ -95,7 +95,7 @@ def test_lines_parsed_by_templates_equal_lines_parsed_one_by_one(written):
 def test_damaged_lines_are_never_misread(written, line, place, sign, kept):
     made = format_named("json", SCHEMA)
     for lines in written:
-        made.decode_lines(b"\n".join(lines))  # its forms are known
+        made.decode_lines(b"\n".join(lines))  # its layouts are known
     lines = list(written[-1])
     whole = lines[line % len(lines)]
     place %= len(whole)
@@ -152,7 +152,7 @@ def test_templates_are_disabled_for_lines_without_a_common_form():
         text = b"\n".join(b'{"f%d":1}' % (1000 * number + each) for each in range(100))
         assert lines.columns(text, feeds_of(text)) is None
     assert len(lines._learned) <= 16
-    assert lines.columns(b'{"i":1}', feeds_of(b"")) is None  # not tried any more: the parser reads it
+    assert lines.columns(b'{"i":1}', feeds_of(b"")) is None  # the fast path is no longer tried: the parser reads it
 
 
 @example(b'{"a": {"b": 1.5e3, "c": ""}, "d": null}')

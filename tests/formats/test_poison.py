@@ -1,4 +1,5 @@
-"""Poison: of 5,000 records in each format every twentieth is bad. Fail names it, skip counts, dead-letter keeps it."""
+"""Bad records: of 5,000 records in each format, every twentieth cannot be read. `fail` names it, `skip` counts it, and
+`dead-letter` keeps it."""
 
 import pytest
 from registry_server import running_registry

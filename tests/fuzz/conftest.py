@@ -1,4 +1,4 @@
-"""What is beside the tests can be imported."""
+"""Modules beside the tests can be imported."""
 
 import sys
 from pathlib import Path

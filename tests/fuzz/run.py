@@ -3,7 +3,7 @@
     python tests/fuzz/run.py --seconds 600 sql pgoutput
     python tests/fuzz/run.py --seconds 60             # every target
 
-Atheris is not among the packages of the project: `pip install atheris` first. An input that brings out anything but a
+Atheris is not among the packages of the project: `pip install atheris` first. An input that raises anything but a
 declared error is kept in the working directory of the run, and the run ends with 1."""
 
 from __future__ import annotations

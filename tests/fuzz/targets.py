@@ -1,7 +1,6 @@
-"""What is fuzzed: every parser of bytes that come from storage or the network, one function each.
-
-A target is given any bytes. It returns, or a declared error (`MillstreamError`) ends it and is swallowed here;
-whatever else comes out is a bug. `run.py` drives targets with Atheris, `test_targets.py` with Hypothesis."""
+"""The fuzz targets: every parser of bytes that come from storage or the network, one function each. A target takes any
+bytes. It returns, or raises a declared error (`MillstreamError`), which is caught here; any other error is a bug.
+`run.py` drives targets with Atheris, `test_targets.py` with Hypothesis."""
 
 from __future__ import annotations
 
@@ -72,7 +71,7 @@ class Target:
     words: tuple[bytes, ...] = field(default=())
 
     def run(self, data: bytes) -> None:
-        """Give it bytes; a declared error is an answer."""
+        """Call the target with bytes; a declared error is a valid answer."""
         with suppress(MillstreamError):
             self.parse(data)
 

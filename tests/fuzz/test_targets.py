@@ -10,7 +10,7 @@ from targets import TARGETS, Target
 
 _SCHEMA = b'{"type":"record","name":"R","fields":[]}'
 _MANY_EMPTY_RECORDS = b"Obj\1\2\x16avro.schemaP" + _SCHEMA + b"\0" + b"s" * 16 + b"\x80\x80\x80\x10\0" + b"s" * 16
-#: Inputs that once brought out something else than a declared error.
+#: Inputs that once raised other errors than declared ones.
 FOUND: dict[str, list[bytes]] = {
     "block": [b"", b"\x09" + bytes(15), b"\x03" + bytes(20), b"\x05" + bytes(15) + b"[" * 100_000, b"\x01" + bytes(15)],
     "pgoutput": [b"\1I", b"\x15B" + bytes(20) + b"\x01I", b"\x15B" + bytes(20) + b"\x06I\0\0\0\7N", b"\3R\0\0", b"\0"],

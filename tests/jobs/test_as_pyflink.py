@@ -1,4 +1,5 @@
-"""What programs written for PyFlink rely on without saying so: the text of records, and streams that outlive a job."""
+"""Undocumented behaviour that PyFlink programs rely on: the text of records, and streams that are used by several
+jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extensions of the user's own that misbehave: what is told, and what becomes of the job."""
+"""User-defined extensions that misbehave: the error message, and the state of the job afterwards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from millstream.errors import UserError
 
 
 class Turning(SplitEnumerator):
-    """Plans the ranges it is told to."""
+    """Plans the given ranges."""
 
     def __init__(self, plans: list[list[SplitRange]], position: int) -> None:
         self._plans, self._at = plans, position
@@ -90,7 +90,7 @@ def test_a_source_that_plans_backward_is_named(env: StreamExecutionEnvironment, 
 
 
 class Nonsense(Trigger):
-    """Answers what is no answer."""
+    """Returns an invalid value."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -105,10 +105,10 @@ class Nonsense(Trigger):
         return TriggerResult.CONTINUE
 
     def on_merge(self, window: Any, ctx: Any) -> None:
-        """Nothing to merge."""
+        """Do nothing."""
 
     def clear(self, window: Any, ctx: Any) -> None:
-        """Nothing to clear."""
+        """Do nothing."""
 
 
 @pytest.mark.parametrize("answer", [None, True, "FIRE", 2])
@@ -123,7 +123,7 @@ def test_an_invalid_trigger_result_is_named_with_key_and_record(env: StreamExecu
 
 
 class Once:
-    """Fails the first time that anyone asks, in whatever process."""
+    """Fails on the first call in any process."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker

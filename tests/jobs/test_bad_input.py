@@ -1,4 +1,4 @@
-"""Bad input gets a sentence that says what is wrong and how to mend it, before the job starts where possible."""
+"""Errors of bad input say what is wrong and how to fix it, before the job starts where possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.errors import ExternalError, MillstreamError, UserError
 
 
 def refused(run, *words: str, kind: type[MillstreamError] = UserError) -> str:
-    """`run` fails with an error of that domain whose text has all the words."""
+    """Check that `run` fails with an error of that domain whose text has all the words."""
     with pytest.raises(kind) as caught:
         run()
     text = str(caught.value)

@@ -1,4 +1,4 @@
-"""Batch jobs: one result for each key, key by key, once; what only streams have is refused."""
+"""Batch jobs: each key has one final result, keys are processed one by one, and streaming-only features are refused."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_reduce_emits_one_result_for_each_key(request: pytest.FixtureRequest, 
 
 
 class Sightings(KeyedProcessFunction):
-    """Remembers what it saw of a key, and tells it when the key is over."""
+    """Collects the records of a key, and emits them when the key is finished."""
 
     def open(self, runtime_context):
         self.seen = runtime_context.get_list_state(ListStateDescriptor("seen", Types.LONG()))
@@ -192,7 +192,7 @@ def test_patterns_are_found_as_in_the_stream() -> None:
 
 
 class Ticking(KeyedProcessFunction):
-    """Would go on for ever."""
+    """Would run forever."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_processing_time_timer(1)

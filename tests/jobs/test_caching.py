@@ -1,4 +1,4 @@
-"""Streams that are kept for later jobs, and functions that take records out."""
+"""Streams that are cached for later jobs, and functions that return records to the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from millstream.errors import UserError
 
 
 class Noted(MapFunction):
-    """Leaves a line for every call."""
+    """Writes a line for every call."""
 
     def __init__(self, notes: Path) -> None:
         self.notes = notes

@@ -1,4 +1,4 @@
-"""Streaming graphs: the last results equal those of the edges that remain."""
+"""Streaming graphs: the final results equal those of the edges that remain."""
 
 from collections import Counter
 from itertools import combinations

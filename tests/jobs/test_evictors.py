@@ -1,4 +1,4 @@
-"""Evictors leave records out of windows, and nothing else; how input is cut does not show."""
+"""Evictors remove records from windows; results do not depend on how input is cut into epochs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def windowed(assigner, parallelism: int = 2, records: int | None = None, rows=RO
 
 
 def expected(keep, size: int = 20, slide: int = 20) -> list[tuple[str, int]]:
-    """Key and sum of what `keep` leaves of every window, by brute force."""
+    """Key and sum of the records that `keep` leaves in each window, computed directly."""
     found = []
     for key in ("k0", "k1", "k2"):
         for start in range(-size + slide, 60, slide):
@@ -95,7 +95,7 @@ def test_a_window_over_all_has_evictors():
 
 
 class Own(Evictor):
-    """An evictor of the program's own that does what it is told."""
+    """A user-defined evictor."""
 
     def __init__(self, do):
         self.do = do

@@ -1,4 +1,4 @@
-"""What the execution config says is done, or said to be ignored."""
+"""Settings of the execution config take effect, or a warning says that they are ignored."""
 
 from __future__ import annotations
 

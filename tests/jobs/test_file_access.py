@@ -1,4 +1,4 @@
-"""What a job keeps on disk is its owner's only; its output has the rights that the umask gives."""
+"""Only the owner can read the files that a job keeps on disk; output files have the permissions of the umask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of single vertices: shortest paths in each of the three models, against Bellman and Ford."""
+"""Vertex-centric functions: shortest paths in each of the three models, compared with Bellman-Ford."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Generated graphs have the edges that their names promise."""
+"""Generated graphs have the edges that their names describe."""
 
 from itertools import combinations
 

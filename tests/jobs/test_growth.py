@@ -49,7 +49,7 @@ class Samples:
             return
         gc.collect()
         if observation.epoch == WARM_UP:
-            gc.freeze()  # what is there already is counted neither now nor later
+            gc.freeze()  # existing objects are not counted
         blocks = sys.getallocatedblocks()
         self.blocks.append(blocks - self._own)
         self.objects.append(Counter(type(each).__name__ for each in gc.get_objects()))

@@ -1,4 +1,4 @@
-"""Sources one after another: all records once, in order, wherever the input is cut or a job starts again."""
+"""Hybrid sources: all records once, in order, wherever the input is cut into epochs or the job is restored."""
 
 from __future__ import annotations
 

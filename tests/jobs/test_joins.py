@@ -1,4 +1,4 @@
-"""Joins of streams give what a brute-force join gives, however the input is cut and dealt out."""
+"""Joins of streams equal a brute-force join, however the input is cut into epochs and distributed to subtasks."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_late_records_of_an_interval_join_go_to_the_output_of_their_side():
         assert harness.side_output(tardy) == [(("a", 8, 3), 8)]
         assert harness.take_output() == [((2, 4), 11)]
         assert harness.counter("numLateRecordsDropped") == 2
-        harness.watermark(15)  # the left record can meet nothing any more
+        harness.watermark(15)  # the left record cannot match any more
         assert harness.state("join/left") == {}
         assert harness.state("join/right") == {"a": [(11, ("a", 11, 4))]}
         harness.watermark(16)

@@ -1,4 +1,4 @@
-"""Records as objects: what a function does to an object after it was emitted or received stays its own affair."""
+"""Records as objects: changing an object after it was emitted or received has no effect on other functions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LISTED = ListStateDescriptor("listed", Types.LONG())
 
 
 class Buffer(FlatMapFunction, CheckpointedFunction):
-    """Emits what it holds, sorted, when it is told to; else holds."""
+    """Buffers records, and emits them sorted when it gets the record that asks for it."""
 
     def __init__(self, union: bool = False):
         self.union = union
@@ -189,7 +189,7 @@ def test_a_window_function_may_keep_operator_state():
 
 
 class Numbered(SinkWriter, CheckpointedFunction):
-    """Prints each record with its number over all epochs."""
+    """Prints each record with a number that counts over all epochs."""
 
     def initialize_state(self, context):
         self.state = context.get_operator_state_store().get_list_state(LISTED)

@@ -1,4 +1,4 @@
-"""A bucket is complete when the time it is of is over, whatever happens in between: then it says so, and not before."""
+"""A partition is committed when its time range is over, not before, whatever fails in between."""
 
 import datetime
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_a_bucket_is_complete_when_the_watermark_has_passed_it_and_the_delay(tmp
         committer.reached(watermark, BEGIN + 100 * HOUR)
         seen.append(marked(tmp_path))
     assert seen == [[], [], [], [0], [0, 1]]
-    later = sink.create_committer()  # of a driver that has just started: what waits is not forgotten
+    later = sink.create_committer()  # of a driver that has just started: it knows the pending partitions
     later.reached(BEGIN + 3 * HOUR, 0)
     assert marked(tmp_path) == [0, 1]
     later.reached(BEGIN + 3 * HOUR + 1, 0)
@@ -170,7 +170,7 @@ class EventTime(TimestampAssigner):
 @pytest.mark.usefixtures("inline_engine")
 @pytest.mark.parametrize("parallelism", [1, 2])
 def test_no_bucket_is_complete_before_its_last_record(tmp_path, parallelism, monkeypatch):
-    """Each time the committer is told how far the job is, the hours that say they are complete are complete."""
+    """Whenever the committer gets the watermark, the hours it has marked as complete are complete."""
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.interval", "1 ms")
     configuration.set_string("millstream.epoch.max-records", "5")

@@ -1,4 +1,4 @@
-"""What a receiver has emitted is processed exactly once, whatever fails."""
+"""Records that a receiver has emitted are processed exactly once, whatever fails."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def waited_for(condition) -> bool:
 
 @pytest.fixture(autouse=True)
 def closed(monkeypatch) -> Iterator[None]:
-    """Every log and enumerator that a test has made is closed behind it."""
+    """Close every log and enumerator of the test."""
     made = []
     for kind in (SegmentedLog, ReceiverEnumerator):
         begin = kind.__init__
@@ -81,7 +81,7 @@ def closed(monkeypatch) -> Iterator[None]:
         monkeypatch.setattr(kind, "__init__", remember)
     yield
     for each in reversed(made):
-        with contextlib.suppress(AttributeError):  # one that could not be made
+        with contextlib.suppress(AttributeError):  # one that could not be written
             each.close()
 
 
@@ -233,7 +233,7 @@ def test_a_restart_continues_at_the_checkpoint(tmp_path: Path):
     again = source.create_enumerator(1, state)
     assert not again.finished()
     assert read(source, again, 12) == list(range(8, 20))
-    assert again.finished()  # it had ended: nothing is received anew
+    assert again.finished()  # it had ended: nothing is received again
     assert again._thread is None
 
 
@@ -304,7 +304,7 @@ def test_a_value_that_is_not_a_receiver_is_refused():
 
 @contextlib.contextmanager
 def server(*answers: bytes, pause: float = 0.0) -> Iterator[int]:
-    """A server on the loopback interface that says one answer to each who calls."""
+    """A server on the loopback interface that gives every client the same answer."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""What a job hands back: accumulators and metrics, counted once, and listeners that hear of jobs."""
+"""Results of a job: accumulators and metrics, counted once, and job listeners."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from millstream.testing.inline_engine import InlineEngine
 
 
 class Longest(Accumulator[str, str]):
-    """An accumulator of the user's own."""
+    """A user-defined accumulator."""
 
     def __init__(self) -> None:
         self.word = ""
@@ -50,7 +50,8 @@ class Longest(Accumulator[str, str]):
 
 
 class Counts(MapFunction):
-    """Counts in every way there is; fails once, after value 11, if it is given a place to remember that."""
+    """Counts with every type of accumulator and metric; fails once, after value 11, if it has a file in which to
+    remember that."""
 
     def __init__(self, marker: Path | None = None) -> None:
         self.marker = marker

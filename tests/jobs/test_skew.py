@@ -1,4 +1,4 @@
-"""Streams taken as keyed, and help against skew: the results are those of the plain program."""
+"""Streams reinterpreted as keyed, and options against skew: the results equal those of the plain program."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_the_shopping_cart_of_statefun(env):
     ]
 
     @functions.bind("test/clock", [ValueSpec("step", IntType)])
-    def clock(context, message):  # one step after the other, each when the one before is done
+    def clock(context, message):  # each step starts when the previous one is done
         step = context.storage.step or 0
         context.storage.step = step + 1
         typename, id, value, value_type = steps[step]

@@ -1,4 +1,4 @@
-"""What tests of the connector share: sources, sinks, and small jobs."""
+"""Helpers of the Kafka tests: sources, sinks, and small jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEST = KafkaOffsetsInitializer.latest()
 
 
 class PowerCut(Exception):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 def cut(*_args: Any, **_kwargs: Any) -> None:
@@ -76,7 +76,7 @@ def staged(
     attempt: str = "a",
     parallelism: int = 2,
 ) -> list[Any]:
-    """What a writer of the sink stages in an epoch."""
+    """The output that a writer of the sink stages in an epoch."""
     context = WriterContext(job, "sink", subtask, parallelism, epoch, f"{attempt}{epoch}-{subtask}", 0)
     writer = sink.create_writer(context)
     writer.write(values, None)

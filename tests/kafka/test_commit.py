@@ -1,4 +1,5 @@
-"""Staged output is in its topics once, whoever commits it, however often, and wherever a commit is interrupted."""
+"""Staged output reaches its topics exactly once, whichever driver commits it, however often, and wherever a commit is
+interrupted."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ CALLS = ["opening transactions", "beginning a transaction", "marking the transac
 @pytest.mark.parametrize("way", ["before", "after"])
 @pytest.mark.parametrize("place", [*range(len(CALLS)), "staging"])
 def test_a_crash_at_any_call_to_the_broker_duplicates_nothing(broker, topic, staging, monkeypatch, place, way):
-    """Before or after it; behind the commit of the transaction only its mark can tell."""
+    """Before or after the call; after the commit of the transaction, only its mark shows that it was committed."""
     sink = writing(broker, topic, staging)
     made = staged(sink, 1, ["a", "b"]) + staged(sink, 2, ["c"])
     seen = interrupted(sink, made, place, way, monkeypatch)
@@ -66,7 +67,7 @@ def test_a_crash_at_any_call_to_the_broker_duplicates_nothing(broker, topic, sta
 
 
 def interrupted(sink, made, place, way, monkeypatch) -> list[str]:
-    """A commit that dies at a call to the broker; gives the calls."""
+    """Run a commit that dies at a call to the broker; returns the calls."""
     seen = []
     with monkeypatch.context() as patch:
         call = Transactions._call
@@ -120,7 +121,7 @@ def test_output_that_is_staged_again_by_other_attempts_is_refused(broker, topic,
 
 
 def test_a_job_that_starts_from_the_beginning_is_distinguished_from_its_predecessor(broker, topic, staging):
-    """Its epochs begin at 1 again, under the same prefix: its incarnation is another."""
+    """Its epochs begin at 1 again, with the same prefix and another incarnation."""
     sink = writing(broker, topic, staging)
     sink.create_committer().commit(1, staged(sink, 1, ["a"], job="id-one") + staged(sink, 2, ["b"], job="id-one"))
     sink.create_committer().commit(1, staged(sink, 1, ["c"], job="id-two"))
@@ -173,7 +174,7 @@ def test_output_is_refused_while_the_mark_cannot_be_read(broker, topic, staging)
 
 
 def test_output_of_the_previous_release_is_committed_by_the_epoch_in_its_mark(broker, topic, staging):
-    """That release wrote all subtasks with one id, and marked the last epoch alone."""
+    """That release used one transactional id for all subtasks, and wrote a mark for the last epoch only."""
     sink = writing(broker, topic, staging)
 
     def old(*made):
@@ -233,7 +234,7 @@ def test_a_run_that_was_replaced_commits_nothing_more(broker, topic, staging):
     zombie.commit(1, staged(sink, 1, ["a"]))
     heir.commit(1, staged(sink, 2, ["b"], job="heir"))
     late = staged(sink, 2, ["zombie"])
-    for _ in range(2):  # nor when it tries again, which would fence the heir
+    for _ in range(2):  # nor when it tries again, which would fence the new leader
         with pytest.raises(TakenOver, match="was taken over"):
             zombie.commit(2, late)
     heir.commit(2, staged(sink, 3, ["c"], job="heir"))
@@ -241,7 +242,7 @@ def test_a_run_that_was_replaced_commits_nothing_more(broker, topic, staging):
 
 
 def test_a_run_that_was_replaced_while_it_slept_commits_nothing_more(broker, topic, staging, monkeypatch):
-    """It wakes when its transaction would have expired anyway: what has happened can be told by the mark alone."""
+    """It wakes up when its transaction would have expired anyway: only the mark shows what happened."""
     sink = dataclasses.replace(writing(broker, topic, staging), properties={"transaction.timeout.ms": "1000"})
     zombie, heir = sink.create_committer(), sink.create_committer()
     zombie.commit(1, staged(sink, 1, ["a"]))
@@ -261,7 +262,7 @@ def test_a_run_that_was_replaced_while_it_slept_commits_nothing_more(broker, top
 
 
 class Leading(ThisProcess):
-    """The workers of a driver that holds the lease of its job, until it is lost."""
+    """The workers of a driver that holds the lease of its job until it loses it."""
 
     lost = False
 
@@ -279,7 +280,7 @@ def test_a_leader_that_an_old_one_has_fenced_continues(broker, topic, staging):
     first = staged(sink, 1, ["a"])
     new.commit(1, first)
     new.commit(2, staged(sink, 2, ["b"]))
-    old.commit(1, first)  # it wakes: nothing is shown twice
+    old.commit(1, first)  # it wakes up: no output is repeated
     new.commit(3, staged(sink, 3, ["c"]))
     old.workers.lost = True
     with pytest.raises(LeadershipLost):
@@ -354,7 +355,7 @@ def test_a_transaction_that_expires_is_repeated(broker, topic, staging, monkeypa
 
 
 def test_the_reason_why_a_broker_refuses_messages_is_reported(broker, topic, staging):
-    """A time long after now, which the broker takes for a mistake."""
+    """A time far in the future, which the broker refuses."""
     transactions = Transactions(f"{topic}-sink-0", writing(broker, topic, staging)._settings(), "run", claims=True)
     late = Messages(topic, pa.array([b"a"]), timestamps=np.array([1 << 50]))
     with pytest.raises(KafkaFailure, match=r"INVALID_TIMESTAMP.*timestamp"):

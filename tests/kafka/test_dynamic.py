@@ -1,4 +1,4 @@
-"""Streams whose topics and clusters come and go are read once, all of them."""
+"""Streams whose topics and clusters are added and removed are read completely, and once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("inline_engine")
 
 
 class Told(KafkaMetadataService):
-    """One stream, whose parts the test says."""
+    """One stream, whose topics and clusters the test sets."""
 
     def __init__(self, servers):
         self.servers, self.parts, self.away, self.broken = servers, {}, set(), False
@@ -59,7 +59,7 @@ def test_a_stream_is_read_from_all_its_clusters(broker, new_topic):
 
 
 def test_topics_that_move_between_clusters_are_continued_at_their_offsets(broker, new_topic):
-    """West goes and comes back, east gets another topic: nothing is read twice, nothing is left out."""
+    """Cluster `west` is removed and added again, `east` gets another topic: nothing is read twice or skipped."""
     service = Told(broker.bootstrap_servers)
     first, second, third = new_topic("a"), new_topic("b"), new_topic("c")
     service.parts = {"east": {first}, "west": {second}}
@@ -77,11 +77,11 @@ def test_topics_that_move_between_clusters_are_continued_at_their_offsets(broker
     for topic in (first, second, third):
         broker.produce(topic, ["new"])
     service.away, service.parts = {"west"}, {**service.parts, "east": {first, third}}
-    assert read(50) == [(f"east/{first}-0", "new"), (f"west/{second}-0", "new")]  # it is too early to look
+    assert read(50) == [(f"east/{first}-0", "new"), (f"west/{second}-0", "new")]  # before the next check
     for topic in (first, second, third):
         broker.produce(topic, ["newer"])
     assert read(100) == [(f"east/{first}-0", "newer"), *((f"east/{third}-0", w) for w in ("new", "newer", "old"))]
-    again = source.create_enumerator(1, enumerator.snapshot())  # a restart forgets no part that is away
+    again = source.create_enumerator(1, enumerator.snapshot())  # a restart remembers topics that are currently missing
     enumerator.close()
     enumerator = again
     service.broken, service.away = True, set()

@@ -1,4 +1,4 @@
-"""A job that must log in, or speaks through TLS, reads and writes as any other; who may not is told so."""
+"""Jobs with authentication or TLS read and write as others do; wrong credentials give a clear error."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_properties_of_java_only_are_refused_with_an_alternative(properties, nam
 
 
 def test_stores_of_certificates_are_those_of_librdkafka():
-    """What is translated to is what the library knows."""
+    """The translated properties exist in librdkafka."""
     pem = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "ca", "ssl.keystore.location": "client.pem"}
     assert translate_properties(pem) == {
         "ssl.ca.location": "ca",

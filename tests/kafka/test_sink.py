@@ -1,4 +1,4 @@
-"""What a sink was given is in its topics: at least once when it was sent, exactly once when a job committed it."""
+"""Records of a sink reach their topics: at least once when they were sent, exactly once when a job committed them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_timestamps_of_records_become_those_of_messages(broker, new_topic):
 
 
 def test_the_sink_waits_for_a_topic_that_was_just_created(broker, topic, staging):
-    """Brokers hear of a topic one after the other."""
+    """Brokers learn of a new topic one after another."""
     late = f"{topic}-late"
     maker = threading.Timer(0.3, broker.create_topic, [late])
     maker.start()
@@ -151,7 +151,7 @@ RECORDS, KEYS = 2000, 7
 
 
 class Counting(KeyedProcessFunction):
-    """Counts by key; once, in the middle, something happens."""
+    """Counts by key; runs a fault once, in the middle."""
 
     def __init__(self, marker, accident):
         self.marker, self.accident = marker, accident
@@ -199,8 +199,8 @@ def test_a_job_that_fails_and_restarts_writes_every_result_once(broker, new_topi
 
 @pytest.mark.parametrize("place", ["given", "of the job"])
 def test_a_new_run_continues_from_the_checkpoint_of_a_dead_one(broker, new_topic, tmp_path, monkeypatch, place):
-    """The first run dies for good inside a commit, behind its transaction: what it committed is not repeated. The new
-    one finds what was staged, wherever that is, and leaves nothing there."""
+    """The first run dies inside a commit, after its transaction: the committed output is not repeated. The new run
+    finds the staged output, wherever it is, and removes it afterwards."""
     topics = filled(broker, new_topic)
     staging = str(tmp_path / "staging") if place == "given" else ""
     wherever = "staging/*@*" if place == "given" else "checkpoints/*/staged/*@*"

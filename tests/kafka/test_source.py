@@ -1,4 +1,4 @@
-"""Each offset that a source was told to read is read, once; nothing is lost silently."""
+"""A source reads each offset of its range once; nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_message_has_its_key_headers_partition_and_offset(broker, topic):
     rows = [tuple(row) for row in collected(whole.build())]
     assert rows[0] == (topic, 0, 0, 7, b"k", b"v", [("h", b"1")])
     assert (rows[1][2], rows[1][5]) == (1, None)
-    assert collected(reading(broker, topic).set_bounded(LATEST).build()) == ["v"]  # a tombstone is no value
+    assert collected(reading(broker, topic).set_bounded(LATEST).build()) == ["v"]  # a tombstone has no value
 
 
 def test_records_have_the_timestamps_of_their_messages(broker, numbers):
@@ -208,14 +208,16 @@ def test_deleted_offsets_are_counted_if_the_source_may_skip_them(broker, numbers
 def test_a_recreated_topic_is_an_error(broker, numbers):
     source = reading(broker, numbers).build()
     enumerator = source.create_enumerator(1, {"open": {f"{numbers}-0": [99, None]}, "done": {}})
-    assert enumerator.plan(Budget(3, 1 << 30, 0)) == []  # a broker that was just restarted may find its end yet
+    # a broker that was just restarted may still find the end of its log
+    assert enumerator.plan(Budget(3, 1 << 30, 0)) == []
     with pytest.raises(RecordsVanished, match="read up to offset 99, but now ends at 10"):
         enumerator.plan(Budget(3, 1 << 30, 20_000))
     enumerator.close()
 
 
 def test_a_logged_plan_contains_the_starting_offset_of_each_partition(broker, new_topic):
-    """Begun with the latest offset, a job that dies before its first checkpoint goes on from there, not from later."""
+    """A job that started at the latest offset and dies before its first checkpoint continues from that offset, not from
+    a later one."""
     topic = new_topic("two", 2)
     broker.produce(topic, ["before"], partition=0)
     builder = reading(broker, topic).set_starting_offsets(LATEST)

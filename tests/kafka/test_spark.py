@@ -1,4 +1,4 @@
-"""On Spark, with workers that die: Kafka to state to Kafka, every result once."""
+"""On Spark, with workers that die: from Kafka through keyed state to Kafka, exactly once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Dying(KafkaCommitter):
 def write_and_die(write: WriteStaged, directory: Path):
     place = ("read", "remove")[write.files[0].subtask]
     marker = directory / f"died-{place}"
-    if not marker.exists():  # the process ends with the change
+    if not marker.exists():  # the process dies during the change
         setattr(Staging, place, functools.partialmethod(read_and_die if place == "read" else die, marker))
     return write()
 

@@ -1,4 +1,5 @@
-"""Topics as tables in formats with schemas: what others wrote is read, and what is written others can read."""
+"""Topics as tables in formats with schemas: the connector reads messages of other clients, and other clients read its
+messages."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TOUR = Path(__file__).parent.parent.parent / "docs" / "learn" / "sql-tour.md"
 
 
 class Reader:
-    """Someone who looks at a live result until there are rows of every page, then presses q."""
+    """A user who watches a live result until every page has rows, then presses q."""
 
     def __init__(self) -> None:
         self.seen: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""`millstream txn` shows what a dead job left open, and ends it."""
+"""`millstream txn` lists the open transactions of a dead job, and aborts them."""
 
 from __future__ import annotations
 

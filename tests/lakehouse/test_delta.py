@@ -1,4 +1,5 @@
-"""Delta tables: one commit for each checkpoint, however often it is tried; and their rows come back as they went in."""
+"""Delta tables: one commit for each checkpoint, however often it is tried; the rows that are read equal those
+written."""
 
 from __future__ import annotations
 
@@ -121,7 +122,7 @@ def test_a_commit_is_recognised_after_the_history_was_cleaned_up(location):
         entry.unlink()
     sink.create_committer().commit(1, staged[2])
     assert names(location) == ["1", "2", "3"]
-    with pytest.raises(CommittedByAnother):  # nothing proves this any more: it is not skipped without a word
+    with pytest.raises(CommittedByAnother):  # nothing proves that it was committed, so it is not skipped silently
         sink.create_committer().commit(1, staged[1])
 
 
@@ -231,7 +232,7 @@ def test_every_type_survives_a_round_trip(location):
 
 
 class Reading:
-    """A source driven by hand, through JSON."""
+    """Runs a source without a job; plans and positions pass through JSON."""
 
     def __init__(self, source):
         self.source, self.enumerator, self.log = source, source.create_enumerator(2), []

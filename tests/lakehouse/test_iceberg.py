@@ -1,4 +1,5 @@
-"""Iceberg tables: one snapshot for each checkpoint, however often it is tried; and their rows come back."""
+"""Iceberg tables: one snapshot for each checkpoint, however often it is tried; the rows that are read equal those
+written."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def read(source: IcebergSource, ranges: list[SplitRange]) -> list[int]:
 
 
 def read_on(source: IcebergSource, enumerator: Any, now: int = 0) -> list[int]:
-    """All that can be read at a time."""
+    """All records that can be read now."""
     found: list[int] = []
     while ranges := plan(enumerator, now):
         found += read(source, ranges)

@@ -1,4 +1,4 @@
-"""Jobs that write tables, with drivers that die, rescales while output is staged, and jobs that begin anew."""
+"""Jobs that write tables: drivers that die, rescales while output is staged, and jobs that start from scratch."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_a_driver_that_may_have_been_replaced_removes_nothing_when_it_closes(tab
 
 @pytest.mark.parametrize(("umask", "rights"), [(0o022, 0o644), (0o077, 0o600)])
 def test_data_files_follow_the_umask_for_the_readers_of_the_table(table: Table, umask: int, rights: int) -> None:
-    """They are not moved by the commit: what is staged is what others read."""
+    """The commit does not move files: readers of the table read the staged files themselves."""
     before = os.umask(umask)
     try:
         append(table, 1, 4)

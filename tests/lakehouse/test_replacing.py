@@ -1,4 +1,4 @@
-"""INSERT OVERWRITE: what was in a table goes in the commit that brings its successor, and nothing that came later."""
+"""INSERT OVERWRITE: one commit removes the old rows and adds the new ones; rows that others added later stay."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows_of(env: TableEnvironment, table: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_table_is_replaced_as_a_whole_even_by_nothing(env: TableEnvironment, kind: str) -> None:
     table = f"{kind}_plain"
-    env.execute_sql(f"INSERT OVERWRITE {table} VALUES (0)").wait()  # which is not there yet
+    env.execute_sql(f"INSERT OVERWRITE {table} VALUES (0)").wait()  # which does not exist yet
     env.execute_sql(f"INSERT INTO {table} VALUES (1)").wait()
     assert rows_of(env, table) == [(0,), (1,)]
     env.execute_sql(f"INSERT OVERWRITE {table} SELECT v + 10 FROM {table}").wait()

@@ -65,7 +65,8 @@ def environment_of(version: str) -> Path:
         pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--timeout", "120"]
         subprocess.run([*pip, f"pyspark=={version}.*"], check=True)
         own = Path(sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)}))
-        (own / "zz_shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # after the own packages
+        # after the packages of the environment itself
+        (own / "zz_shared.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
         ready.touch()
     return python
 

@@ -1,4 +1,4 @@
-"""What each environment of the matrix runs for its figures: prints one line of JSON.
+"""The measurements of one environment of the matrix; prints one line of JSON.
 
     python tests/matrix/trial.py DIRECTORY
 

@@ -13,7 +13,7 @@ import pytest
 from millstream.connectors.jdbc.mysql.driver import pymysql
 from millstream.testing.mysql import MysqlServer, NoMysql, mysql_server
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parent.parent / "postgres")]  # cdc_running is there
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parent.parent / "postgres")]  # for cdc_running
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
-"""Changes of MySQL tables: snapshot then stream, with their kinds and types; what cannot go on says so."""
+"""Changes of MySQL tables: first the snapshot, then the stream, with row kinds and types; clear errors where a source
+cannot continue."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def items(database):
 
 
 def collected(running):
-    """The records of all epochs until nothing is left."""
+    """The records of all epochs until the source has nothing left."""
     rows = []
     running.mirror.apply = rows.append
     running.drain()

@@ -1,4 +1,4 @@
-"""Changes are neither lost nor doubled while writers are busy, connections break and the server dies."""
+"""Changes are neither lost nor repeated while writers are busy, connections break and the server dies."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ class Writers:
     ids=["as MariaDB", "as MySQL", "words"],
 )
 def test_concurrent_writers_and_crashes_do_not_change_the_output(database, kind, key, exact):
-    """Each row once from the snapshot, then its changes, whatever happens while it is read; the mirror would object."""
+    """Each row once from the snapshot, then its changes, whatever happens meanwhile; the mirror raises an error
+    otherwise."""
     database.execute(f"CREATE TABLE items (id {kind} PRIMARY KEY, name text)")
     for number in range(0, 300, 2):
         database.execute("INSERT INTO items VALUES (%s, 'first')", (key(number),))

@@ -79,7 +79,7 @@ def visible(database: Any) -> dict[str, int]:
 
 
 def test_totals_are_exact_while_connections_and_the_server_die(orders: Any) -> None:
-    """Upserts and a log of every step, both staged: no step is missing, none is there twice."""
+    """Upserts and a log of every step, both staged: no step is missing or repeated."""
     chance = random.Random(17)
     options = JdbcConnectionOptions(orders.server.jdbc_url_of(orders.name))
     env = StreamExecutionEnvironment.get_execution_environment(settings()).set_parallelism(2)

@@ -1,4 +1,4 @@
-"""A source of changes driven as a JobMaster drives it, and its rows applied to a table of the test's own."""
+"""Runs a source of changes as a JobMaster does, and applies its rows to a table in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from millstream.types.row import Row, RowKind
 
 
 class Mirror:
-    """A table made of changes alone. One that does not fit what is there is an error: lost, doubled, or too early."""
+    """A table built from changes. A change that does not fit the rows is an error: one was lost, repeated, or came too
+    early."""
 
     def __init__(self, keys: Sequence[str], *, full: bool = False) -> None:
         self.rows: dict[tuple[Any, ...], list[Any]] = {}
@@ -37,7 +38,7 @@ class Mirror:
 
 
 class Running:
-    """A source at work: planned, logged, read, sometimes checkpointed, sometimes dead."""
+    """A running source: its epochs are planned, logged and read; checkpoints and crashes come on request."""
 
     def __init__(self, source: Source, mirror: Mirror, records: int = 10) -> None:
         self.source, self.mirror, self.budget = source, mirror, Budget(records, 1 << 30, 0)
@@ -50,7 +51,7 @@ class Running:
         self.reader = self.source.create_reader(ReaderContext(0, 1, 7))
 
     def epoch(self, replayed: list[SplitRange] | None = None) -> int:
-        """Plan and read once; the number of ranges."""
+        """Plan and read one epoch; return the number of ranges."""
         planned = replayed
         if planned is None:
             planned = [_copied(part) for part in self.enumerator.plan(self.budget)]
@@ -73,7 +74,7 @@ class Running:
         self.enumerator.acknowledge()
 
     def crash(self) -> None:
-        """Forget all but the checkpoint and the plans logged since; read those again."""
+        """Restore the checkpoint, and replay the plans that were logged after it."""
         self.close()
         state, rows = self.saved
         self.mirror.rows = copy.deepcopy(rows)
@@ -82,7 +83,7 @@ class Running:
             self.epoch(planned)
 
     def drain(self, limit: int = 10_000) -> None:
-        """Go on until nothing is left, twice."""
+        """Run epochs until two in a row are empty."""
         quiet = 0
         for _ in range(limit):
             quiet = 0 if self.epoch() else quiet + 1

@@ -1,4 +1,4 @@
-"""Changes are neither lost nor doubled while writers are busy, connections break and commits are late."""
+"""Changes are neither lost nor repeated while writers are busy, connections break and commits are late."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ WORDS = [chr(97 + n % 26).upper() * (n % 3) + chr(97 + n % 26) + "-_ é"[n % 4] 
     ids=["numbers", "full", "words"],
 )
 def test_concurrent_writers_and_crashes_do_not_change_the_output(database, kind, key, full):
-    """Each row once from the snapshot, then its changes, whatever happens while it is read; the mirror would object."""
+    """Each row once from the snapshot, then its changes, whatever happens meanwhile; the mirror raises an error
+    otherwise."""
     seed = 4711
     if kind == "text":  # words are not in the order of their bytes, unless the server is built without ICU
         icu = database.execute("SELECT FROM pg_collation WHERE collname = 'en-x-icu'")
@@ -149,7 +150,8 @@ def test_a_crash_at_any_statement_loses_and_duplicates_nothing(items, faults, af
 
 
 def test_a_commit_that_is_in_the_log_but_not_yet_visible_is_not_lost(database):
-    """As when a standby is slow: the commit is in the log, nobody sees it. Its table's snapshot must wait for it."""
+    """As with a slow synchronous standby: the commit is in the log but not yet visible. The snapshot of its table must
+    wait for it."""
     server = database.server
     database.execute("CREATE TABLE one (id int PRIMARY KEY)")
     database.execute("CREATE TABLE two (id int PRIMARY KEY)")
@@ -204,8 +206,8 @@ def test_a_snapshot_does_not_wait_for_ever(items, monkeypatch):
 
 @pytest.mark.parametrize("hook", ["_writers", "_chunk_limit"])
 def test_a_transaction_that_was_open_when_its_rows_were_read_follows_them(items, monkeypatch, hook):
-    """It began after the range did, so nobody waits for it. It commits after the chunk, or after the chunk's snapshot
-    and before the chunk: either way its change comes after the rows as they were, not before, not never."""
+    """It began after the range, so nothing waits for it. It commits after the chunk was read, or between the snapshot
+    of the chunk and its reading: in both cases its change must come after the old rows."""
     items.execute("INSERT INTO items VALUES (1, 'a'), (2, 'b')")
     running = Running(builder(items).build(), Mirror(["id"]), records=100)
     applied = []

@@ -1,4 +1,5 @@
-"""Changes of tables: snapshot then stream, with their kinds and types; what cannot go on says so."""
+"""Changes of tables: first the snapshot, then the stream, with row kinds and types; clear errors where a source cannot
+continue."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def table_of(database, table="items"):
 
 
 def collected(running):
-    """The records of all epochs until nothing is left."""
+    """The records of all epochs until the source has nothing left."""
     rows = []
     running.mirror.apply = rows.append
     running.drain()

@@ -1,7 +1,6 @@
-"""Rescale, savepoint and the recovery from it, with a database that is lost, or a process that dies, at a statement.
-
-Every statement of these is a point. With `MILLSTREAM_ALL_POINTS=1` each point is tried before, after and half-way;
-otherwise every second point is tried in one of these ways, by turns."""
+"""Rescale, savepoint and the recovery from it, with a lost connection or a process that dies at a statement. With
+`MILLSTREAM_ALL_POINTS=1` every statement is tried with the fault before, after and during it; otherwise every second
+statement is tried with one of these in turn."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ WAYS = [(how, dies) for how in ("before", "after", "torn") for dies in (False, T
 
 
 class Numbered(KeyedProcessFunction):
-    """Each number, and how many of its kind there were: state that a rescale must take along."""
+    """Each number, and the count of its key so far: state that a rescale must keep."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -99,7 +98,7 @@ class Script:
 
 
 def lived(setup, world, script, complete):
-    """The job to its end through crashes, then the one that goes on from its savepoint."""
+    """Run the job to its end through crashes, then a job that starts from its savepoint."""
     for _ in range(20):
         life = run(setup, world, listen=script)
         if not life.crashed:
@@ -109,7 +108,7 @@ def lived(setup, world, script, complete):
     script.end()
     made = world.disk.list(SAVED) if world.disk.exists(SAVED) else []
     whole = [name for name in made if world.disk.exists(f"{SAVED}/{name}/_metadata")]
-    if whole and not complete():  # it came to its end by itself if it died before it had stopped
+    if whole and not complete():  # it reaches its end if it died before it had stopped
         resumed = {**setup.options, "execution.state-recovery.path": f"{SAVED}/{max(whole)}"}
         for _ in range(20):
             life = run(replace(setup, job="resumed", parallelism=1, options=resumed), world)
@@ -138,8 +137,8 @@ def test_staged_output_survives_a_rescale_after_any_epoch(database, items, fault
 def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
     database, items, faults, make, every, rescale_after
 ):
-    """A row that came twice would be refused by the primary key; the database itself says what is visible. Output is
-    staged while the job is rescaled."""
+    """The primary key refuses repeated rows; visible rows are read from the database. Output is staged while the job is
+    rescaled."""
     sink = make(database)
     sink.check()
     setup = setup_of(sink, every)
@@ -148,7 +147,8 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
     with World() as world:
         lived(setup, world, script, lambda: items() == EXPECTED)
     assert items() == EXPECTED
-    resuming = range(max(script.points) + 1, faults.count)  # the job that goes on from the savepoint: recommit first
+    # the job that starts from the savepoint: it commits again first
+    resuming = range(max(script.points) + 1, faults.count)
     points = sorted(script.points) + list(resuming)[:12]
     assert len(points) > 30
     stride, ways = (1, len(WAYS)) if os.environ.get("MILLSTREAM_ALL_POINTS") else (2, 1)

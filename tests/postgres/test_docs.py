@@ -1,4 +1,4 @@
-"""The code of the page on PostgreSQL runs, block after block."""
+"""The code blocks of the page on PostgreSQL run in order."""
 
 from __future__ import annotations
 

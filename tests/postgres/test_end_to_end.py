@@ -70,7 +70,7 @@ def sums(database):
 
 
 def test_totals_are_exact_while_connections_and_the_server_die(orders):
-    """Upserts by staging, and a log of every step by prepared transactions: no step is missing, none is there twice."""
+    """Upserts by staging, and a log of every step by prepared transactions: no step is missing or repeated."""
     chance = random.Random(17)
     env = StreamExecutionEnvironment.get_execution_environment(settings(20)).set_parallelism(2)
     source = (

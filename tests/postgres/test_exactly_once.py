@@ -1,4 +1,4 @@
-"""Every way of exactly once, through a crash at every statement."""
+"""Every exactly-once mode, with a crash at every statement."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_an_epoch_that_another_attempt_has_committed_is_refused(database, items,
     with pytest.raises(CommittedByAnother, match=r"1:1:1-a is not committed: .*:1:0:0-a of the same job is"):
         sink.create_committer().commit(1, other)
     monkeypatch.setattr(commit_records, "_EPOCHS_KEPT", 1)
-    sink.create_committer().commit(2, written(sink, [Row(3, "c")], epoch=3))  # the proof of epoch 1 is forgotten now
+    sink.create_committer().commit(2, written(sink, [Row(3, "c")], epoch=3))  # the proof of epoch 1 is deleted now
     gone = written(sink, [Row(4, "d")], attempt="1-a", subtask=1)
     with pytest.raises(CommittedByAnother, match="output up to epoch 2 of the same job is"):
         sink.create_committer().commit(1, gone)
@@ -190,7 +190,7 @@ def rows_of(epoch, subtask):
 
 
 def run_epochs(sink, checkpoints):
-    """What a JobMaster does: epochs of two subtasks, a commit after each checkpoint, and over again after a failure."""
+    """Act as a JobMaster: epochs of two subtasks, a commit after each checkpoint, and replay after a failure."""
     generation, done, durable = 0, 0, []
     staged, epoch, recovered = [], 1, True
     while epoch <= max(checkpoints) or not recovered:
@@ -219,7 +219,7 @@ def run_epochs(sink, checkpoints):
 @pytest.mark.parametrize("make", [prepared, staged])
 @pytest.mark.parametrize("after", [False, True])
 def test_a_crash_at_any_statement_loses_and_duplicates_nothing(database, items, faults, make, after):
-    """A row that came twice would be refused by the primary key; the database itself says what is visible."""
+    """The primary key refuses repeated rows; visible rows are read from the database."""
     sink = make(database)
     sink.check()
     expected = [(row[0], row[1]) for epoch in (1, 2) for subtask in (0, 1) for row in rows_of(epoch, subtask)]
@@ -268,7 +268,7 @@ def test_transactions_of_a_dead_job_can_be_listed_and_rolled_back(database, item
 def test_a_job_recovers_from_a_broken_connection(database, items, faults, make, at, monkeypatch):
     sink = make(database)
     sink.check()
-    monkeypatch.setattr(JdbcSink, "check", lambda sink: None)  # what fails before the start is told, not survived
+    monkeypatch.setattr(JdbcSink, "check", lambda sink: None)  # errors before the start of the job are raised
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.interval", "1 ms")
     configuration.set_string("millstream.epoch.max-records", "10")

@@ -1,4 +1,4 @@
-"""A replica that lacks the newest transactions becomes the primary: a clear error, and nothing is lost in silence."""
+"""A replica that lacks the newest transactions becomes the primary: a clear error, and no silent loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = JdbcExactlyOnceOptions(max_commit_attempts=1)
 
 @dataclass
 class Primary:
-    """The server that answers at the address now."""
+    """The server that the address currently leads to."""
 
     server: PostgresServer
     replica: PostgresServer | None = None

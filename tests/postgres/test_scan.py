@@ -1,4 +1,4 @@
-"""A table read in parallel: every row once, with its values, however it is cut and wherever it is interrupted."""
+"""A parallel scan of a table returns every row once, with its values, whatever the splits and interruptions."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_lookup_finds_all_rows_and_caches_them(database, users):
     assert sorted(row.name for row in lookup.lookup(2)) == ["bob", "rob"]
     database.execute("UPDATE users SET name = 'eve' WHERE id = 1")
     assert lookup.lookup(1) == [Row(name="ann")]
-    assert lookup.lookup(3) == []  # the least used goes: 2
+    assert lookup.lookup(3) == []  # the least recently used one is evicted: 2
     assert lookup.lookup(1) == [Row(name="ann")]
     database.execute("DELETE FROM users WHERE id = 2")
     assert lookup.lookup(2) == []

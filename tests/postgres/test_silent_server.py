@@ -1,4 +1,4 @@
-"""A database that is reached and does not answer any more, and comes back."""
+"""A database that stops answering while its connections stay open, and answers again later."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def proxy(database):
 
 
 def through(database, proxy) -> JdbcConnectionOptions:
-    """The database, by way of the proxy."""
+    """The database behind the proxy."""
     parts = urlsplit(database.url)
     login = parts.netloc.rpartition("@")[0]
     address = f"{login}@127.0.0.1:{proxy.port}" if login else f"127.0.0.1:{proxy.port}"
@@ -105,9 +105,8 @@ def submit(connection: JdbcConnectionOptions, configuration: Configuration, list
 
 
 def silenced_at_a_commit(proxy):
-    """A listener that makes the link silent once, and an event that says when.
-
-    After an epoch is accepted its checkpoint is taken and its output committed: the link falls silent there."""
+    """A listener that silences the proxy once, and an event that is set then. It happens after an epoch was accepted,
+    just before its checkpoint and the commit of its output."""
     silenced = threading.Event()
 
     def listen(observation: object) -> None:

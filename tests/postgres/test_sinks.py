@@ -158,5 +158,5 @@ def test_a_garbage_collected_session_closes_its_connection_without_a_warning(dat
     cycle.append(cycle)
     gone = weakref.ref(older)
     del session, older, cycle
-    gc.collect()  # a connection that is let go of open is a warning, and so a failure
+    gc.collect()  # a connection that is dropped while open gives a warning, which is an error in tests
     assert gone() is None

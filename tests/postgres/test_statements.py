@@ -1,4 +1,4 @@
-"""URLs, placeholders and names: what becomes of them before a database is asked."""
+"""URLs, placeholders and names, as they are translated before a database sees them."""
 
 from __future__ import annotations
 

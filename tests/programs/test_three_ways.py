@@ -1,4 +1,5 @@
-"""Golden programs on Spark, three ways: to the end at 1; killed after a checkpoint at 2; restored from it at 3."""
+"""Golden programs on Spark in three ways: to the end with parallelism 1, killed after a checkpoint with 2, restored
+with 3."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from millstream.connectors.collect import CollectSink, forget, get_results
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a process that was killed while all programs ran in it. One process for all of them, because
-    each has a Spark of its own."""
+    """The directory of a process that was killed while it ran all programs: one process, because each process starts a
+    Spark."""
     directory = tmp_path_factory.mktemp("killed")
     process = subprocess.run(
         [sys.executable, three_ways.__file__, str(directory), *PROGRAMS],

@@ -1,4 +1,4 @@
-"""What the three ways of a program share: the programs, their environment, and the process that is killed.
+"""Helpers of the three runs of each program: the programs, their environment, and the process that is killed.
 
     python three_ways.py DIRECTORY NAME ...
 

@@ -91,7 +91,7 @@ def test_every_group_is_run_once_in_any_order_of_workers(tmp_path: Path) -> None
 
 def test_a_worker_stays_in_its_folder_and_helps_when_every_folder_has_a_worker(tmp_path: Path) -> None:
     one, other = queues(tmp_path, 2, groups(unit=2, chaos=3, sql=1))
-    assert [one.take().room, other.take().room] == ["chaos", "sql"]  # those that take long are first
+    assert [one.take().room, other.take().room] == ["chaos", "sql"]  # the slowest are first
     assert [one.take().room, other.take().room] == ["chaos", "unit"]
     assert [one.take().room, one.take().room] == ["chaos", "unit"]
     assert one.take() is other.take() is None

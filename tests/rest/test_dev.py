@@ -1,4 +1,5 @@
-"""`millstream dev`: a program that is replaced when it is saved, with an engine in its process instead of Spark."""
+"""`millstream dev`: a program that is restarted when its file is saved, with an engine in its process instead of
+Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole jobs in this process, stopped, looked into and started again."""
+"""Fixtures for whole jobs in this process that are stopped and restored."""
 
 from __future__ import annotations
 

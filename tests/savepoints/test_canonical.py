@@ -1,4 +1,4 @@
-"""State tables as Parquet: readable by anybody, and exactly what was written."""
+"""State tables as Parquet: any reader can read them, and values equal those written."""
 
 from __future__ import annotations
 

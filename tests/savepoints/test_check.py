@@ -1,4 +1,4 @@
-"""`millstream savepoint check`: what would become of everything, before anything is stopped."""
+"""`millstream savepoint check`: predicts what a program restores from a savepoint."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_refused_restore_is_reported_with_exit_code_1(check, saved):
 def test_another_max_parallelism_is_refused(check, saved):
     verdicts, code = check(saved, "-n", "--no-open", more="env.set_max_parallelism(7)")
     assert code == 1
-    assert verdicts["count"][0] == "kept"  # the state; its operator is told by the same name before it
+    assert verdicts["count"][0] == "kept"  # the state; a line with the same name before it is that of its operator
 
 
 def test_an_unset_max_parallelism_is_that_of_the_savepoint(check, saved, tmp_path):

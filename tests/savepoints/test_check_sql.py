@@ -1,6 +1,5 @@
-"""`millstream savepoint check job.sql`: what a changed query keeps, and why not, before anything is stopped.
-
-What is told is what happens: a script that may start does start, and one that is refused is refused by the restore."""
+"""`millstream savepoint check job.sql`: predicts which state a changed query keeps, with reasons. The prediction must
+hold: an accepted script starts, and a refused one fails to restore."""
 
 from __future__ import annotations
 

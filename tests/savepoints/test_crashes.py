@@ -1,7 +1,5 @@
-"""A process that dies anywhere while a savepoint is made loses nothing and doubles nothing.
-
-A job that stops is tried in four forms. Two of them crash at even operations and two at odd ones, unless
-`MILLSTREAM_ALL_POINTS` is set."""
+"""A process that dies at any point of a savepoint loses and repeats nothing. Four variants of a job that stops are
+tried. Two of them crash at even operations and two at odd ones, unless `MILLSTREAM_ALL_POINTS` is set."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ def setup_of(job="job", **options):
 
 
 def asking(how, after=2):
-    """Asks for a savepoint once, when some epochs are done."""
+    """Requests a savepoint once, after some epochs."""
     asked = []
 
     def listen(observation, master):
@@ -38,7 +36,7 @@ def asking(how, after=2):
 
 
 def saved(world):
-    """The savepoints that exist, each of them whole."""
+    """The existing savepoints, all of which must be complete."""
     like = CheckpointStorage("/", fs=world.files)
     if not world.disk.exists(SAVED):
         return []
@@ -69,7 +67,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
         path = asked[0].result(0)
         steps = [n for n, each in enumerate(whole.operations) if SAVED in each.path or SAVED in each.target]
         total = len(whole.operations)
-        again = setup_of(**{"execution.state-recovery.path": path})  # under the id it had, and with a crash of its own
+        again = setup_of(**{"execution.state-recovery.path": path})  # with the same id, and another crash
         assert run(again, world, Faults(storage=(total // 2, "after"))).crashed
         assert run_lives(again, world)[-1].status is JobStatus.FINISHED
         assert drain or world.visible() == expected
@@ -82,7 +80,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
             life = run(setup, world, Faults(storage=(number, mode)), listen=listen)
             assert life.crashed, (number, mode)
             saved(world)
-            if not life.finished and not is_over(world):  # it was never asked, as far as anybody can tell
+            if not life.finished and not is_over(world):  # as if the savepoint had never been requested
                 run_lives(setup, world)
                 assert world.visible() == expected, (number, mode)
                 continue

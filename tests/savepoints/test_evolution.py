@@ -1,4 +1,4 @@
-"""Written types x declared types: what is read, and what is refused."""
+"""Every written type with every declared type: which are read and which are refused."""
 
 from __future__ import annotations
 

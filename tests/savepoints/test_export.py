@@ -1,4 +1,4 @@
-"""Savepoints are written by tasks, in slices that together are all of the state; no state passes through the driver."""
+"""Savepoints are written by tasks, each a slice of the state; no state passes through the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Savepoints of every release since the first are restored, and go on as the job would have."""
+"""Savepoints of all releases are restored, and the results are those of the uninterrupted job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Compiled plans of every release since the first go on from the savepoints of that release, as the job would have."""
+"""Compiled plans of all releases are restored from the savepoints of their release, with the results of the
+uninterrupted job."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def record() -> Any:
 
 
 def gone_on(record: Any, place: Path, parallelism: str, planned: Any) -> None:
-    """A job goes on from the savepoint with all rows there are, and ends with the tables it would have had."""
+    """Check that a job restored from the savepoint ends with the tables of the uninterrupted job."""
     program = record.PROGRAM
     files = program.open_world()
     program.give(program.FIRST)

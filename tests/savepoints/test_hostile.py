@@ -1,4 +1,4 @@
-"""Law 8 for savepoints: nothing in one is executed, by no reader of it."""
+"""Law 8 for savepoints: no reader executes anything in a savepoint."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def with_bombs(data, column, bomb, encoded=True):
 
 
 def everybody(path, environment):
-    """Every way to read a savepoint; none may execute anything, each must end with an error of ours or well."""
+    """Every way to read a savepoint; none may execute anything, and each must succeed or raise a declared error."""
 
     def job():
         feed = Feed.of(1)
@@ -219,6 +219,6 @@ def readers(path):
 
 
 def test_forged_files_execute_code_without_protection(savepoint, environment):
-    """Else the tests above would show nothing."""
+    """Proves that the tests above would detect an execution."""
     forge(savepoint, lambda data: data)
     assert everybody(savepoint, environment) == ["well"] * 4

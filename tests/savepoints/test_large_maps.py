@@ -1,4 +1,4 @@
-"""A large map is written entry by entry, and is the same map whoever puts it together again."""
+"""A large map is written entry by entry, and every reader assembles the same map."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_program_that_does_not_set_it_inherits_that_of_the_savepoint(program):
 
 
 def test_an_inherited_value_survives_crashes_and_rescales():
-    """A later driver finds it in the job's own checkpoints, even when the savepoint is gone."""
+    """A later driver finds it in the checkpoints of the job, even if the savepoint was deleted."""
     with World() as world:
         path = saved(world)
         setup = setup_of(job="second", execution__state_recovery__path=path)
@@ -98,7 +98,7 @@ def test_a_rescale_requested_before_the_restore_is_carried_out_with_it():
         path = saved(world)
         ordered = []
 
-        def listen(observation, master):  # RUNNING is told when state has been found; this is before
+        def listen(observation, master):  # RUNNING is reported after state was found; this is before
             if not ordered:
                 ordered.append(master.rescale(5))
 

@@ -37,7 +37,7 @@ class New:
 
 
 class Keep(KeyedProcessFunction):
-    """Puts what it is told into three states, or shows what is in them."""
+    """Writes values to three states, or emits their content."""
 
     def __init__(self, value_type, element, entry, ttl=None, make=None):
         self.types, self.ttl, self.make = (value_type, element, entry), ttl, make

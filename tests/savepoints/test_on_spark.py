@@ -1,4 +1,4 @@
-"""Savepoints with the engine that users have."""
+"""Savepoints on Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = 60_000
 
 @pytest.fixture(autouse=True)
 def inline():
-    """Spark is wanted here."""
+    """Use Spark, unlike the other tests of this folder."""
 
 
 @dataclass

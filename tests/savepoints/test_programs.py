@@ -1,5 +1,4 @@
-"""Every kind of program is stopped with a savepoint and goes on from it, at another parallelism, as if nothing had
-been."""
+"""Programs of every type are stopped with a savepoint and restored at another parallelism, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No history of checkpoints, savepoints and restores deletes what someone may still start from."""
+"""No sequence of checkpoints, savepoints and restores deletes a snapshot from which a job may still start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = TableSchema("user/x", Types.LONG(), Types.LONG())
 
 
 class History:
-    """Jobs on one disk, as a driver drives them: an epoch writes files or merges several, a checkpoint names them."""
+    """Jobs on one disk, run as a driver does: an epoch writes or merges files, a checkpoint references them."""
 
     def __init__(self) -> None:
         self.disk = MemoryFileSystem()

@@ -27,7 +27,7 @@ OUT = "/out"
 
 
 class Count(KeyedProcessFunction):
-    """(key, how many so far); says so once more when event time comes to 1000."""
+    """Emits each key with its count so far, and again when event time reaches 1000."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
@@ -102,7 +102,7 @@ def test_draining_fires_all_windows_and_a_job_can_continue_from_the_savepoint(en
     assert rows(disk) == [("a", "timer at 1"), ("a", 1), ("b", "timer at 1"), ("b", 1)]
     feed.give(("a", 3), ("a", 2000))
     again = start(environment(), feed, disk, path=path)
-    eventually(lambda: ("a", "timer at 3") in rows(disk))  # event time has begun anew
+    eventually(lambda: ("a", "timer at 3") in rows(disk))  # event time has started again
     again.cancel().result(60)
 
 

@@ -1,4 +1,4 @@
-"""What is done differently for many keys gives what is done for few."""
+"""The fast paths for many keys give the results of the general path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State read, written and edited outside a job, and found by jobs afterwards."""
+"""State is read, written and edited outside a job, and restored by jobs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LISTED = ListStateDescriptor("listed", Types.LONG())
 
 
 class Bank(KeyedProcessFunction):
-    """Books a number, or shows everything for None."""
+    """Adds a number to the account, or emits all state for None."""
 
     def open(self, runtime_context):
         self.account = runtime_context.get_state(ACCOUNT)

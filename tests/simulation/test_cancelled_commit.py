@@ -1,4 +1,4 @@
-"""A job is cancelled while it commits: no output is left that nothing names."""
+"""A job is cancelled while it commits: no staged output is left that no checkpoint names."""
 
 from __future__ import annotations
 

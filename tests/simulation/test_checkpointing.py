@@ -1,4 +1,4 @@
-"""When checkpoints are taken, which are kept, what they need, and what a failed one does."""
+"""When checkpoints are taken, which are retained, which files they need, and the effect of failed checkpoints."""
 
 import dataclasses
 from itertools import pairwise
@@ -121,7 +121,7 @@ def test_failed_checkpoints_are_tolerated_up_to_the_limit(tolerable, what):
     at = next(i for i, op in enumerate(done) if op.name == what and "chk-2" in op.path)
     with World() as world:
         life = run(setup, world, Faults(storage=(at, "eio")))
-        published = what == "sync_dir"  # the checkpoint is there: only its name may not be on the device yet
+        published = what == "sync_dir"  # the checkpoint exists: only its directory entry may not be synced yet
         assert life.status is (JobStatus.FINISHED if tolerable or published else JobStatus.FAILED), life.failure
         assert not set(world.visible()) - set(compute_reference(SETUP))
         if life.status is JobStatus.FINISHED:

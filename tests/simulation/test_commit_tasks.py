@@ -26,7 +26,7 @@ _failing: list[BaseException] = []  # raised by the next tasks
 
 @dataclass(frozen=True)
 class ByTasks(Sink):
-    """Rows are carried by their committable, and shown by tasks."""
+    """Committables contain the rows; tasks make them visible."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Writer(context)

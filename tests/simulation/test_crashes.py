@@ -1,7 +1,6 @@
-"""A crash or an error at any storage operation: nothing is lost, nothing shown twice.
-
-With state on disk, and without restarts; with state in memory and restarts, `chaos storage` plays all of it.
-`MILLSTREAM_ALL_POINTS=1` runs many more random histories."""
+"""A crash or an error at any storage operation: no output is lost or repeated. With state on disk, and without
+restarts; `chaos storage` covers state in memory and restarts. `MILLSTREAM_ALL_POINTS=1` runs many more random
+histories."""
 
 import os
 from dataclasses import replace

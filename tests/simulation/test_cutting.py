@@ -1,4 +1,4 @@
-"""Law 1: how input is cut into blocks and epochs, and how many subtasks there are, never changes results."""
+"""Law 1: results do not depend on how input is cut into blocks and epochs, or on the parallelism."""
 
 from dataclasses import replace
 

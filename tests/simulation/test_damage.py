@@ -1,5 +1,5 @@
-"""Damage to stored files is noticed before user code sees state; a recovery that would repeat output is refused, unless
-going back is allowed."""
+"""Damaged files are detected before user code sees state. A recovery that would repeat output is refused unless it is
+explicitly allowed."""
 
 import dataclasses
 import errno
@@ -176,7 +176,7 @@ def test_a_damaged_savepoint_is_refused_by_name(stopped):
 
 
 class Stamp(ProcessFunction):
-    """Shows when, in processing time, a record was seen: what an epoch that is run again must not change."""
+    """Emits the processing time at which a record was seen; a replayed epoch must not change it."""
 
     def process_element(self, value, ctx):
         yield value[2], ctx.timer_service().current_processing_time()
@@ -278,7 +278,7 @@ def test_a_damaged_checkpoint_among_the_kept_ones_does_not_stop_a_running_job():
 
 
 class Hiding(MemoryFileSystem):
-    """Does not show files of checkpoint 2 for some looks."""
+    """Hides the files of checkpoint 2 from some reads."""
 
     looks = 0
 
@@ -296,7 +296,7 @@ class Hiding(MemoryFileSystem):
 
 
 class Short(MemoryFileSystem):
-    """Shows only the first half of files of checkpoint 2 for some reads."""
+    """Truncates the files of checkpoint 2 for some reads."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""What a job waits for outside has a deadline, and what comes back late meets nothing newer."""
+"""Every wait for an external system has a deadline, and a late return does not overlap newer calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from millstream.testing.inline_engine import InlineEngine
 
 
 class Hanging(Committer):
-    """Its first call waits until it is let go of; notes what overlaps."""
+    """Its first call waits until it is released; overlapping calls are recorded."""
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
@@ -101,7 +101,7 @@ def test_a_longer_cancellation_timeout_is_advised_only_where_it_has_an_effect(
 
 
 class SlowEnumerator(SequenceEnumerator):
-    """Plans when it is let go of."""
+    """Plans when it is released."""
 
     def __init__(self) -> None:
         self.let_go, self.closed = threading.Event(), False

@@ -1,4 +1,5 @@
-"""Stateful functions on the virtual clock: expiration, delays that outlive the driver, crashes, lost workers."""
+"""Stateful functions on the virtual clock: expiration, delayed messages that survive the driver, crashes, lost
+workers."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,5 @@
-"""A committer completes what waits when its own driver has ended the job, and not when another driver may run it."""
+"""A committer completes pending output when its driver has ended the job, and not while another driver may run the
+job."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _calls: list[str] = []
 
 @dataclass(frozen=True)
 class Noting(Sink):
-    """Notes how its committer is called at the end."""
+    """Records how its committer is called at the end."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _Writer()
@@ -66,7 +67,7 @@ def setup_of(sink: Sink) -> Setup:
 
 
 def live(how: str, sink: Sink, world: World) -> Life:
-    """A life of a driver: it finishes, is cancelled, fails, or is replaced, after its fourth epoch."""
+    """Run a driver that finishes, is cancelled, fails, or is replaced after its fourth epoch."""
 
     def listen(observation: Any, master: Any) -> None:
         if isinstance(observation, EpochDone) and observation.epoch == 4:

@@ -170,6 +170,6 @@ def test_metadata_of_a_later_release_is_refused(world):
 
 
 def test_forged_files_execute_code_without_protection(world):
-    """Else the tests above would show nothing."""
+    """Proves that the tests above would detect an execution."""
     forge(world, lambda data: data)
     assert run(dataclasses.replace(SETUP), world).status is JobStatus.FINISHED

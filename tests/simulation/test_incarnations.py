@@ -1,4 +1,4 @@
-"""Output of a job that begins anew must not meet that of the job before it, whatever their ids are."""
+"""Output of a job that starts from scratch must not be mixed with that of an earlier job, whatever their ids are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _committed: list[str] = []
 
 @dataclass(frozen=True)
 class Noting(Sink):
-    """Notes with which context each epoch is written, and the owners of what is committed."""
+    """Records the context with which each epoch is written, and the owners of committed output."""
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         _seen.append(context)
@@ -171,7 +171,7 @@ def test_a_rescale_keeps_the_generation_of_the_last_recovery() -> None:
 
 
 def test_a_job_restored_before_committed_output_has_another_incarnation() -> None:
-    """What it writes again is not taken for what was committed."""
+    """Output that it writes again is not mistaken for committed output."""
     setup = replace(SETUP, repeats=True, options={"millstream.recovery.allow-older-checkpoint": "true"})
     setup = replace(setup, options={**setup.options, "execution.checkpointing.num-retained": "3"})
     with World() as world:

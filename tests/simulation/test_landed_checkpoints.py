@@ -1,4 +1,5 @@
-"""A checkpoint exists, and the job ends before it knows, or before it could commit: no output that it names is lost."""
+"""A job ends after a checkpoint was published and before the job knows or commits: no output of the checkpoint is
+lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint expires because storage hangs; the thread that was left behind comes back at every moment after that."""
+"""A checkpoint expires because storage hangs; the abandoned thread returns at any later moment."""
 
 import threading
 from collections import Counter
@@ -18,7 +18,7 @@ from millstream_chaos.storage.memory_files import MemoryFileSystem
 
 LATE = f"{ROOT}/job/chk-2/_metadata"
 LAST = 28
-WAIT = 20.0  # seconds before a test is stuck
+WAIT = 20.0  # seconds after which a test counts as stuck
 
 
 class Hanging(MemoryFileSystem):
@@ -65,7 +65,7 @@ class Hanging(MemoryFileSystem):
             self.published(target)
 
     def come_back(self):
-        """Let the late thread go on, and wait until it has done what it does."""
+        """Release the late thread, and wait until it has finished."""
         self.goes_on.set()
         self.is_back.wait(WAIT)
 
@@ -98,7 +98,7 @@ def job(tmp_path, tolerable, part_size, retained=3, timeout=250):
 
 
 class Moment:
-    """Lets the late thread come back once, at the moment of its name; then the process may die."""
+    """Releases the late thread once, at the moment of its name; then the process may die."""
 
     def __init__(self, disk, name, dies):
         self.disk, self.name, self.dies = disk, name, dies

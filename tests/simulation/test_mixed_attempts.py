@@ -1,4 +1,4 @@
-"""Law 4 when blocks of two attempts of a task meet in one epoch: the epoch is run again, and nothing shows."""
+"""Law 4 when an epoch gets blocks of two attempts of a task: the epoch is run again, without an effect on results."""
 
 import asyncio
 import collections
@@ -37,7 +37,7 @@ class Answer(AsyncFunction):
 
 
 def unordered(env):
-    """Answers in the order in which they come, dealt out by position."""
+    """Unordered asynchronous results, distributed by position."""
     answers = AsyncDataStream.unordered_wait(numbers(env), Answer(), Time.seconds(5), 50, Types.LONG())
     return answers.rebalance().map(lambda value: value, Types.LONG())
 

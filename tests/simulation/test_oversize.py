@@ -82,7 +82,7 @@ def test_an_epoch_of_one_record_fails_the_job():
 
 
 class Greedy(ProcessFunction):
-    """Asks for memory that is not there at the tenth record of an epoch, which is one moment of processing time."""
+    """Runs out of memory at the tenth record of an epoch, that is, of one processing time."""
 
     def open(self, runtime_context):
         self.seen = 0, 0

@@ -1,4 +1,4 @@
-"""Output that is staged and named by a checkpoint is committed by whoever goes on from it, or dropped on purpose."""
+"""Output that a checkpoint names is committed by the job that starts from it, or dropped on request."""
 
 from __future__ import annotations
 

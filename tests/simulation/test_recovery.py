@@ -163,7 +163,7 @@ def test_failure_rate_gives_up_when_failures_are_too_close():
 
 
 def test_a_recovery_that_keeps_failing_counts_as_failures(monkeypatch):
-    """Not even the first attempt to read checkpoints works: the strategy decides, again and again."""
+    """Reading checkpoints fails from the first attempt on: the restart strategy decides each time."""
     calls = []
 
     def broken(self, path):
@@ -356,7 +356,7 @@ def test_a_restored_job_that_waits_for_input_keeps_its_state(job, parallelism):
 
 
 class Alarm(KeyedProcessFunction):
-    """Tells in processing time that a key was first seen five seconds ago."""
+    """Emits a key five seconds of processing time after it was first seen."""
 
     def open(self, runtime_context):
         self.set = runtime_context.get_state(ValueStateDescriptor("set", Types.BOOLEAN()))

@@ -1,4 +1,4 @@
-"""Laws 4 and 5: an attempt is harmless, and a store may be behind, ahead or unknown."""
+"""Laws 4 and 5: an attempt has no effect on accepted state, and a state store may be behind, ahead or unknown."""
 
 from dataclasses import replace
 

@@ -51,7 +51,7 @@ class Fail(MapFunction):
 
 
 def run_job(directory: Path, number: int) -> int:
-    """Run a job of small epochs; gives how many there were."""
+    """Run a job of small epochs; returns their number."""
     failures, checkpoints = directory / f"failures-{number}", directory / f"checkpoints-{number}"
     failures.mkdir()
     checkpoints.mkdir()
@@ -75,7 +75,7 @@ def run_job(directory: Path, number: int) -> int:
 
 
 def count_files(context: Any, directory: Path) -> tuple[int, int]:
-    """How many files Spark has, and their bytes, when its cleaner has removed what it finds."""
+    """The number of Spark's files and their bytes, after its cleaner has run."""
     found: list[tuple[int, int]] = []
     until = time.monotonic() + 20
     while len(found) < 4 or (found[-1] != found[-4] and time.monotonic() < until):

@@ -1,4 +1,4 @@
-"""Jobs that lose their Spark in the middle, one after another in this process; prints what became of each as JSON."""
+"""Jobs that lose their Spark while they run, one after another in this process; prints the outcomes as JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def running(directory: Path, settings: dict[str, str], told: list[Any]) -> entry
 
 
 def wait(until: Callable[[], bool], what: str, seconds: float = 150.0) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + seconds
     while not until():
         assert time.monotonic() < deadline, f"{what} did not come"
@@ -65,7 +65,7 @@ def written(directory: Path) -> list[int]:
 
 
 def lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]) -> dict[str, Any]:
-    """Run the job, have the accident after some epochs, and tell how it ended."""
+    """Run the job, cause the failure after some epochs, and return how the job ended."""
     told: list[Any] = []
     job = running(directory, settings, told)
     wait(lambda: len(job.epochs) >= 3, "the third epoch")
@@ -80,34 +80,34 @@ def lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]
 
 
 def jvm() -> Any:
-    """The JVM of the Spark of now."""
+    """The JVM of the current Spark."""
     return SparkContext._gateway.proc
 
 
 def kill_jvm() -> None:
-    """The kernel does this when memory is short."""
+    """Kill the JVM, as the kernel does when memory is short."""
     below = find_descendants(jvm().pid)
     kill(jvm().pid)
     wait(lambda: not set(below) & {each.pid for each in processes()}, "the end of the workers of a dead JVM")
 
 
 def stop_jvm() -> None:
-    """The JVM does nothing any more, and does not say so."""
+    """Suspend the JVM, so that it no longer answers."""
     kill(jvm().pid, signal.SIGSTOP)
 
 
 def stop_context_in_the_jvm() -> None:
-    """A cluster manager that kills an application has this effect."""
+    """Stop the context in the JVM, as a cluster manager that kills the application does."""
     SparkContext._active_spark_context._jsc.sc().stop()
 
 
 def stop_context() -> None:
-    """Another part of the program stops Spark."""
+    """Stop Spark, as another part of the program may do."""
     SparkContext._active_spark_context.stop()
 
 
 def make_own_context() -> None:
-    """The program makes a Spark itself, in the JVM of now."""
+    """Replace the context by one of the program, in the current JVM."""
     settings = dict(SparkContext._active_spark_context.getConf().getAll())
     stop_context()
     with session._set_environment(session._list_variables(settings, find_java())):
@@ -115,7 +115,7 @@ def make_own_context() -> None:
 
 
 def main(directory: Path) -> None:
-    """All of it."""
+    """Run all cases."""
     found: dict[str, Any] = {
         "stopped in the JVM": lose(directory / "stopped-in-the-jvm", stop_context_in_the_jvm, LOCAL),
         "stopped": lose(directory / "stopped", stop_context, LOCAL),

@@ -1,4 +1,4 @@
-"""A job whose shuffle files are deleted while it runs, and a query after it; prints what became of both as JSON."""
+"""A job whose shuffle files are deleted while it runs, and a query after it; prints both outcomes as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 
 
 class Losing(MapFunction):
-    """Deletes the shuffle files of this host, once, in a task that has read its part of them."""
+    """Deletes the shuffle files of this host once, in a task that has read its part of them."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -29,13 +29,13 @@ class Losing(MapFunction):
             self.marker.touch()
             directories = os.environ["SPARK_LOCAL_DIRS"].split(",")
             files = [file for directory in directories for file in Path(directory).rglob("shuffle_*")]
-            for file in files:  # all at once: what Spark writes when it computes them again must stay
+            for file in files:  # all at once: files that Spark writes when it recomputes them must stay
                 file.unlink(missing_ok=True)
         return str(value[1])
 
 
 def lose(directory: Path) -> None:
-    """Run the job; there are more slots than cores, so that some tasks begin when others have ended."""
+    """Run the job with more slots than cores, so that some tasks start after others have ended."""
     (directory / "checkpoints").mkdir()
     configuration = Configuration.from_dict(
         {

@@ -1,4 +1,4 @@
-"""Batch jobs on real workers: Spark sorts and spills, workers die, and the output is there once."""
+"""Batch jobs on real workers: Spark sorts and spills, workers die, and output is written exactly once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def numbers(env: StreamExecutionEnvironment):
 
 
 class Total(KeyedProcessFunction):
-    """The total of a key, told when the key is over; at one record, once, the worker is killed."""
+    """Emits the total of a key when the key is finished; kills the worker once, at one record."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker

@@ -1,4 +1,5 @@
-"""Batch SQL through Catalyst: what the recorded queries leave as a stream, and what our own functions compute."""
+"""Batch SQL through Catalyst: which parts of the recorded queries stay streams, and the results of millstream's own
+functions."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from millstream.table.udf import udf
 BATCH = {"execution.runtime-mode": "BATCH"}
 TOPICS = sorted(path.stem for path in GOLDEN.glob("*.yaml") if "queries" in content(path.stem))
 DIFFERENT = {
-    # An aggregate without GROUP BY has a row of nothing in a batch; a stream tells none before the first row comes.
+    # An aggregate without GROUP BY has one row for empty input in batch mode; a stream emits none before the first row.
     ("aggregates", "empty"): [["+I", "0", "<NULL>"]],
 }
 

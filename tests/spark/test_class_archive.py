@@ -1,4 +1,4 @@
-"""A Java that starts from the archive of Spark's classes, and one that it does not fit."""
+"""A Java that starts from the archive of Spark's classes, and one for which the archive is invalid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ print({JARS!r})
 
 
 def said(home: Path, *arguments: str) -> str:
-    """What Java itself says before the program does."""
+    """The output of Java itself, before that of the program."""
     command = [str(home / "bin" / "java"), *arguments, "-cp", JARS, "org.apache.spark.launcher.Main"]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False).stdout
 

@@ -1,4 +1,4 @@
-"""The demo keeps its promise in a process of its own: broken twice, it leaves what an undisturbed run leaves."""
+"""The demo in a process of its own: after two failures, its output equals that of an undisturbed run."""
 
 import io
 import os

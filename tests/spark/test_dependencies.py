@@ -1,4 +1,4 @@
-"""What a program brings along reaches Spark's workers, which are processes of their own."""
+"""Files, packages and archives of a program reach Spark's workers, which are separate processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("spark_context")
 
 
 class Brought(MapFunction):
-    """Everything at once."""
+    """Uses all types of dependencies."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.cached = runtime_context.get_distributed_cache().get_file("greeting").read_text()

@@ -1,4 +1,4 @@
-"""Every example runs, prints what it promises, and is short. They share one Spark."""
+"""Every example runs, prints the documented output, and is short. They share one Spark."""
 
 import re
 import runpy

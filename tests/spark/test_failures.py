@@ -1,4 +1,4 @@
-"""What only real workers can show: they die, hang and are cancelled, and nothing committed is lost or doubled."""
+"""Failures of real workers: they die, hang and are cancelled, and no committed output is lost or repeated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:
 
 
 class Counting(KeyedProcessFunction):
-    """Counts by key; at one record, once, something happens to the worker."""
+    """Counts by key; causes a fault in the worker once, at one record."""
 
     def __init__(self, accident: Any, marker: Path) -> None:
         self.accident, self.marker = accident, marker
@@ -143,7 +143,7 @@ def test_cancel_ends_a_job_and_leaves_only_committed_output(tmp_path: Path) -> N
 
 
 def cuts_of(env: StreamExecutionEnvironment) -> list[EpochCut]:
-    """The cuts that the next job of an environment will make."""
+    """A list that the `EpochCut` events of the next job of an environment are added to."""
     cuts: list[EpochCut] = []
     env.register_listener(lambda seen: cuts.append(seen) if isinstance(seen, EpochCut) else None)
     return cuts
@@ -164,7 +164,7 @@ class Greedy(ProcessFunction):
 
 
 def test_an_epoch_that_is_too_large_for_its_workers_becomes_smaller(tmp_path: Path) -> None:
-    """A worker that is killed for its memory would be killed in every replay."""
+    """A worker that is killed because of its memory would be killed in every replay."""
     env = environment(tmp_path)
     cuts = cuts_of(env)
     numbers = env.from_source(NumberSequenceSource(0, 599), WatermarkStrategy.no_watermarks(), "numbers")

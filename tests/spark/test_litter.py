@@ -1,4 +1,4 @@
-"""What an epoch leaves in the JVM and in Spark's directories: nothing that stays."""
+"""Epochs leave nothing behind in the JVM and in Spark's directories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EPOCHS = 12
 
 
 def run_job(env: StreamExecutionEnvironment) -> int:
-    """Run a job of small epochs; how many there were."""
+    """Run a job of small epochs; returns their number."""
     numbers = env.from_collection(list(range(EPOCHS)), Types.LONG())
     numbers.key_by(lambda n: n % 3, Types.LONG()).map(lambda n: n, Types.LONG()).print()
     return env.execute("litter").get_accumulator_result("millstream.epochs.count")
@@ -36,7 +36,7 @@ def env(spark_context):
 
 
 def deleted_on_exit(context) -> int:
-    """How many paths the JVM remembers to delete them when it ends."""
+    """The number of paths that the JVM will delete when it ends."""
     files = context._jvm.java.lang.Class.forName("java.io.DeleteOnExitHook").getDeclaredField("files")
     files.setAccessible(True)
     return files.get(None).size()

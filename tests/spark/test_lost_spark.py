@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What became of every job, all of them in one process that is not this one."""
+    """The outcomes of all jobs, which run in one other process."""
     program = str(Path(__file__).with_name("losing.py"))
     command = [sys.executable, program, str(tmp_path_factory.mktemp("losing"))]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=290, check=False)

@@ -1,4 +1,4 @@
-"""Many more slots than cores: workers take turns, and each holds the state of several subtasks on disk."""
+"""Many more slots than cores: workers run one after another, and each has the state of several subtasks on disk."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def read(name):
 
 
 def html_of(cell):
-    """The HTML that a reader sees at last: `update_display_data` has replaced it in place."""
+    """The HTML that a reader sees at the end, after `update_display_data` has replaced it."""
     return [output["data"]["text/html"] for output in cell["outputs"] if "text/html" in output.get("data", {})]
 
 

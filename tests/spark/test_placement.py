@@ -53,7 +53,7 @@ def test_the_first_epoch_waits_for_the_executors_of_a_new_cluster(monkeypatch):
     assert coming == [4]
     monkeypatch.setattr(placement, "_NEXT_EXECUTOR", 0.05)
     coming[:] = [1, 2]
-    placement.await_slots(context, 4)  # no more come: the job begins with what there is
+    placement.await_slots(context, 4)  # no more come: the job starts with the existing ones
     assert coming == [2]
 
 

@@ -1,4 +1,4 @@
-"""Jobs without what only the newest Spark has, and without the classes of the JVM that are not public."""
+"""Jobs that do not use features of the newest Spark, or private classes of the JVM."""
 
 from __future__ import annotations
 

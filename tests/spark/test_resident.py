@@ -1,4 +1,4 @@
-"""What can go wrong with resident slots: they die, stop and lose connections, and nothing is lost or doubled."""
+"""Failures of resident slots: they die, hang and lose connections, and nothing is lost or repeated."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def environment(directory: Path, **settings: str) -> StreamExecutionEnvironment:
 
 
 class Counting(KeyedProcessFunction):
-    """Counts by key; at one record, once, something happens to the slot."""
+    """Counts by key; causes a fault in the slot once, at one record."""
 
     def __init__(self, accident: Any, marker: Path) -> None:
         self.accident, self.marker = accident, marker

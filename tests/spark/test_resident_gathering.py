@@ -1,4 +1,4 @@
-"""The connections of a stage: who is accepted, and what a missing slot leads to."""
+"""The connections of a stage: which connections are accepted, and the effect of a missing slot."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_failure_keeps_its_domain_text_and_hint(engine):
 
 
 def rendezvous(directory: str, own: int, other: int) -> bool:
-    """Whether both tasks are under way at the same time."""
+    """Whether both tasks run at the same time."""
     with open(os.path.join(directory, str(own)), "w", encoding="utf-8"):
         pass
     until = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""What a type checker knows of the elements of a program. mypy reads this file; it is not run.
+"""Element types as type checkers infer them. mypy reads this file; it is not run.
 
 `tests/typing/test_element_types.py` checks it in strict mode: an `assert_type` that does not hold is an error,
 and so is an `ignore` that is not needed."""

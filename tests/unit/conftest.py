@@ -1,4 +1,4 @@
-"""A unit test is fast and alone: no Spark, no network, no sleep."""
+"""Unit tests use no Spark and no network, and do not sleep."""
 
 import socket
 import sys

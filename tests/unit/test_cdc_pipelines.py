@@ -1,4 +1,4 @@
-"""Pipeline definitions: what is accepted and refused, patterns of tables, routes, projections."""
+"""Pipeline definitions: accepted and refused ones, patterns of tables, routes, projections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decimals of a precision and a scale: rounded half up, exact to the last digit, and refused when they are too long."""
+"""Decimals with a precision and a scale: rounded half up, exact, and refused when they are too long."""
 
 from __future__ import annotations
 

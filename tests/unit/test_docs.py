@@ -17,7 +17,7 @@ LINK = re.compile(r"\[[^\]]+\]\((?!https?:|#)([^)#]+)")
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 REFERENCE = re.compile(r"\]\[([^\]]+)\]")
 DEFINITION = re.compile(r"^\[([^\]]+)\]: \S+$", re.MULTILINE)
-TO_COME: set[str] = set()  # pages that are linked before they are written
+TO_COME: set[str] = set()  # pages that are linked and not written yet
 
 
 def name_of(page: Path) -> str:

@@ -1,4 +1,4 @@
-"""The public API is documented in Google's style: every class and method has a docstring, every parameter stands in it,
+"""The public API is documented in Google's style: every class and method has a docstring that describes all parameters,
 every class has an example, and the examples run."""
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Mistakes of a first program are answered with what to do."""
+"""Errors of typical first mistakes say what to do."""
 
 import importlib
 import logging

@@ -1,4 +1,4 @@
-"""Instants and datetimes: the same point in time, to the microsecond, in every year."""
+"""Instants and datetimes are converted exactly, to the microsecond, in every year."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint is plain JSON that reads back as the same value; anything else is refused."""
+"""Checkpoint metadata is plain JSON that is read as the same value; anything else is refused."""
 
 import json
 

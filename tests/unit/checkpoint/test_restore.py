@@ -1,4 +1,4 @@
-"""Old state x new program: who starts from what, and what is refused."""
+"""Restoring old state in a new program: which operator gets which state, and what is refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,5 @@
-"""Laws of checkpoint storage: all or nothing whenever the process dies, and never a byte that was not written."""
+"""Laws of checkpoint storage: publishing is atomic whenever the process dies, and reads return exactly the bytes
+written."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def test_records_are_read_in_order_after_a_restart(storage: CheckpointStorage, t
     again = CheckpointStorage(str(tmp_path), JOB)
     for record in records[2:]:
         again.append_log(EPOCH_LOG, record)
-    storage.append_log(EPOCH_LOG, b"last")  # the first one notices what the second did
+    storage.append_log(EPOCH_LOG, b"last")  # the first one detects the change of the second
     assert storage.read_log(EPOCH_LOG) == [*records, b"last"]
     storage.truncate_log(EPOCH_LOG, keep=records[1:3])
     storage.append_log(EPOCH_LOG, b"new")
@@ -210,7 +211,7 @@ def checkpoint(storage: CheckpointStorage, number: int) -> None:
 
 
 def whole_checkpoints(root: Path) -> list[int]:
-    """What a restarted process sees, each checkpoint read to its last byte."""
+    """The checkpoints that a restarted process finds, each read completely."""
     storage = restarted(root)
     for number in storage.list_checkpoints():
         name, size, sha256 = storage.read_metadata(number).decode().split()

@@ -119,7 +119,7 @@ def test_commands_are_distinguished_from_statements():
 
 
 def changes(data):
-    """A changelog as a query makes it: what is taken back was there before."""
+    """A changelog as a query emits it: retracted rows were added before."""
     there, made = [], []
     for what, value in data:
         if what == "insert" or not there:
@@ -408,16 +408,16 @@ def test_values_cannot_move_the_cursor(sql):
 
 
 class Session:
-    """A shell with a person in front of it, without a terminal."""
+    """A shell with a simulated user, without a terminal."""
 
     def __init__(self):
         env = StreamExecutionEnvironment.get_execution_environment()
-        self.out = TextIOWrapper(BytesIO(), encoding="ascii")  # a terminal that can show little
+        self.out = TextIOWrapper(BytesIO(), encoding="ascii")  # a terminal with few capabilities
         tables = StreamTableEnvironment.create(env)
         self.shell = Shell(env, tables, Screen(interactive=True, out=self.out, err=self.out))
 
     def said(self):
-        """What was said since this was last asked for."""
+        """The output since the last call."""
         self.out.seek(0)
         text = self.out.read()
         self.out.seek(0)
@@ -512,7 +512,7 @@ def test_without_its_package_the_shell_says_what_to_install(monkeypatch):
 
 
 class Gone(StringIO):
-    """A pipe whose reader has gone."""
+    """A pipe that its reader has closed."""
 
     def write(self, text):
         raise BrokenPipeError
@@ -546,7 +546,7 @@ def test_ctrl_c_at_any_time_cancels_the_query_of_the_statement():
 
 
 class Typed:
-    """Texts that a person types; None is Ctrl-C."""
+    """Lines that a user types; None is Ctrl-C."""
 
     def __init__(self, *texts):
         self._texts = list(texts)

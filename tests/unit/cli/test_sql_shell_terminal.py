@@ -1,7 +1,7 @@
 """The SQL shell in a real terminal: a process of its own behind a pseudo terminal, with jobs that run in it.
 
-What is printed line by line is looked for in what came. What is drawn, prompts and whole pages, is looked for on an
-emulated screen: a drawing only sends what has changed, so what a person sees need not stand together in what came."""
+Printed lines are searched for in the raw output. Prompts and pages are searched for on an emulated screen: they are
+drawn by sending changes, so the text that a user sees need not be contiguous in the raw output."""
 
 import codecs
 import contextlib
@@ -50,7 +50,7 @@ PATIENCE = 60.0
 
 
 class Drawn(pyte.Screen):
-    """What a person sees; a full-screen view begins on an empty screen, and so does what comes after it."""
+    """The screen as a user sees it. A full-screen view starts on an empty screen, and so does the output after it."""
 
     def set_mode(self, *modes: int, **options: Any) -> None:
         super().set_mode(*modes, **options)
@@ -69,7 +69,7 @@ class Drawn(pyte.Screen):
         return "\n".join(line.rstrip() for line in self.display)
 
     def is_prompt(self) -> bool:
-        """Whether the cursor stands behind a prompt with nothing typed."""
+        """Whether the cursor is behind an empty prompt."""
         return self.display[self.cursor.y].rstrip() == PROMPT and self.cursor.x == len(PROMPT) + 1
 
 
@@ -123,7 +123,7 @@ class Terminal:
                 pytest.fail(f"the shell ended before {wanted}: {self._came[-2000:]!r}")
 
     def expect(self, pattern: str) -> str:
-        """What came up to a pattern; it is gone then."""
+        """Take the output up to a pattern."""
         wanted = re.compile(pattern, re.DOTALL)
         self._until(lambda: wanted.search(ESCAPES.sub("", self._came)) is not None, repr(pattern))
         plain = ESCAPES.sub("", self._came)
@@ -141,13 +141,13 @@ class Terminal:
         return match
 
     def see_all(self, pattern: str, when: Callable[[list[Any]], bool]) -> list[Any]:
-        """What on the screen matches a pattern, once it is as wanted."""
+        """Wait until the matches of a pattern on the screen are as expected, and return them."""
         wanted = re.compile(pattern)
         self._until(lambda: when(wanted.findall(self._screen.text())), f"wanted {pattern!r} on the screen")
         return wanted.findall(self._screen.text())
 
     def ready(self) -> None:
-        """Wait for the prompt; what came before it is gone."""
+        """Wait for the prompt, and drop the output before it."""
         self._until(self._screen.is_prompt, "prompt")
         self._came = ""
 
@@ -195,7 +195,7 @@ COUNT = r"\| +([123]) \| +(\d+) \|"
 
 @pytest.fixture(scope="module")
 def shells(tmp_path_factory):
-    """The shell that tests share as long as all is well."""
+    """The shell that tests share until one of them fails."""
     shared: list[Terminal] = []
 
     def shell() -> Terminal:
@@ -214,7 +214,7 @@ def shells(tmp_path_factory):
 
 @pytest.fixture
 def terminal(shells, request):
-    """A shell at its prompt, with results as a tableau: a new one where the last test has failed."""
+    """A shell at its prompt, with result mode `tableau`; a new one if the last test has failed."""
     failed = request.session.testsfailed
     shell = shells()
     yield shell

@@ -24,7 +24,7 @@ PLAN = SimpleNamespace(
 
 
 def reports(sender, sent, *read):
-    """One sender, and what each of two readers read of it."""
+    """The reports of one sender and its two readers."""
     down = [
         TaskReport("down", subtask, R, read={0: sum_blocks((0, 0, subtask, *each) for each in counts.items())})
         for subtask, counts in enumerate(read)

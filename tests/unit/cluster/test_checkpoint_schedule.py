@@ -1,4 +1,4 @@
-"""One checkpoint every interval, never sooner than the pause after the last, none when nothing happened since."""
+"""One checkpoint per interval, with the minimum pause after the last one, and none if nothing happened since."""
 
 from millstream.cluster.checkpoint_schedule import CheckpointSchedule
 

@@ -71,7 +71,7 @@ def test_the_newest_intact_one_is_found(disk, caplog):
         made.latest_intact()
     made.allow_older = True
     older = made.latest_intact()
-    assert older.incarnation  # it writes again what was committed: nothing of it is to be taken for that
+    assert older.incarnation  # it writes committed output again, which must not be mistaken for the committed one
     assert replace(older, incarnation="") == metadata(2)
     assert "checkpoint 3 is damaged and skipped" in caplog.text
 
@@ -155,7 +155,7 @@ def test_an_error_names_all_damaged_checkpoints_if_none_is_intact(disk):
 
 
 def test_unavailable_storage_is_not_damage(disk, monkeypatch):
-    """Going back to an older checkpoint would show output twice; waiting does not."""
+    """An older checkpoint would repeat committed output; waiting does not."""
     made = checkpoints(disk)
     made.complete(metadata(1), ManualClock())
 
@@ -269,7 +269,7 @@ def test_old_plans_are_deleted_when_no_retained_checkpoint_needs_them(disk):
 
 
 def test_nothing_is_deleted_while_a_kept_checkpoint_cannot_be_read(disk):
-    """Its files are not known, so none can be spared."""
+    """Its files are unknown, so they cannot be kept."""
     made = checkpoints(disk)
     made.storage.write("shared/needed", b"x")
     for number in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""When state files are written anew: in steps, by what was changed; neither epochs nor files grow with state."""
+"""When state files are compacted: in steps, depending on the changes; neither epochs nor files grow with state."""
 
 import dataclasses
 
@@ -14,14 +14,15 @@ MEGABYTE = 1 << 20
 
 
 class Job:
-    """One subtask whose state has a given size, spread evenly over its key groups; it does as it is told."""
+    """One subtask whose state has a given size, spread evenly over its key groups, which follows the compaction
+    plan."""
 
     def __init__(self, size, rows, change, changed_rows):
         self.size, self.rows, self.change, self.changed_rows = size, rows, change, changed_rows
         self.lineage, self.epoch, self.renewed = Lineage(), 0, 0
 
     def run(self):
-        """One epoch; gives what was written beside the changes."""
+        """Run one epoch; returns the bytes written in addition to the changes."""
         self.epoch += 1
         wanted = plan_compactions({"op": (self.lineage,)}).get("op", {}).get(0)
         name = f"e{self.epoch}"

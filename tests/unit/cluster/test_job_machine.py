@@ -1,4 +1,4 @@
-"""A job goes from CREATED to a final status, every decision is a transition, and what cannot happen raises."""
+"""A job goes from CREATED to a final status by transitions; impossible events raise errors."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an iteration does in the next epoch, from what its operators reported."""
+"""The next step of an iteration, derived from the reports of its operators."""
 
 import pytest
 

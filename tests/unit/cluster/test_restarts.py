@@ -1,4 +1,4 @@
-"""Flink's restart strategies, with its defaults, as functions of the failures so far."""
+"""Flink's restart strategies and their defaults, as functions of the failures so far."""
 
 import pytest
 

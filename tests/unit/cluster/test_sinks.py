@@ -1,4 +1,4 @@
-"""What is staged becomes visible with its checkpoint, in order, and is undone when it will be made again."""
+"""Staged output becomes visible with its checkpoint, in order, and is aborted if its epoch will be replayed."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -132,7 +132,7 @@ def test_rows_in_the_driver_are_not_stored_and_wait_for_the_checkpoint():
 
 
 def test_rows_in_the_driver_are_delivered_once_if_a_late_checkpoint_exists():
-    """It expired, and was found by the recovery: its epochs are not run again."""
+    """The checkpoint expired, and the recovery found it: its epochs are not run again."""
     sink = Recording(driver_only=True)
     made = sinks(sink)
     made.stage([report(0, "a")], 1)
@@ -229,7 +229,7 @@ def test_a_failing_sink_does_not_prevent_others_from_committing():
 
 
 class Broken(Recording):
-    """Raises while it is broken."""
+    """Fails to commit while `is_broken` is set."""
 
     is_broken = True
 

@@ -1,4 +1,4 @@
-"""The next epoch's budget follows from what the last ones cost, within bounds."""
+"""The budget of the next epoch follows from the cost of the last ones, within bounds."""
 
 import pytest
 from hypothesis import given

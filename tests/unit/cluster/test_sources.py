@@ -1,4 +1,5 @@
-"""What each epoch reads and who reads it: a plan is JSON, a split stays, nobody waits for an ended one."""
+"""Assignment of splits to subtasks and ranges to epochs: plans are JSON, splits stay on their subtask, ended splits do
+not hold back others."""
 
 import json
 from types import SimpleNamespace

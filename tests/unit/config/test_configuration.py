@@ -1,4 +1,4 @@
-"""Configuration and options: Flink's rules for reading values, and no key that is lost unseen."""
+"""Configuration and options: Flink's rules for reading values, and a warning or an error for unknown keys."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def restarting(source: Source, parallelism: int) -> Callable[[SplitEnumerator], 
 
 
 def replaying(source: Source, parallelism: int, epochs: int, records: int = MANY, size: int = MANY) -> SplitEnumerator:
-    """An enumerator that went behind `epochs` logged plans without having planned them, from the beginning."""
+    """An enumerator that was moved past `epochs` logged plans, from the beginning, without planning them."""
     first, second = source.create_enumerator(parallelism), source.create_enumerator(parallelism)
     for _, budget in zip(range(epochs), budgets(records, size)):
         logged = [through_json(part.to_json()) for part in first.plan(budget)]

@@ -1,4 +1,4 @@
-"""File systems for tests: an object store without renaming, and any file system that dies at its n-th change."""
+"""File systems for tests: an object store without rename, and a wrapper that dies at the n-th change."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Crash(BaseException):
 
 
 class DyingFiles(FileSystem):
-    """A file system until its n-th change, which happens or not before the process dies."""
+    """A file system in which the process dies just before or just after the n-th change."""
 
     def __init__(self, inner: FileSystem, steps: int, after: bool) -> None:
         self._inner, self.steps, self._after = inner, steps, after

@@ -1,4 +1,4 @@
-"""Faker expressions: each value depends on its seed, and looks as datafaker's values do."""
+"""Faker expressions: each value depends on its seed, and has the format of datafaker's values."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What was planned and was too much is planned in smaller pieces: from the same positions, each record once."""
+"""An epoch that was too large is planned again in smaller pieces: from the same positions, each record once."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Laws of the number sequence: both bounds, each number once, however it is cut."""
+"""Laws of the number sequence: both bounds, and each number once, whatever the splits."""
 
 import pickle
 

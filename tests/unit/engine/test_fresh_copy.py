@@ -1,4 +1,4 @@
-"""A copy shares what belongs to the process, and nothing that calls of a function change."""
+"""A copy of a function shares objects of the process, and nothing that calls of the function change."""
 
 import functools
 import itertools

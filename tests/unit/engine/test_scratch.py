@@ -1,4 +1,4 @@
-"""Directories of jobs on a host: private, and gone when nobody uses them any more."""
+"""Directories of jobs on a host: private, and deleted when no process uses them any more."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ def names(directory):
 
 
 def abandon(directory, *, at=LONG_AGO):
-    """A directory as a dead process leaves it."""
+    """Make a directory look like that of a dead process."""
     Hold(str(directory)).release()
     (directory / "stores").mkdir()
     (directory / "stores" / "data.mdb").write_bytes(b"state")

@@ -1,4 +1,4 @@
-"""Transformations made by hand: what the API would record, without the API."""
+"""Transformations built directly, without the API."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class Step(OperatorSpec):
 
 @dataclass(frozen=True)
 class From(Source):
-    """A source that is never read; it may have at most so many readers."""
+    """A source that is never read, with a maximum number of readers."""
 
     readers: int | None = None
 
@@ -47,7 +47,7 @@ class To(Sink):
 
 
 def step(number: int, name: str, *inputs: int | Input, **more: Any) -> Transformation:
-    """An operator; an input is an id, or says how it is dealt out."""
+    """An operator; an input is an id, or an edge with its partitioner."""
     given = tuple(each if isinstance(each, Input) else Input(each) for each in inputs)
     return Transformation(number, name, Step(), Types.STRING(), given, **more)
 

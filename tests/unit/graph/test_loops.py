@@ -1,4 +1,4 @@
-"""Iterations in a program: how they are drawn, and what is refused."""
+"""Iterations in a graph: how they are represented, and what is refused."""
 
 import pytest
 from small_graphs import by_key, graph, plan, source, step

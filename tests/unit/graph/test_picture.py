@@ -14,7 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @st.composite
 def plans(draw: st.DrawFn) -> ExecutionPlan:
-    """Any small program: each step reads one to three of the steps before it, by key or as they come."""
+    """Any small program: each step reads one to three earlier steps, by key or forwarded."""
     steps = [source(1, "Source: 1")]
     for number in range(2, draw(st.integers(2, 12)) + 1):
         above = draw(st.lists(st.integers(1, number - 1), max_size=3))

@@ -31,7 +31,7 @@ def combine(words, **options):
 
 @pytest.fixture
 def memory(monkeypatch):
-    """How much memory the process seems to have; a key costs a hundred bytes."""
+    """Set the memory that the process seems to have; a key costs a hundred bytes."""
     monkeypatch.setattr(combiner, "_CHECK_EVERY", 20)
     seen = []
 
@@ -56,7 +56,7 @@ WORDS = [f"w{(number // 3) ** 2 % 173}" for number in range(1_000)]
 
 def test_without_memory_at_most_one_batch_of_keys_is_kept(memory):
     sent, rest = combine(WORDS, batch_size=30)
-    assert sent  # there are more keys than that
+    assert sent  # there are more keys than this
     assert all(len(batch) <= 30 for batch in [*sent, *rest])
     assert totals([*sent, *rest]) == Counter(WORDS)
 

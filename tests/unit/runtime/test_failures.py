@@ -1,4 +1,4 @@
-"""User errors come first: operator, key and record are named, the traceback begins in the user's function."""
+"""Errors of user functions name operator, key and record, and their traceback begins in the user's function."""
 
 import sys
 
@@ -136,7 +136,7 @@ def test_a_failing_open_is_a_user_error():
 
 
 def test_code_outside_the_package_counts_as_user_code():
-    """A folder whose name only begins like the package's is not the package."""
+    """A folder whose name starts with that of the package is not the package."""
     package = runtime_task.__file__.replace("/runtime/task.py", "")
     scope = {}
     exec(compile("def mine():\n    raise KeyError('x')\n", f"{package}_jobs/job.py", "exec"), scope)

@@ -1,4 +1,4 @@
-"""Feedback is read from memory only if this process wrote the version that was accepted."""
+"""Feedback is read from memory only if this process wrote the accepted version."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Memory of operators comes back equal, is refused when it is too new, and that of release 0.1 is read."""
+"""The memory of operators is restored with equal values, refused from newer releases, and read from release 0.1."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from millstream.state.handles import Lineage
 
 @dataclass
 class Seen(MemoryPart):
-    """A part of a test."""
+    """A value with a type of the test."""
 
     part_name: ClassVar[str] = "test_seen"
     version: ClassVar[int] = 2
@@ -89,7 +89,7 @@ def test_an_emptied_part_of_release_0_1_is_not_restored():
     running.part(Seen).names.clear()
     memory = running.snapshot()
     assert memory.part(Seen) == Seen()
-    assert "s" in memory.part(SourceMemory).splits  # this one was not asked for
+    assert "s" in memory.part(SourceMemory).splits  # this one was not requested
 
 
 @pytest.mark.parametrize(

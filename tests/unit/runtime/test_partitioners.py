@@ -1,4 +1,5 @@
-"""Which subtask a record goes to depends on the plan, the record and the records before it; never on how it is cut."""
+"""The target subtask of a record depends on the plan, the record and the records before it, never on how input is cut
+into epochs."""
 
 import numpy as np
 import pytest

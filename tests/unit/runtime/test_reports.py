@@ -1,4 +1,4 @@
-"""Reports and failures come back equal, and those of another release are refused."""
+"""Reports and failures are decoded with equal values, and those of another release are refused."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Sorted runs in, whole keys out: every record once, by key and time, whatever was cut where."""
+"""Sorted runs are merged by key: every record once, by key and time, whatever the runs and blocks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def small_blocks() -> Iterator[None]:
 
 
 def sent(edge: int, upstream: int, records: list, times: list | None, run: int) -> list[tuple[bytes, bytes]]:
-    """What one subtask sends of its records, which come two at a time, in runs of `run`."""
+    """The blocks that one subtask sends for its records, which arrive two at a time, in runs of `run`."""
     out: list[tuple[bytes, bytes]] = []
     runs = SortedRuns(
         Hash(KEY), "test", edge, upstream, 1, 7, run, lambda _, sort_key, data: out.append((sort_key, data))

@@ -29,7 +29,7 @@ def recurse(depth: int, is_over: threading.Event) -> None:
 
 
 class Ended(threading.Event):
-    """Is set when the sampler has seen enough."""
+    """An event that is set when the sampler has enough samples."""
 
     def __init__(self, sampler: StackSampler) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A timer fires once, in time order, after a restore too."""
+"""Timers fire once and in time order, also after a restore."""
 
 import hashlib
 
@@ -50,7 +50,7 @@ steps = st.lists(
 
 
 def fired(todo, *, moving):
-    """What fires at each advance of time; the model is a set."""
+    """The timers that fire at each advance of time; the model is a set."""
     subtask, waiting, found = Subtask(), set(), []
     for name, what in todo:
         if name == "move":

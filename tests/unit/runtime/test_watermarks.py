@@ -1,4 +1,4 @@
-"""An operator's watermark is the least over its channels that are not idle, and never goes back."""
+"""The watermark of an operator is the minimum of its channels that are not idle, and never decreases."""
 
 import pickle
 

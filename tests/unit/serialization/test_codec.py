@@ -1,4 +1,4 @@
-"""Laws of the codec: what goes in comes out equal, and nothing else can come out or happen."""
+"""Laws of the codec: decoded values equal the encoded ones, and decoding has no side effects."""
 
 from __future__ import annotations
 
@@ -377,7 +377,7 @@ def test_classes_of_the_driver_are_matched_by_name_not_by_import() -> None:
     original: Any = program["Event"]
     declare(original)
     data = encode(original(1))
-    exec("class Event:\n    def __init__(self, n): self.n = n", program)  # the same class, met again elsewhere
+    exec("class Event:\n    def __init__(self, n): self.n = n", program)  # the same class in another place
     again: Any = program["Event"]
     declare(again)
     assert type(decode(data)) is again
@@ -435,7 +435,7 @@ sys.addaudithook(_audit)
 
 
 def hostile_decode(data: bytes) -> object:
-    """What decoding answers or raises, having checked that it did nothing and raised nothing unforeseen."""
+    """Decode bytes; checks that decoding had no side effects and raised declared errors only."""
     seen: list[str] = []
     _watching.append(seen)
     try:
@@ -569,7 +569,7 @@ def test_every_prefix_of_real_bytes_is_corrupt() -> None:
 
 @pytest.fixture
 def _little_memory() -> Iterator[None]:
-    """A memo index may ask pickle for gigabytes; it shall be refused them."""
+    """Limit memory: a memo index may make pickle allocate gigabytes, which must be refused."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, limits[1]))

@@ -1,4 +1,4 @@
-"""Hostile pickles: what they could make grow without bounds is refused before it grows."""
+"""Hostile pickles: unbounded growth is refused before it happens."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from millstream.serialization import codec
 from millstream.serialization.codec import CorruptData, UnsafeData
 from millstream.serialization.pickles import MAX_DEPTH, BadPickle, check_depth, inspect
 
-MANY = 1 << 21  # of anything: far more than the bytes of a test
+MANY = 1 << 21  # elements or bytes: far more than a test has
 SOME = 1 << 18
 
 
 class Names(tuple):
-    """A tuple of the program's own."""
+    """A subclass of tuple."""
 
 
 class Raw(bytes):
-    """Bytes of the program's own."""
+    """A subclass of bytes."""
 
 
 class Tags(set):
-    """A set of the program's own."""
+    """A subclass of set."""
 
 
 class Queue(deque):
-    """A deque of the program's own."""
+    """A subclass of deque."""
 
 
 class Words(Counter):
-    """A counter of the program's own."""
+    """A subclass of Counter."""
 
 
 class Plain:
@@ -48,17 +48,17 @@ class Plain:
 
 
 class Matrix(np.ndarray):
-    """An array of the program's own."""
+    """A subclass of a NumPy array."""
 
 
 def _build(*arguments: Any) -> bytes:
-    """A pickle of a call of the codec's own global."""
+    """A pickle that calls a global of the codec."""
     made = b"".join(pickle.dumps(each, 5)[2:-1] if type(each) is not range else _RANGE for each in arguments)
     return b"\x80\x05cmillstream.model.codec\nbuild\n(" + made + b"tR."
 
 
 def _again(times: int, *arguments: Any) -> bytes:
-    """A pickle of many calls with the same arguments, from the memo."""
+    """A pickle with many calls that take the same arguments from the memo."""
     made = b"".join(pickle.dumps(each, 3)[2:-1] for each in arguments)
     return b"\x80\x05cmillstream.model.codec\nbuild\nq\xfa0(" + made + b"tq\xfb0(" + b"h\xfah\xfbR" * times + b"l."
 
@@ -238,9 +238,10 @@ def _frame(content: bytes, length: int | None = None) -> bytes:
 
 
 _GLOBAL = b"cmillstream.model.codec\nbuild\n0"
-_HIDDEN = b"Nr" + struct.pack("<I", MANY) + b"."  # a memo of MANY entries, which a text hides from `inspect`
+# a memo of MANY entries, inside a text so that `inspect` does not see it
+_HIDDEN = b"Nr" + struct.pack("<I", MANY) + b"."
 OVERLAPPING = {
-    # The unpickler drops what is left of the outer frame, and reads the text as opcodes.
+    # The unpickler drops the rest of the outer frame, and reads the text as opcodes.
     "a frame inside a frame": _GLOBAL + _frame(_frame(b"\x8c" + bytes([len(_HIDDEN)]), len(_HIDDEN))) + _HIDDEN + b".",
     "a frame beyond the end": _GLOBAL + _frame(b"N", 1 << 40) + b".",
     "a text across the end of a frame": _GLOBAL + _frame(b"\x8c\x02a") + b"b.",

@@ -1,4 +1,4 @@
-"""State is versioned by epoch: whoever runs an epoch, on whatever store, sees the changes that were accepted."""
+"""State is versioned by epoch: any worker that runs an epoch, with any store, sees exactly the accepted changes."""
 
 import hashlib
 import tempfile
@@ -26,13 +26,14 @@ MAX_PARALLELISM = 16
 
 
 class Chain:
-    """A lineage with what is in its files: small dictionaries, None for a deleted entry."""
+    """A lineage with the content of its files: small dictionaries, with None for a deleted entry."""
 
     def __init__(self):
         self.lineage, self.files, self.content, self.history = Lineage(), {}, {}, [("", {})]
 
     def accept(self, changes, since):
-        """As a task writes and the JobMaster accepts: one epoch's changes, alone or with those of `own[since:]`."""
+        """Write one epoch as a task does and accept it as the JobMaster does: its changes, alone or merged with those
+        of `own[since:]`."""
         number = len(self.history)
         own = self.lineage.own
         base = since == 0
@@ -128,7 +129,7 @@ def operator_state(subtask=0, parallelism=1, open_store=None, cache_limit=None):
 
 
 class Worker:
-    """What a process that runs the subtask has: its live state, perhaps over a store on its disk."""
+    """A process that runs the subtask, with its live state and an optional store on its disk."""
 
     def __init__(self, directory=None, cache_limit=None, **shape):
         self.open_store = None if directory is None else (lambda: LmdbStore(directory))
@@ -185,7 +186,7 @@ def operate(worker, model, todo):
 
 
 def epoch(worker, lineage, files, model, number, todo, outcome, part):
-    """One epoch as a task runs it; gives the lineage and the content after it."""
+    """Run one epoch as a task does; returns the lineage and the content after it."""
     worker.state.advance(lineage, files.read)
     assert worker.content() == model, "state before the epoch"
     after = dict(model)
@@ -254,7 +255,7 @@ def rescaled(lineages, parallelism):
 
 
 def written(files, lineages, change, name, since=None):
-    """Every subtask runs an epoch: `change(subtask, state)`; gives the lineages after it."""
+    """Run one epoch on every subtask with `change(subtask, state)`; returns the lineages after it."""
     found = []
     for subtask, lineage in enumerate(lineages):
         state = operator_state(subtask, len(lineages))
@@ -347,7 +348,7 @@ def test_union_lists_go_to_all_and_broadcast_state_is_one_copy():
 
 
 def test_the_store_of_another_parallelism_is_not_used(tmp_path):
-    """The files are the same before and after a change of parallelism; what a subtask keeps of them is not."""
+    """A rescale keeps the files, but changes which of their keys a subtask owns."""
     files, keys = Files(), [f"key {n}" for n in range(30)]
 
     def put(_, state):

@@ -1,4 +1,4 @@
-"""Bases in parts: no epoch writes or holds more than it was told, and the files that are left are always enough."""
+"""Bases in parts: no epoch writes or holds more than its budget, and the files always hold the complete state."""
 
 import hashlib
 import tempfile
@@ -25,7 +25,7 @@ WINDOW = "a window"
 
 
 class Files:
-    """State files; only those that a lineage names are there."""
+    """State files; those that the lineage does not name are removed."""
 
     def __init__(self):
         self.data, self.reads, self.written = {}, [], []
@@ -47,7 +47,7 @@ class Files:
 
 
 class Subtask:
-    """A worker's state of one subtask, on disk if it has a directory."""
+    """The state of one subtask in a worker, on disk if it has a directory."""
 
     def __init__(self, directory=None, subtask=0, parallelism=1):
         groups = range_of(subtask, parallelism, GROUPS)
@@ -61,7 +61,7 @@ class Subtask:
         self.chunks = self.state.table("chunks", Types.LONG(), chunks, key_type=Types.STRING(), restrict=lambda v, _: v)
 
     def run(self, lineage, files, epoch, changes, wanted=None):
-        """One epoch; gives the lineage after it."""
+        """Run one epoch; returns the lineage after it."""
         self.state.advance(lineage, files.read)
         for table, namespace, key, value in changes:
             self.state.tables[table].put(namespace, key, ABSENT if value is None else value)
@@ -104,7 +104,7 @@ def within(lineage, wanted):
 
 @pytest.mark.parametrize("disk", [True, False], ids=["disk", "heap"])
 def test_the_remaining_files_are_the_state_at_any_time_and_parallelism(disk):
-    """Whoever starts from it, in the middle of renewing the base or not, with as many subtasks or another number."""
+    """Restores from it during and after a renewal of the base, with the same and with another parallelism."""
 
     @settings(max_examples=60)
     @given(epochs, st.integers(1, 3))
@@ -152,7 +152,7 @@ def filled(directory, files, keys=400):
 
 
 class Watched:
-    """A store that counts the entries read between two files."""
+    """A store that counts the entries it reads between two files."""
 
     def __init__(self, store, files):
         self.store, self.files, self.read, self.at = store, files, [0], 0
@@ -281,7 +281,7 @@ def test_chunks_that_the_epoch_itself_wrote_fill_a_part_too(tmp_path):
 
 
 def test_a_base_of_one_file_is_rewritten_in_parts_too(tmp_path):
-    """As an earlier release or the other backend wrote it."""
+    """A file as an earlier release or the other backend wrote it."""
     files = Files()
     heap, lineage = Subtask(), Lineage()
     lineage = heap.run(lineage, files, 1, [("keyed", None, key, key) for key in range(400)], 0)

@@ -1,4 +1,4 @@
-"""A state file gives back what was written into it."""
+"""State files are read with the values that were written."""
 
 from __future__ import annotations
 

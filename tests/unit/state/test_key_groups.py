@@ -1,4 +1,4 @@
-"""Laws of key groups: one place for equal keys, everywhere and always."""
+"""Laws of key groups: equal keys have the same key group in every process and release."""
 
 from __future__ import annotations
 

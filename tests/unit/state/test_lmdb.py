@@ -1,4 +1,4 @@
-"""The disk backend: one version at a time, whatever names and keys are, whoever else writes."""
+"""The disk backend: one version at a time, with any names and keys, and concurrent writers."""
 
 import os
 import signal
@@ -79,7 +79,7 @@ def test_deleted_entries_are_gone_and_replace_deletes_everything(store):
 def test_reads_are_of_one_version_until_a_refresh(store):
     store.apply([("t", changes({(None, "a"): 1}))], "v1", replace=True)
     store.refresh()
-    other = LmdbStore.__new__(LmdbStore)  # another worker of this host: the same file, a snapshot of its own
+    other = LmdbStore.__new__(LmdbStore)  # another worker of this host: the same file with its own snapshot
     other.__dict__.update(store.__dict__, _reading=None)
     other.apply([("t", changes({(None, "a"): 2}))], "v2", replace=False)
     assert (store.version, store.get("t", None, "a")) == ("v1", 1)
@@ -164,7 +164,7 @@ def test_a_full_disk_is_an_error_that_names_the_directory(small_disk):
         fill()
     last = f"v{epoch - 1}"
     store.close()
-    store = LmdbStore(small_disk / "op-0")  # what was applied before is there, and nothing of what failed
+    store = LmdbStore(small_disk / "op-0")  # it has earlier changes, and none of the failed epoch
     store.refresh()
     assert store.version == last
     assert store.get("t", None, f"{epoch - 1}-0") == b"x" * 200

@@ -1,4 +1,4 @@
-"""A table has what was put, whoever wrote it and however it is asked for."""
+"""A table returns the rows that were put, whichever worker wrote them and by any method of access."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""State as user code sees it: one key's view, Flink's rules of time to live, lists and maps of operators."""
+"""State as user code sees it: views of one key, Flink's rules of time to live, and operator state."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""Many hashes at once are the library's hashes, one by one."""
+"""Vectorised hashes equal those of the xxhash library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State descriptors, time to live, output tags, and what becomes of functions passed in."""
+"""State descriptors, time to live, output tags, and how functions that are passed in are wrapped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The harness runs what runs; and pipelines of several operators do what Flink's would."""
+"""The harness runs operators as a job does, and pipelines of several operators behave as in Flink."""
 
 import time
 
@@ -386,7 +386,7 @@ def test_the_other_side_of_a_broadcast_cannot_write():
 
 
 def test_each_step_of_a_harness_is_fast():
-    """A test of a function costs milliseconds, not seconds: nothing starts up."""
+    """A test of a function takes milliseconds: the harness starts no engine."""
     started = time.process_time()
     with counter() as harness:
         for number in range(20):

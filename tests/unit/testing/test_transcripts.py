@@ -1,4 +1,4 @@
-"""Operator behaviour, as transcripts say; and how rows are cut, moved and stored must not show."""
+"""Operators behave as their transcripts record, however rows are cut into epochs, moved and stored."""
 
 from pathlib import Path
 

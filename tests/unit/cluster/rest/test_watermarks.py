@@ -1,4 +1,4 @@
-"""What holds the event time of a vertex back."""
+"""Which input holds back the event time of a vertex."""
 
 from __future__ import annotations
 

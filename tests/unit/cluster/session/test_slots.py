@@ -13,7 +13,7 @@ def test_a_job_that_does_not_fit_waits_with_a_reason_and_is_granted_in_order() -
     assert first == Granted()
     pool, second = pool.request(SlotRequest("p", "b", 2))
     assert second == Waiting("waits for 2 slots: 1 of 4 are free")
-    pool, third = pool.request(SlotRequest("q", "c", 1))  # it would fit, but must not overtake
+    pool, third = pool.request(SlotRequest("q", "c", 1))  # there are enough slots, but it must not overtake the first
     assert third == Waiting("waits for 1 slots: 1 of 4 are free, and 1 jobs wait before it")
     pool, granted = pool.release("p", "a")
     assert [request.job for request in granted] == ["b", "c"]
@@ -46,4 +46,5 @@ def test_granted_slots_never_exceed_the_total(steps: list[tuple[str, str, int]])
         pool = pool.request(SlotRequest(program, job, slots))[0] if slots else pool.release(program, job)[0]
         assert pool.free >= 0
         if pool.waiting and pool.waiting == before.waiting:
-            assert pool.waiting[0].slots > pool.free or slots  # a release leaves nobody waiting who fits
+            # after a release, no request waits for which there are enough slots
+            assert pool.waiting[0].slots > pool.free or slots

@@ -1,4 +1,5 @@
-"""Laws of files that hold their own structure: each record once however they are cut, poison by itself."""
+"""Laws of Parquet, ORC and Avro files: each record once however files are split, and bad records are reported one by
+one."""
 
 import gzip
 import io
@@ -146,7 +147,7 @@ BAD = range(7, 5000, 20)
 
 @pytest.mark.parametrize("kind", READERS)
 def test_poison_in_files_is_named_counted_or_kept(tmp_path, kind):
-    """A record is poison when a value does not fit the type: here, numbers too large for 32 bits."""
+    """A record is bad if a value does not fit its type: here, numbers too large for 32 bits."""
     numbers = [1 << 40 if number in BAD else number for number in range(5000)]
     write(tmp_path / f"f.{kind}", kind, pa.table({"id": numbers, "name": ["x"] * 5000}))
     small = Types.ROW_NAMED(["id", "name"], [Types.INT(), Types.STRING()])

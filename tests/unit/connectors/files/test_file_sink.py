@@ -1,4 +1,4 @@
-"""Laws of the file sink: nothing is seen before its commit, and a commit shows everything once, whatever happens."""
+"""Laws of the file sink: nothing is visible before its commit, and a commit shows everything once, whatever fails."""
 
 import errno
 import itertools
@@ -55,7 +55,8 @@ def staged(sink, epoch, values, subtask=0, attempt="0-1.1", **more):
 
 
 def visible(path):
-    """What a reader sees: the files that are not hidden, with their content; names without the part of the job's."""
+    """The files that a reader sees, those not hidden, with their content; names are without the part that names the
+    job."""
     files = {file.relative_to(path).as_posix(): file for file in path.rglob("*") if file.is_file()}
     return {plain(name): file.read_text() for name, file in files.items() if not name.startswith(".")}
 
@@ -65,7 +66,7 @@ def plain(name):
 
 
 def left(base):
-    """What waits, or was left."""
+    """The files in the staging directory: pending ones, and those left behind."""
     staging = base / ".staging"
     return sorted(name for name in os.listdir(staging) if name != "commits") if staging.exists() else []
 
@@ -99,7 +100,7 @@ class Crash(BaseException):
 
 
 class DyingOs:
-    """The os module until its n-th change, which happens or not before the process dies."""
+    """The os module, in which the process dies just before or just after the n-th change."""
 
     def __init__(self, steps, after):
         self.steps, self.after = steps, after
@@ -132,7 +133,7 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_change_the_output(tm
         if foreign:
             (base / "a").mkdir()
             final = next(c["final"] for c in made if c["group"] == "0/a")
-            (base / final).write_text("a3\na4\n")  # somebody else's, with the very same content
+            (base / final).write_text("a3\na4\n")  # a file of another writer, with the same content
         with pytest.MonkeyPatch.context() as patch:
             dying = DyingOs(step, after)
             for module in (local, access):
@@ -401,8 +402,8 @@ def test_a_base_path_that_cannot_be_written_is_refused_before_the_job(tmp_path):
 
 @pytest.fixture
 def _not_root(tmp_path):
-    """Nothing is forbidden to root: the real user, whose rights `os.access` asks for, is another one for a while,
-    from when the directory of the test is there."""
+    """Root may do everything, so the real user, for whom `os.access` asks, is changed once the directory of the test
+    exists."""
     root = os.getuid() == 0
     if root:
         os.setreuid(65534, 0)

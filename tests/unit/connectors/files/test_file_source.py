@@ -1,4 +1,4 @@
-"""Laws of the file source: every line of every file once; a file that changes is noticed."""
+"""Laws of the file source: every line of every file once; a changed file is detected."""
 
 import bz2
 import gzip

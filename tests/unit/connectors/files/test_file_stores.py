@@ -66,7 +66,7 @@ def store(request, tmp_path):
 
 
 def shown(base):
-    """What a reader sees: name and bytes of the files that are not hidden."""
+    """The files that a reader sees, those not hidden: name and bytes."""
     files = get_file_system(base)
     found = {}
     if files.exists(base):
@@ -86,7 +86,7 @@ def hidden(base):
 
 
 def rows_in(base):
-    """The records of all files that are seen, whatever their format."""
+    """The records of all visible files in any format."""
     found = []
     for name, data in shown(base).items():
         if name.endswith(".parquet"):
@@ -221,7 +221,7 @@ def test_files_are_pending_until_they_are_compacted(store, kind):
 
 
 def test_pending_files_of_a_failed_commit_are_not_visible_before_its_repetition(monkeypatch):
-    """On an object store a file may wait and still have its staged original."""
+    """On an object store, a pending file may exist beside the staged file it was copied from."""
     ObjectStore.objects.clear()
     sink = sink_to("objects://failed", "rows", COMPACT["late"])
     made = staged(sink, 1, [Row(k="a", v=1)])
@@ -249,7 +249,7 @@ def everything_below(base):
 
 @pytest.mark.parametrize("partition", [None, 0])
 def test_a_driver_that_was_replaced_changes_nothing_when_it_closes(store, partition):
-    """The one that has taken over may be between any two steps of its own commit."""
+    """The new leader may be between any two steps of its own commit."""
     strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
     sink = sink_to(store, "rows", strategy, partition)
     old, new = sink.create_committer(), sink.create_committer()
@@ -266,7 +266,7 @@ def test_a_driver_that_was_replaced_changes_nothing_when_it_closes(store, partit
 
 
 def test_a_driver_that_was_replaced_leaves_the_directories(tmp_path):
-    """The one that has taken over may be about to write into them."""
+    """The new leader may be about to write into them."""
     sink = sink_to(str(tmp_path), "rows", COMPACT["often"])
     committer = sink.create_committer()
     committer.commit(1, staged(sink, 1, some_rows(1, 0)))
@@ -394,10 +394,10 @@ def test_output_on_atomic_schemes_is_accepted(path: str) -> None:
 
 def test_a_rename_that_the_server_refused_silently_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(MemoryFileSystem):
-        """As WebHDFS's client does, which does not look at the answer."""
+        """Refuses to rename without an error, as the client of WebHDFS does."""
 
         def mv(self, path1: str, path2: str, **_: object) -> None:
-            """Nothing."""
+            """Do nothing."""
 
     monkeypatch.setitem(remote._clients, "webhdfs", Refusing(skip_instance_cache=True))
     files = RemoteFileSystem("webhdfs")

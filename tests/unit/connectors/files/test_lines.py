@@ -1,4 +1,4 @@
-"""Laws of lines in ranges of bytes: each line from exactly one range, whole."""
+"""Laws of lines in byte ranges: each line is read completely, from exactly one range."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""What a mark remembers of the output in the topics, and what it takes for the same output."""
+"""What a mark records about the output in the topics, and which output it recognises as the same."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_older_output_is_written_if_its_file_is_missing():
     assert pending(mark, files(1), there=False) == []
     with pytest.raises(WrittenByAnotherAttempt):
         pending(mark, files(1), there=True)
-    assert pending(mark, files(1, transaction=""), there=True) == []  # of the release before: its epoch is all there is
+    assert pending(mark, files(1, transaction=""), there=True) == []  # of the previous release: it has only an epoch
 
 
 def test_a_mark_does_not_grow():

@@ -1,4 +1,4 @@
-"""Marks in their topic: one that cannot be read is an error, and waiting for the topic ends."""
+"""Marks in their topic: an unreadable mark is an error, and waiting for the topic has a timeout."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_mark_that_cannot_be_read_is_an_error_with_a_remedy(monkeypatch):
     for value in (b"?", b'{"owner": "", "jobs": {}, "form": 2}'):
         with pytest.raises(MarkUnreadable, match=f"the mark of 'id' in the topic '{TOPIC}' cannot be read") as raised:
             marks_of(Brokers(value), monkeypatch).read()
-        assert isinstance(raised.value, OutputRefused)  # to try again would not help
+        assert isinstance(raised.value, OutputRefused)  # a retry would not help
         assert "a message with this key and no value" in str(raised.value.hint)
 
 

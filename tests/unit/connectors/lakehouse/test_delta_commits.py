@@ -1,4 +1,4 @@
-"""Commits to Delta tables: a commit is looked for no further than it can be."""
+"""Commits to Delta tables: the search for an earlier commit covers only the versions that can have it."""
 
 from __future__ import annotations
 

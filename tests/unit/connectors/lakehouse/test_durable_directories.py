@@ -1,4 +1,4 @@
-"""A directory that is made for output is synced in the one above it: else a power loss takes what was put into it."""
+"""New output directories are synced in their parent; otherwise a power loss would lose their files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from millstream.files.local import LocalFileSystem
 
 @pytest.fixture
 def synced(monkeypatch):
-    """The inodes of what was brought to the device."""
+    """The inodes that were synced."""
     found = []
     original = os.fsync
 
@@ -28,7 +28,7 @@ def synced(monkeypatch):
 
 
 def check(synced, base, path):
-    """All directories from `base` down to that of a path were synced after the one below them was made."""
+    """Check that all directories from `base` to that of a path were synced after the next one was created."""
     while path != base:
         path = path.parent
         assert path.stat().st_ino in synced, path

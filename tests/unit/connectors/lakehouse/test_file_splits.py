@@ -32,7 +32,7 @@ class Versions(FileEnumerator):
 
 
 def read(follows: bool, parallelism: int, records: int, restart_every: int | None = None) -> list[tuple[str, str]]:
-    """Plan until nothing is left; gives split and path of each file."""
+    """Plan until nothing is left; returns split and path of each file."""
     enumerator, taken = Versions(parallelism, None, follows=follows), []
     for step in range(100):
         if restart_every is not None and step % restart_every == 0:

@@ -1,4 +1,4 @@
-"""Commits to Iceberg tables: the bounded number of marks in a table."""
+"""Commits to Iceberg tables: the number of marks in a table is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The automaton's own laws: state is plain and small, and nothing is kept that is not needed."""
+"""Laws of the automaton: state is plain and small, and has only what is needed."""
 
 from __future__ import annotations
 

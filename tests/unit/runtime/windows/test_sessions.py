@@ -1,4 +1,4 @@
-"""Sessions that fire once, at their end, go a way of their own; it must not show."""
+"""Sessions that fire once, at their end, have a fast path; its results must equal those of the general one."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -23,11 +23,11 @@ TABLES = ("windows/merging", "window/elements", "window/reduced", "window/accumu
 
 
 class AskedForEachRecord(EventTimeTrigger):
-    """The same trigger, but it is not known to be: its windows go the general way."""
+    """The same trigger as a subclass, so that its windows use the general path."""
 
 
 class Early(EventTimeTrigger):
-    """Is called before the end of a window too, for nothing."""
+    """Has a timer before the end of the window, which does nothing."""
 
     def on_element(self, element, timestamp, window, ctx):
         ctx.register_event_time_timer(window.start + 1)
@@ -79,7 +79,7 @@ def harness(trigger, kind, backend="hashmap"):
 
 
 def at_times_all(lineage):
-    """What a worker has live is written too, not only what it changed."""
+    """The live state of a worker is written too, not only its changes."""
     return 0 if len(lineage.own) > 1 else None
 
 

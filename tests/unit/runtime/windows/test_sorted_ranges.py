@@ -1,4 +1,4 @@
-"""Windows as ranges of sorted rows are the windows that assigners give record by record."""
+"""Windows computed as ranges of sorted rows equal the windows that assigners return for each record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slot has received: order, levels, and blocks that do not fit into memory."""
+"""The inbox of a slot: order, levels, and blocks that do not fit into memory."""
 
 from __future__ import annotations
 
