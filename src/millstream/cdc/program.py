@@ -70,11 +70,11 @@ def create_program(
 
 
 def _find_transform(transforms: Sequence[Transform], table: SourceTable) -> Transform | None:
-    found = [transform for transform in transforms if matches(transform.source_table, table.name)]
-    if len(found) > 1:
-        message = f"the table {table.name} matches {len(found)} transforms"
+    matching = [transform for transform in transforms if matches(transform.source_table, table.name)]
+    if len(matching) > 1:
+        message = f"the table {table.name} matches {len(matching)} transforms"
         raise InvalidPipeline(message, hint="let each table match only one transform; combine filters with OR")
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def _split_by_table(

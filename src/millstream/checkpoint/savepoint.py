@@ -92,9 +92,9 @@ class Snapshot:
     def _shared_with_others(self) -> set[str]:
         job, name = os.path.split(self.path)
         storage = self.storage.of(*os.path.split(job))
-        others = [number for number in storage.list_checkpoints() if f"chk-{number}" != name]
+        other_numbers = [number for number in storage.list_checkpoints() if f"chk-{number}" != name]
         needed: set[str] = set()
-        for number in others:
+        for number in other_numbers:
             with suppress(VoidCheckpoint):
                 metadata = CheckpointMetadata.from_bytes(storage.read_metadata(number))
                 needed.update(handle.file for handle in metadata.handles)

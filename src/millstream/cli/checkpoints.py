@@ -177,10 +177,10 @@ def _format_list(snapshots: Sequence[Snapshot]) -> Iterable[str]:
         if metadata is None:
             rows.append((printable(path), "", "", "", "", "", "", damage))
             continue
-        job, taken = printable(metadata.job_name), _format_time(metadata.timestamp)
+        job, time = printable(metadata.job_name), _format_time(metadata.timestamp)
         numbers = (str(metadata.epoch), str(len(metadata.operators)))
         sizes = (_format_size(metadata.full_size), _format_size(metadata.bytes_new))
-        rows.append((printable(path), job, taken, *numbers, *sizes, damage))
+        rows.append((printable(path), job, time, *numbers, *sizes, damage))
     return align_columns(rows)
 
 

@@ -85,13 +85,15 @@ def _steps(words: Mapping[tuple[str, ...], list[str]], indent: str) -> str:
 
 def write_bash(words: Mapping[tuple[str, ...], list[str]]) -> str:
     """Return the script for bash."""
-    cases = "\n".join(f'    "{" ".join(path)}") words="{" ".join(each)}" ;;' for path, each in words.items())
+    cases = "\n".join(f'    "{" ".join(path)}") words="{" ".join(following)}" ;;' for path, following in words.items())
     return _BASH.format(steps=_steps(words, "      "), words=cases)
 
 
 def write_zsh(words: Mapping[tuple[str, ...], list[str]]) -> str:
     """Return the script for zsh."""
-    cases = "\n".join(f'    "{" ".join(path)}") following=({" ".join(each)}) ;;' for path, each in words.items())
+    cases = "\n".join(
+        f'    "{" ".join(path)}") following=({" ".join(following)}) ;;' for path, following in words.items()
+    )
     lines = [
         "#compdef millstream",
         "_millstream() {",

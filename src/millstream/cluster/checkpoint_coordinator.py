@@ -91,7 +91,7 @@ class CheckpointCoordinator:
             _log.warning("old checkpoints could not be deleted: %s", problem)
         took = (execution.clock.precise() - started) * 1000
         sizes = metadata.bytes_new, metadata.full_size
-        states = {each.operator: tuple(lineage.size for lineage in each.lineages) for each in metadata.operators}
+        states = {entry.operator: tuple(lineage.size for lineage in entry.lineages) for entry in metadata.operators}
         execution.notify(CheckpointDone(metadata.checkpoint, metadata.epoch, *sizes, took, path, states))
         self._requests.complete_checkpoint_requests(metadata.checkpoint)
         return True

@@ -107,11 +107,15 @@ def _lock(directory: str) -> int:
         os.close(descriptor)
 
 
-def _remove_unused(own: Path) -> None:
+def _remove_unused(directory_in_use: Path) -> None:
     """Delete sibling directories that dead processes left behind; times are by the clock of the file system."""
     try:
-        now = os.stat(own / MARK).st_mtime
-        siblings = [sibling for sibling in own.parent.iterdir() if sibling.name.startswith(PREFIX) and sibling != own]
+        now = os.stat(directory_in_use / MARK).st_mtime
+        siblings = [
+            sibling
+            for sibling in directory_in_use.parent.iterdir()
+            if sibling.name.startswith(PREFIX) and sibling != directory_in_use
+        ]
     except OSError:
         return
     for directory in siblings:

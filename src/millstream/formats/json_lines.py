@@ -115,12 +115,12 @@ def _fits(template: LineTemplate, data_type: FormatType, path: Path) -> bool:
     types = {placeholder.path: placeholder.type for placeholder in template.placeholders}
     constants = dict(template.constants)
 
-    def fits(child: FormatType, here: Path) -> bool:
-        if here in template.objects:
-            return child.root is TypeRoot.ROW and _fits(template, child, here)
-        if here in types:
-            return types[here] in _readable(child.root)
-        return constants.get(here) is None or child.root is TypeRoot.BOOLEAN
+    def fits(child: FormatType, child_path: Path) -> bool:
+        if child_path in template.objects:
+            return child.root is TypeRoot.ROW and _fits(template, child, child_path)
+        if child_path in types:
+            return types[child_path] in _readable(child.root)
+        return constants.get(child_path) is None or child.root is TypeRoot.BOOLEAN
 
     return all(fits(child, (*path, name)) for name, child in data_type.fields())
 

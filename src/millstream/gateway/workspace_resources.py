@@ -117,15 +117,15 @@ def _describe(problem: SqlError, statement: str) -> Problem:
 
 def _describe_catalogs(catalogs: Catalogs) -> CatalogTree:
     described: list[CatalogObject] = []
-    left = _MOST_TABLES
+    remaining = _MOST_TABLES
     complete = True
     for catalog in catalogs.all.values():
         databases: list[DatabaseObject] = []
         for database in catalog.databases:
             names = catalogs.table_names(catalog.name, database)
-            complete = complete and len(names) <= left
-            tables = [_describe_table(catalogs, (catalog.name, database, name)) for name in names[:left]]
-            left -= len(tables)
+            complete = complete and len(names) <= remaining
+            tables = [_describe_table(catalogs, (catalog.name, database, name)) for name in names[:remaining]]
+            remaining -= len(tables)
             databases.append({"name": database, "tables": tables})
         described.append({"name": catalog.name, "databases": databases})
     return {

@@ -111,12 +111,12 @@ class Feedback:
 def feedback_edges(plan: ExecutionPlan) -> list[Feedback]:
     """Return the feedback of all iterations of a plan."""
     nodes = {node.operator: (node, vertex.id) for vertex in plan.job.vertices for node in vertex.nodes}
-    ways = []
+    edges = []
     for loop in loops_of(plan):
         for head, tail in loop.pairs:
             (to, to_vertex), (come_from, from_vertex) = nodes[head], nodes[tail]
-            ways.append(Feedback(loop.config.name, come_from, to, from_vertex, to_vertex))
-    return ways
+            edges.append(Feedback(loop.config.name, come_from, to, from_vertex, to_vertex))
+    return edges
 
 
 def exchange_label(edge: JobEdge) -> str:
@@ -174,9 +174,9 @@ def _vertex_lines(plan: ExecutionPlan, planned: PlannedVertex, numbers: dict[str
     ]
     lines += [f"      {line}" for line in align_columns(exchanges)]
     lines += [
-        f"      -> [{numbers[way.to_vertex]}]  FEEDBACK  from {printable(way.tail.name)}  in the next round"
-        for way in feedback_edges(plan)
-        if way.from_vertex == vertex.id
+        f"      -> [{numbers[feedback.to_vertex]}]  FEEDBACK  from {printable(feedback.tail.name)}  in the next round"
+        for feedback in feedback_edges(plan)
+        if feedback.from_vertex == vertex.id
     ]
     return lines
 
@@ -234,7 +234,7 @@ def mermaid(plan: ExecutionPlan) -> str:
     for edge in plan.job.edges:
         ends = edge.stream_edge
         lines.append(f'  N{ends.upstream} -->|"{_mermaid_text(exchange_label(edge))}"| N{ends.downstream}')
-    lines += [f'  N{way.tail.id} -. "FEEDBACK" .-> N{way.head.id}' for way in feedback_edges(plan)]
+    lines += [f'  N{feedback.tail.id} -. "FEEDBACK" .-> N{feedback.head.id}' for feedback in feedback_edges(plan)]
     return "\n".join(lines) + "\n"
 
 

@@ -99,8 +99,8 @@ def svg(plan: ExecutionPlan) -> str:
     name = _shorten(printable(plan.job.name), 600)
     width = max(lefts[-1] + widths[-1] + _MARGIN, _MARGIN * 2 + 1.5 * _width(name), 420)
     lowest = max(box.y + box.height for column in columns for box in column)
-    ways = feedback_edges(plan)
-    bottom = lowest + 20 + _LANE * len(ways)
+    feedback = feedback_edges(plan)
+    bottom = lowest + 20 + _LANE * len(feedback)
     numbers = number_vertices(plan)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{bottom + 44:.0f}" '
@@ -119,7 +119,7 @@ def svg(plan: ExecutionPlan) -> str:
         )
     for edge, route in zip(plan.job.edges, routes, strict=True):
         parts += _arrow(plan, edge, route, lefts, widths, rooms)
-    for turn, way in enumerate(ways):
+    for turn, way in enumerate(feedback):
         ends = boxes[way.from_vertex], boxes[way.to_vertex]
         parts += _draw_feedback(way, *ends, lefts, widths, lowest + _LANE * (turn + 1))
     for vertex_id, box in boxes.items():

@@ -153,15 +153,15 @@ def check_weights(sources: Array, targets: Array, weights: Array) -> None:
         raise UnusableWeight(int(sources[first]), int(targets[first]))
 
 
-def values_of_vertices(ids: Array, given: Array, values: Array) -> Array:
+def values_of_vertices(ids: Array, vertices: Array, values: Array) -> Array:
     """Return the value of each vertex, of pairs of ids and values; NaN for vertices without one. Raise if a vertex has
     two of them."""
     known = ~np.isnan(values)
-    given, values = given[known], values[known]
-    result, indexes = np.full(len(ids), np.nan), np.searchsorted(ids, given)
+    vertices, values = vertices[known], values[known]
+    result, indexes = np.full(len(ids), np.nan), np.searchsorted(ids, vertices)
     result[indexes] = values
     differs = result[indexes] != values
     if differs.any():
-        vertex = int(given[differs].min())
-        raise DuplicateVertex(vertex, np.unique(values[given == vertex]).tolist())
+        vertex = int(vertices[differs].min())
+        raise DuplicateVertex(vertex, np.unique(values[vertices == vertex]).tolist())
     return result

@@ -130,10 +130,10 @@ class SavepointWriter:
             OperatorExists: If the savepoint already has the operator.
 
         """
-        which = OperatorIdentifier.of(identifier)
-        if which.operator in self._drafts:
-            raise OperatorExists(which)
-        draft = self._draft(which)
+        operator_identifier = OperatorIdentifier.of(identifier)
+        if operator_identifier.operator in self._drafts:
+            raise OperatorExists(operator_identifier)
+        draft = self._draft(operator_identifier)
         draft.added, memory = transformation.tables(draft.snapshot.name, draft.snapshot.max_parallelism)
         draft.snapshot = dataclasses.replace(draft.snapshot, memory=(memory,))
         return self

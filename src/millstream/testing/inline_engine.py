@@ -50,10 +50,10 @@ class InlineEngine:
             return _create_result(self._run_batch(deployment, request))
         slots = deployment.plan.slots
         inboxes: list[list[bytes]] = [[] for _ in range(slots)]
-        for level, asked in enumerate(epoch_level.level_requests(deployment, request)):
+        for level, level_request in enumerate(epoch_level.level_requests(deployment, request)):
             outboxes: list[list[bytes]] = [[] for _ in range(slots)]
             for index in range(slots):
-                for target, data in self._attempt(deployment, level, index, inboxes[index], asked):
+                for target, data in self._attempt(deployment, level, index, inboxes[index], level_request):
                     outboxes[target].append(data)
             inboxes = outboxes
         return _create_result(data for inbox in inboxes for data in inbox)

@@ -74,8 +74,8 @@ def create_router(context: RestContext) -> APIRouter:
     def get_overview() -> ClusterOverview:
         """Return the numbers of jobs and slots. A running job has as many slots as it uses: none are free."""
         statistics = [(job, job.statistics()) for job in context.dispatcher.jobs()]
-        slots = sum(job.plan().slots for job, each in statistics if not each.status.is_terminal_state())
-        return describe_cluster(Counter(each.status for _, each in statistics), slots, 0)
+        slots = sum(job.plan().slots for job, statistic in statistics if not statistic.status.is_terminal_state())
+        return describe_cluster(Counter(statistic.status for _, statistic in statistics), slots, 0)
 
     @router.get("/datasets")
     def list_datasets() -> dict[str, list[dict[str, Any]]]:

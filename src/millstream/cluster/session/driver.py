@@ -119,9 +119,9 @@ class SessionDriver:
         with self._lock:
             ended = self._store.archived()
             newest = sorted(ended.items(), key=lambda entry: int(entry[1]["end"]))[-_KEPT_ENDED:]
-            for program, kept in newest:
-                hosted = _Hosted(kept["description"], kept["start"], kept["end"], archive=kept)
-                hosted.jobs = dict.fromkeys(job["jid"] for job in archive.job_overviews(kept))
+            for program, archived in newest:
+                hosted = _Hosted(archived["description"], archived["start"], archived["end"], archive=archived)
+                hosted.jobs = dict.fromkeys(job["jid"] for job in archive.job_overviews(archived))
                 self._hosted[program] = hosted
             for program, description in self._store.programs().items():
                 if program not in ended:

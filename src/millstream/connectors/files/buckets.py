@@ -220,9 +220,9 @@ def time_zone(name: str) -> tzinfo:
     offset = _OFFSET.fullmatch(name)
     if name and offset is not None:
         sign, hours, minutes = offset.groups()
-        ahead = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
-        if ahead < timedelta(hours=19):
-            return timezone(-ahead if sign == "-" else ahead)
+        difference = timedelta(hours=int(hours or 0), minutes=int(minutes or 0))
+        if difference < timedelta(hours=19):
+            return timezone(-difference if sign == "-" else difference)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):

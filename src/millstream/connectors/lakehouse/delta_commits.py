@@ -59,13 +59,13 @@ def is_committed(location: str, table: Any, owner: str, files: list[StagedDataFi
     if table.transaction_version(f"{owner}:staged") == _digest_number(files):
         return True
     live = live_files(table)
-    there = [file for file in files if file.path in live]
-    if len(there) == len(files) or _is_in_history(table, files):
+    present = [file for file in files if file.path in live]
+    if len(present) == len(files) or _is_in_history(table, files):
         return True
-    if committed is None and not there:
+    if committed is None and not present:
         return False
     if committed is None:
-        committed = max(file.epoch for file in there)
+        committed = max(file.epoch for file in present)
     raise CommittedByAnother(location, epoch, committed, len(files))
 
 

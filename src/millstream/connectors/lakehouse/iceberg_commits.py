@@ -82,12 +82,12 @@ def is_committed(location: str, table: Any, owner: str, files: list[StagedDataFi
     if any(entry.summary is not None and entry.summary.get(_STAGED) == staged for entry in snapshots):
         return True
     live = _live_paths(table)
-    there = [file for file, path in zip(files, paths_of(location, files), strict=True) if path in live]
-    if len(there) == len(files):
+    present = [file for file, path in zip(files, paths_of(location, files), strict=True) if path in live]
+    if len(present) == len(files):
         return True
-    if mark is None and not there:
+    if mark is None and not present:
         return False
-    committed = max(file.epoch for file in there) if mark is None else int(mark["epoch"])
+    committed = max(file.epoch for file in present) if mark is None else int(mark["epoch"])
     raise CommittedByAnother(".".join(table.name()[-2:]), epoch, committed, len(files))
 
 

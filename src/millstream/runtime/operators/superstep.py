@@ -94,13 +94,13 @@ class SuperstepOperator(Operator):
         """Return the block, built from state if this operator has not kept it."""
         if self._block is None:
             edges = concat_columns(self._edges.batches(), "source", "target", "weight", "forward")
-            given, initial = concat_columns(self._vertices.batches(), "vertex", "value")
-            ids = np.unique(np.concatenate((edges[0], given)))
+            vertices, initial = concat_columns(self._vertices.batches(), "vertex", "value")
+            ids = np.unique(np.concatenate((edges[0], vertices)))
             values = np.zeros(self._shape(len(ids)), dtype=self._program.dtype)
             for chunk in self._values.batches():
                 vertex, *columns = concat_columns([chunk], "vertex", *self._names)
                 values[np.searchsorted(ids, vertex)] = self._join_columns(columns)
-            initial = rowwise.call_user_code(self.context, values_of_vertices, ids, given, initial)
+            initial = rowwise.call_user_code(self.context, values_of_vertices, ids, vertices, initial)
             self._block = VertexBlock((ids, initial), values, edges, simple=self._program.simple)
         return self._block
 

@@ -55,9 +55,9 @@ class TimestampsMemory(EventTimeMemory):
         generators = [part.generator for part in parts if part.generator is not None]
         if not generators:
             return None
-        behind = min(generators, key=lambda generator: generator.greatest)
+        slowest = min(generators, key=lambda generator: generator.greatest)
         active_at = max(part.active_at or 0 for part in parts)
-        return [cls(active_at, generator=behind) for _ in range(parallelism)]
+        return [cls(active_at, generator=slowest) for _ in range(parallelism)]
 
 
 class TimestampsOperator(EventTimeOperator):

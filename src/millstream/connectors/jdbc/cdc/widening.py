@@ -11,8 +11,8 @@ from typing import Any
 
 from millstream.types.factory import TypeInformation, Types
 
-_INTEGERS = [repr(each) for each in (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())]
-_FLOATS = [repr(each) for each in (Types.FLOAT(), Types.DOUBLE())]
+_INTEGERS = [repr(type_info) for type_info in (Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())]
+_FLOATS = [repr(type_info) for type_info in (Types.FLOAT(), Types.DOUBLE())]
 _DECIMAL = repr(Types.BIG_DEC())
 
 

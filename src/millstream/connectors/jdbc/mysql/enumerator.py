@@ -99,8 +99,8 @@ class MysqlEnumerator(SnapshotEnumerator[MysqlTable]):
     # ------------------------------------------------------------------------------------------------- snapshot
 
     def _plan_chunk(self, table: MysqlTable, budget: Budget) -> list[SplitRange]:
-        if behind := self._catch_up(budget):
-            return behind
+        if changes := self._catch_up(budget):
+            return changes
         chunk, rows, end = self._session.run(
             "cannot read the table", lambda connection: self._read_chunk(connection, table, budget)
         )

@@ -94,7 +94,7 @@ class MysqlReader(LogReader[Values]):
             return None
         logged, mapping = self._mappings.get(table.id, (None, None))
         if mapping is None or logged != event.table:
-            earlier = None if self._earlier is None else [each for each in self._earlier if each.id == table.id]
+            earlier = None if self._earlier is None else [known for known in self._earlier if known.id == table.id]
             mapping = RowMapping(table, event.table, lambda: self._describe(table), earlier)
             self._mappings[table.id] = event.table, mapping
         return mapping

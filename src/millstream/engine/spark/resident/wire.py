@@ -166,14 +166,16 @@ def authenticate(connected: socket.socket, secret: bytes, *, is_server: bool) ->
     raises `ConnectionRefused` if this process does not know the secret."""
     connected.settimeout(_HANDSHAKE_SECONDS)
     channel = Channel(connected)
-    own, role, other_role = secrets.token_bytes(_NONCE), b"client", b"server"
+    nonce, role, other_role = secrets.token_bytes(_NONCE), b"client", b"server"
     if is_server:
         role, other_role = other_role, role
     try:
-        connected.sendall(own)
-        other = channel._read(_NONCE)
-        connected.sendall(hmac.digest(secret, role + own + other, "sha256"))
-        if not hmac.compare_digest(channel._read(_NONCE), hmac.digest(secret, other_role + other + own, "sha256")):
+        connected.sendall(nonce)
+        other_nonce = channel._read(_NONCE)
+        connected.sendall(hmac.digest(secret, role + nonce + other_nonce, "sha256"))
+        if not hmac.compare_digest(
+            channel._read(_NONCE), hmac.digest(secret, other_role + other_nonce + nonce, "sha256")
+        ):
             msg = "it does not know the secret of the stage"
             raise ConnectionRefused(msg)
     except (OSError, EOFError) as problem:
