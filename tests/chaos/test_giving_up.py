@@ -81,7 +81,7 @@ def submitted(directory: Path, engine: Any, interval: str = "1 ms") -> entrypoin
 def test_a_leader_without_engine_gives_up_and_the_standby_leads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: type[ExternalError], reason: str
 ) -> None:
-    gives_up(tmp_path, monkeypatch, Dying(then), reason)
+    give_up(tmp_path, monkeypatch, Dying(then), reason)
 
 
 @pytest.mark.parametrize("interval", ["1 ms", "1 h"])
@@ -92,10 +92,10 @@ def test_a_leader_that_always_fails_at_one_epoch_gives_up(
     reason = (
         "the job made no progress for 2 s, so this driver gave up the lease of term 1: this machine cannot run epoch 4"
     )
-    gives_up(tmp_path, monkeypatch, Refusing(), reason, interval)
+    give_up(tmp_path, monkeypatch, Refusing(), reason, interval)
 
 
-def gives_up(
+def give_up(
     directory: Path, monkeypatch: pytest.MonkeyPatch, engine: InlineEngine, reason: str, interval: str = "1 ms"
 ) -> None:
     jobs = []

@@ -538,7 +538,7 @@ def numbers(*, refused: bool = False) -> Setup:
     return Setup(program, parallelism=1, epoch_records=10, checkpoint_every=100, options=options)
 
 
-def patient(world: World, patience: float = 600.0) -> Leadership:
+def patient_leadership(world: World, patience: float = 600.0) -> Leadership:
     lease, clock = FileLease("/leases/job", world.files), world.clock
     return Leadership(lease, "first", 6.0, clock.precise, clock.sleep, renews_itself=False, patience=patience)
 
@@ -546,7 +546,7 @@ def patient(world: World, patience: float = 600.0) -> Leadership:
 def test_replayed_epochs_do_not_count_as_progress() -> None:
     """The job fails at epoch 4 for ever, and replays the three before it each time."""
     with World() as world:
-        leader = patient(world)
+        leader = patient_leadership(world)
         life = run(numbers(refused=True), world, listen=lambda *_: leader.give_up_if_stuck(), leadership=leader)
         assert life.status is JobStatus.SUSPENDED
         assert re.match(r"the job made no progress for 600 s, [^:]*: .*31 is refused", str(life.failure), re.DOTALL)
@@ -558,7 +558,7 @@ def test_replayed_epochs_do_not_count_as_progress() -> None:
 def test_a_job_whose_checkpoints_cannot_be_published_makes_no_progress(every: int) -> None:
     """Plans and state can be written and checkpoint numbers voided; only metadata does not fit."""
     with World() as world:
-        leader = patient(world)
+        leader = patient_leadership(world)
 
         def no_space(_: int) -> None:
             assert world.faulty is not None
@@ -616,7 +616,7 @@ def test_every_piece_of_a_savepoint_counts_as_progress() -> None:
     setup = Setup(PROGRAMS["reminders"], parallelism=2, epoch_records=7, checkpoint_every=1)
     rounds = []
     with World() as world:
-        leader = patient(world)
+        leader = patient_leadership(world)
 
         def stop(observation: object, master: Any) -> None:
             leader.give_up_if_stuck()

@@ -13,7 +13,7 @@ from millstream_chaos.storage.memory_files import MemoryFileSystem
 from millstream_chaos.storage.power import POWER_LOSSES, PowerLoss
 
 
-def lose(files: MemoryFileSystem, how: PowerLoss, kept: int = 0) -> dict[str, bytes]:
+def lose_power(files: MemoryFileSystem, how: PowerLoss, kept: int = 0) -> dict[str, bytes]:
     left = files.copy()
     left.lose_power(how, lambda count: min(kept, count - 1))
     return left.files
@@ -28,38 +28,38 @@ def disk() -> MemoryFileSystem:
 def test_a_new_file_needs_a_sync_of_its_data_and_of_its_directory():
     files = disk()
     files.write_bytes("/d/a", b"data", False)
-    assert lose(files, "lost") == {}
-    assert lose(files, "emptied") == {"/d/a": b""}
-    assert lose(files, "mixed", kept=1) == {"/d/a": b"da"}
+    assert lose_power(files, "lost") == {}
+    assert lose_power(files, "emptied") == {"/d/a": b""}
+    assert lose_power(files, "mixed", kept=1) == {"/d/a": b"da"}
     files.write_bytes("/d/a", b"data", True)
-    assert lose(files, "lost") == {}
-    assert lose(files, "emptied") == {"/d/a": b"data"}
+    assert lose_power(files, "lost") == {}
+    assert lose_power(files, "emptied") == {"/d/a": b"data"}
     files.sync_dir("/d")
-    assert all(lose(files, how) == {"/d/a": b"data"} for how in POWER_LOSSES)
+    assert all(lose_power(files, how) == {"/d/a": b"data"} for how in POWER_LOSSES)
 
 
 def test_appended_data_without_sync_is_lost_zero_or_torn():
     files = MemoryFileSystem.of({"/d/log": b"one"})
     files.append_bytes("/d/log", b"two!", False)
-    assert lose(files, "lost") == {"/d/log": b"one"}
-    assert lose(files, "emptied") == {"/d/log": b"one\0\0\0\0"}
-    assert lose(files, "mixed") == {"/d/log": b"onetw"}
+    assert lose_power(files, "lost") == {"/d/log": b"one"}
+    assert lose_power(files, "emptied") == {"/d/log": b"one\0\0\0\0"}
+    assert lose_power(files, "mixed") == {"/d/log": b"onetw"}
 
 
 def test_a_rename_is_undone_atomically_unless_the_directory_is_synced():
     files = MemoryFileSystem.of({"/d/new": b"2", "/d/old": b"1"})
     files.replace("/d/new", "/d/old")
-    assert lose(files, "lost") == {"/d/new": b"2", "/d/old": b"1"}
-    assert lose(files, "emptied") == {"/d/old": b"2"}
+    assert lose_power(files, "lost") == {"/d/new": b"2", "/d/old": b"1"}
+    assert lose_power(files, "emptied") == {"/d/old": b"2"}
     files.sync_dir("/d")
-    assert lose(files, "lost") == {"/d/old": b"2"}
+    assert lose_power(files, "lost") == {"/d/old": b"2"}
 
 
 def test_the_first_changes_of_each_directory_may_survive():
     files = MemoryFileSystem.of({"/d/a": b"", "/d/b": b"", "/e/a": b"", "/e/b": b""})
     for path in ("/d/a", "/d/b", "/e/a", "/e/b"):
         files.remove(path)
-    assert set(lose(files, "mixed", kept=1)) == {"/d/b", "/e/b"}
+    assert set(lose_power(files, "mixed", kept=1)) == {"/d/b", "/e/b"}
 
 
 def test_a_deleted_checkpoint_does_not_reappear_without_its_files():
@@ -67,7 +67,7 @@ def test_a_deleted_checkpoint_does_not_reappear_without_its_files():
     storage = CheckpointStorage("/d", "job", fs=files)
     storage.publish(1, b"{}")
     storage.delete_checkpoint(1)
-    assert not any(path.endswith(METADATA) for path in lose(files, "lost"))
+    assert not any(path.endswith(METADATA) for path in lose_power(files, "lost"))
 
 
 @pytest.mark.parametrize("mode", POWER_LOSSES)

@@ -41,7 +41,7 @@ def first_byte(proxy: Proxy) -> bytes:
         return client.recv(1)
 
 
-def heard(client: socket.socket, size: int) -> bytes:
+def receive(client: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size and (piece := client.recv(1 << 16)):
         data += piece
@@ -52,7 +52,7 @@ def test_bytes_arrive_in_order_and_unchanged(echo: int) -> None:
     sent = bytes(range(256)) * 2000
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         threading.Thread(target=client.sendall, args=(sent,), daemon=True).start()
-        assert heard(client, len(sent)) == sent
+        assert receive(client, len(sent)) == sent
         while proxy.forwarded != {"up": len(sent), "down": len(sent)}:  # counted after it was sent
             time.sleep(0.01)
 
@@ -61,7 +61,7 @@ def test_bytes_arrive_in_order_and_unchanged(echo: int) -> None:
 def test_a_silent_link_keeps_bytes_until_it_is_repaired(echo: int, ways: tuple) -> None:
     with Proxy("127.0.0.1", echo) as proxy, connected(proxy) as client:
         client.sendall(b"one")
-        assert heard(client, 3) == b"one"
+        assert receive(client, 3) == b"one"
         proxy.silence(*ways)
         client.sendall(b"two")
         client.settimeout(0.15)
@@ -69,7 +69,7 @@ def test_a_silent_link_keeps_bytes_until_it_is_repaired(echo: int, ways: tuple) 
             client.recv(3)
         proxy.repair()
         client.settimeout(5)
-        assert heard(client, 3) == b"two"
+        assert receive(client, 3) == b"two"
 
 
 def test_a_slow_link_delays_bytes(echo: int) -> None:
@@ -77,7 +77,7 @@ def test_a_slow_link_delays_bytes(echo: int) -> None:
         proxy.slow_down(delay=0.1, rate=10_000)
         began = time.monotonic()
         client.sendall(b"x" * 1000)
-        assert len(heard(client, 1000)) == 1000
+        assert len(receive(client, 1000)) == 1000
         assert time.monotonic() - began >= 0.4  # 0.1 for the delay and 0.1 for the bytes, both ways
 
 
@@ -86,7 +86,7 @@ def test_a_lossy_link_delivers_all_bytes_late(echo: int) -> None:
         proxy.slow_down(loss=0.7)
         began = time.monotonic()
         client.sendall(b"again")
-        assert heard(client, 5) == b"again"
+        assert receive(client, 5) == b"again"
         assert time.monotonic() - began >= 0.2
 
 
@@ -94,13 +94,13 @@ def test_after_a_reset_the_client_gets_an_error_and_can_reconnect(echo: int) -> 
     with Proxy("127.0.0.1", echo) as proxy:
         with connected(proxy) as client:
             client.sendall(b"one")
-            assert heard(client, 3) == b"one"
+            assert receive(client, 3) == b"one"
             proxy.reset()
             with pytest.raises(ConnectionError):
                 assert client.recv(1) != b"", "closed, not reset"
         with connected(proxy) as client:
             client.sendall(b"two")
-            assert heard(client, 3) == b"two"
+            assert receive(client, 3) == b"two"
 
 
 def test_refused_connections_end_immediately(echo: int) -> None:

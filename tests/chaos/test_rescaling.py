@@ -162,7 +162,7 @@ def test_the_graph_keeps_its_program_and_settings():
     assert rescale_graph(made, 3) == made
 
 
-def walk(rule, looks):
+def run_rule(rule, looks):
     """The parallelisms that the rule asks for; `looks` are pairs of time and number of slots."""
     current, asked = 2, []
     for now, slots in looks:
@@ -178,14 +178,14 @@ def walk(rule, looks):
 def test_the_adaptive_rule_waits_until_the_number_of_slots_is_stable():
     rule = Adaptive(most=8, stable_for=10_000, rest=0)
     looks = [(0, 2), (5_000, 3), (12_000, 4), (16_000, 4), (22_000, 4), (30_000, 4)]
-    assert walk(rule, looks) == [(22_000, 4)]
+    assert run_rule(rule, looks) == [(22_000, 4)]
 
 
 def test_the_adaptive_rule_stays_within_its_bounds_and_has_a_cooldown():
     rule = Adaptive(most=8, stable_for=1_000, rest=30_000)
     looks = [(0, 99), (2_000, 99), (4_000, 1), (6_000, 1), (31_000, 1), (33_000, 1)]
-    assert walk(rule, looks) == [(2_000, 8), (33_000, 1)]
+    assert run_rule(rule, looks) == [(2_000, 8), (33_000, 1)]
 
 
 def test_a_cluster_without_slots_changes_nothing():
-    assert walk(Adaptive(most=8, stable_for=0, rest=0), [(0, None), (5_000, 0), (9_000, None)]) == []
+    assert run_rule(Adaptive(most=8, stable_for=0, rest=0), [(0, None), (5_000, 0), (9_000, None)]) == []

@@ -53,7 +53,7 @@ def disks(archive: Path) -> Iterator[tuple[str, MemoryFileSystem]]:
             yield program, MemoryFileSystem.of(files, ["/checkpoints", "/output"])
 
 
-def die_and_go_on(setup: Setup, history: History[Script], operations: range) -> Iterator[tuple[Any, World]]:
+def crash_and_recover(setup: Setup, history: History[Script], operations: range) -> Iterator[tuple[Any, World]]:
     """Every crash of a recorded life, lived to the end of the job."""
     for number in operations:
         mode = MODES[number % len(MODES)]
@@ -64,7 +64,7 @@ def die_and_go_on(setup: Setup, history: History[Script], operations: range) -> 
         yield (history.operations[number], mode), history.world
 
 
-def nothing_asked() -> Script:
+def empty_script() -> Script:
     return Script(rescales={}, savepoint=False)
 
 
@@ -75,9 +75,9 @@ def test_a_job_of_an_earlier_release_survives_crashes_of_its_first_recovery(reco
         setup = record.setup_of(program)
         with World() as world:
             world.rewind(disk, World.BEGIN)
-            history = record_life(setup, world, nothing_asked())
+            history = record_life(setup, world, empty_script())
             assert world.visible() == expected.compute_rows(program), program
-            for told, after in die_and_go_on(setup, history, range(offset % STRIDE, history.secured, STRIDE)):
+            for told, after in crash_and_recover(setup, history, range(offset % STRIDE, history.secured, STRIDE)):
                 assert after.visible() == expected.compute_rows(program), (program, told)
                 played += 1
     assert played > 20
@@ -140,10 +140,10 @@ def test_a_job_with_another_schema_survives_crashes_of_its_first_recovery() -> N
     with World() as world:
         run(old, world, Faults(storage=(find_operation(old, "chk-2/_metadata"), "after")))
         world.rewind(world.disk, world.clock.millis)
-        history = record_life(new, world, nothing_asked())
+        history = record_life(new, world, empty_script())
         right = world.visible()
         rows = [ast.literal_eval(row) for row in right]
         assert sorted(repr(row[:3]) for row in rows) == expected.compute_rows("ordered_timers")
         assert {len(row) for row in rows} == {3, 4}
-        for told, later in die_and_go_on(new, history, range(0, history.secured, 2)):
+        for told, later in crash_and_recover(new, history, range(0, history.secured, 2)):
             assert later.visible() == right, told

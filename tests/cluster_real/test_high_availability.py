@@ -24,7 +24,7 @@ def specification(tmp_path: Path) -> Specification:
     return made
 
 
-def after(drivers: Drivers, epoch: int) -> int:
+def wait_for_leader(drivers: Drivers, epoch: int) -> int:
     """The leader, once it has come so far."""
     drivers.wait(lambda: drivers.epoch() >= epoch and drivers.leader() is not None, f"epoch {epoch}")
     leader = drivers.leader()
@@ -39,7 +39,7 @@ def check(specification: Specification, directory: Path) -> None:
 
 def test_the_standby_continues_the_job_of_a_killed_leader(specification: Specification, tmp_path: Path) -> None:
     with Drivers(specification, standby=1) as drivers:
-        first = after(drivers, 10)
+        first = wait_for_leader(drivers, 10)
         killed_at = time.monotonic()
         kill(first)
         drivers.wait(lambda: measure_recovery(drivers.read_progress(), killed_at) is not None, "the new leader")
@@ -51,7 +51,7 @@ def test_the_standby_continues_the_job_of_a_killed_leader(specification: Specifi
 
 def test_a_leader_that_resumes_after_its_replacement_is_fenced(specification: Specification, tmp_path: Path) -> None:
     with Drivers(specification, standby=1) as drivers:
-        first = after(drivers, 10)
+        first = wait_for_leader(drivers, 10)
         kill(first, signal.SIGSTOP)
         stopped_at = time.monotonic()
         drivers.wait(lambda: measure_recovery(drivers.read_progress(), stopped_at) is not None, "the new leader")

@@ -16,7 +16,7 @@ from millstream_chaos.outputs.compare import find_differences, read_lines
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 
 
-def rescales(drivers: Drivers) -> list[int]:
+def read_rescales(drivers: Drivers) -> list[int]:
     return [each["rescaled"] for each in drivers.read_progress() if "rescaled" in each]
 
 
@@ -35,7 +35,7 @@ def test_rescaled_from_another_process_while_it_runs(tmp_path: Path) -> None:
             drivers.wait(lambda due=due: drivers.has_ended() or drivers.epoch() >= due, "an epoch")
             rescale_running_job(options, wanted)
         drivers.wait(drivers.has_ended, "the end of the job")
-        assert rescales(drivers) == [3, 1, 4]
+        assert read_rescales(drivers) == [3, 1, 4]
         assert len({each["pid"] for each in drivers.read_progress()}) == 1
     check(specification, tmp_path)
 
@@ -51,9 +51,9 @@ def test_an_adaptive_job_follows_the_executors(tmp_path: Path) -> None:
         specification = Specification(str(tmp_path), parallelism=2, options=settings)
         write_input(specification.input, 6, records=12_000, keys=200, files=4)
         with Drivers(specification) as drivers:
-            drivers.wait(lambda: drivers.has_ended() or rescales(drivers) == [1], "one slot for one executor")
+            drivers.wait(lambda: drivers.has_ended() or read_rescales(drivers) == [1], "one slot for one executor")
             cluster.start_worker(1)
-            drivers.wait(lambda: drivers.has_ended() or rescales(drivers) == [1, 2], "a second slot")
+            drivers.wait(lambda: drivers.has_ended() or read_rescales(drivers) == [1, 2], "a second slot")
             drivers.wait(drivers.has_ended, "the end of the job")
-            assert rescales(drivers) == [1, 2]
+            assert read_rescales(drivers) == [1, 2]
     check(specification, tmp_path)

@@ -79,23 +79,23 @@ def timestamp_format(options: dict[str, str]) -> Any:
     return formats.ISO_8601 if options.get("timestamp-format.standard") == "ISO-8601" else formats.SQL
 
 
-def yes(options: dict[str, str], key: str) -> bool:
+def is_true(options: dict[str, str], key: str) -> bool:
     return options.get(key) == "true"
 
 
 def decoder(case: Any, types: Converter) -> Any:
-    options, ignoring = case.options, yes(case.options, "ignore-parse-errors")
+    options, ignoring = case.options, is_true(case.options, "ignore-parse-errors")
     formats = FLINK.formats.json
     if case.format == "json":
         return formats.JsonParserRowDataDeserializationSchema(
-            types.logical, types.info, yes(options, "fail-on-missing-field"), ignoring, timestamp_format(options)
+            types.logical, types.info, is_true(options, "fail-on-missing-field"), ignoring, timestamp_format(options)
         )
     if case.format == "csv":
         builder = FLINK.formats.csv.CsvRowDataDeserializationSchema.Builder(types.logical, types.info)
         return csv_options(builder.setIgnoreParseErrors(ignoring), options, reading=True).build()
     if case.format == "debezium-json":
         return formats.debezium.DebeziumJsonDeserializationSchema(
-            types.type, JVM.java.util.ArrayList(), types.info, yes(options, "schema-include"), ignoring,
+            types.type, JVM.java.util.ArrayList(), types.info, is_true(options, "schema-include"), ignoring,
             timestamp_format(options)
         )  # fmt: skip
     if case.format == "canal-json":
@@ -116,7 +116,7 @@ def csv_options(builder: Any, options: dict[str, str], reading: bool) -> Any:
         builder = builder.setFieldDelimiter(char("field-delimiter"))
     if "quote-character" in options:
         builder = builder.setQuoteCharacter(char("quote-character"))
-    if yes(options, "disable-quote-character"):
+    if is_true(options, "disable-quote-character"):
         builder = builder.disableQuoteCharacter()
     if "escape-character" in options:
         builder = builder.setEscapeCharacter(char("escape-character"))
@@ -124,7 +124,7 @@ def csv_options(builder: Any, options: dict[str, str], reading: bool) -> Any:
         builder = builder.setArrayElementDelimiter(options["array-element-delimiter"])
     if "null-literal" in options:
         builder = builder.setNullLiteral(options["null-literal"])
-    if reading and yes(options, "allow-comments"):
+    if reading and is_true(options, "allow-comments"):
         builder = builder.setAllowComments(True)
     return builder
 
@@ -135,7 +135,10 @@ def encoder(name: str, types: Converter, options: dict[str, str]) -> Any:
             FLINK.formats.csv.CsvRowDataSerializationSchema.Builder(types.logical), options, False
         ).build()
     mode = FLINK.formats.json.JsonFormatOptions.MapNullKeyMode.FAIL
-    plain_number, ignoring = yes(options, "encode.decimal-as-plain-number"), yes(options, "encode.ignore-null-fields")
+    plain_number, ignoring = (
+        is_true(options, "encode.decimal-as-plain-number"),
+        is_true(options, "encode.ignore-null-fields"),
+    )
     arguments = (types.logical, timestamp_format(options), mode, "null", plain_number, ignoring)
     formats = FLINK.formats.json
     makers = {

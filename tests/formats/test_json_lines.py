@@ -62,7 +62,7 @@ def batches(draw):
     return made
 
 
-def singly(made, lines):
+def decode_single_lines(made, lines):
     decoded = made._decode_singly(lines)
     return None if decoded.errors else str(made.type_info.conform(decoded.rows(made.type_info)))
 
@@ -73,7 +73,7 @@ def assert_same(made, lines):
         read = made.decode_lines(b"\n".join(lines) + end)
         if read is not None:
             read.validate(full=True)
-            assert str(made.type_info.conform(made.type_info.from_arrow(read))) == singly(made, lines)
+            assert str(made.type_info.conform(made.type_info.from_arrow(read))) == decode_single_lines(made, lines)
 
 
 @settings(max_examples=100, deadline=None)
@@ -128,11 +128,11 @@ def test_an_unusual_line_is_parsed_by_the_parser(case):
     regular, strange = STRANGE[case]
     made = format_named("json", SCHEMA)
     for at in (0, 150, 300):
-        assert made._lines.columns(b"\n".join(regular), feeds_of(b"\n".join(regular))) is not None
+        assert made._lines.columns(b"\n".join(regular), line_ends_of(b"\n".join(regular))) is not None
         assert_same(made, [*regular[:at], *strange, *regular[at:]])
 
 
-def feeds_of(text):
+def line_ends_of(text):
     return np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
 
 
@@ -140,7 +140,7 @@ def test_typical_lines_are_read_without_the_parser():
     lines = format_named("json", SCHEMA)._lines
     for batch in (REGULAR, REGULAR[150:], [*REGULAR, b'{"c":"another","b":true}', b'{"c":null,"b":null}'], REGULAR[:1]):
         text = b"\n".join(batch)
-        columns = lines.columns(text, feeds_of(text))
+        columns = lines.columns(text, line_ends_of(text))
         assert columns is not None
         assert columns[0].to_pylist() == [json.loads(line).get("i") for line in batch]
         assert columns[3].to_pylist() == [json.loads(line).get("c") for line in batch]
@@ -150,9 +150,9 @@ def test_templates_are_disabled_for_lines_without_a_common_form():
     lines = format_named("json", SCHEMA)._lines
     for number in range(100):
         text = b"\n".join(b'{"f%d":1}' % (1000 * number + each) for each in range(100))
-        assert lines.columns(text, feeds_of(text)) is None
+        assert lines.columns(text, line_ends_of(text)) is None
     assert len(lines._learned) <= 16
-    assert lines.columns(b'{"i":1}', feeds_of(b"")) is None  # the fast path is no longer tried: the parser reads it
+    assert lines.columns(b'{"i":1}', line_ends_of(b"")) is None  # the fast path is no longer tried: the parser reads it
 
 
 @example(b'{"a": {"b": 1.5e3, "c": ""}, "d": null}')

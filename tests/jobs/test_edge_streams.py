@@ -32,7 +32,7 @@ def triangles(edges):
     return sum(all(frozenset(pair) in neighbors for pair in combinations(three, 2)) for three in combinations(ids, 3))
 
 
-def last(stream):
+def last_rows(stream):
     return dict(tuple(row) for row in stream.execute_and_collect())
 
 
@@ -63,7 +63,7 @@ def test_degrees_follow_added_and_removed_edges(env):
     edges = draw(3)
     stream = env.from_collection([*(Row(*edge) for edge in edges), *map(removal, edges[10:20])], ROW)
     expected = Counter(vertex for edge in edges[:10] + edges[20:] for vertex in edge)
-    degrees = last(EdgeStream.from_data_stream(stream).get_degrees())
+    degrees = last_rows(EdgeStream.from_data_stream(stream).get_degrees())
     assert {vertex: degree for vertex, degree in degrees.items() if degree} == expected
 
 
@@ -94,6 +94,6 @@ def test_an_estimate_of_triangles_is_correct_on_average():
 def test_components_refuse_a_removed_edge(env):
     stream = env.from_collection([Row(1, 2), removal((1, 2))], ROW)
     with pytest.raises(UserError, match="the edge from vertex 1 to vertex 2 was removed"):
-        last(EdgeStream.from_data_stream(stream).connected_components())
+        last_rows(EdgeStream.from_data_stream(stream).connected_components())
     with pytest.raises(InvalidArgument, match="the number of colors is 0"):
         EdgeStream.from_data_stream(stream).triangle_estimates(0)

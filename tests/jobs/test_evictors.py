@@ -44,15 +44,15 @@ def expected(keep, size: int = 20, slide: int = 20) -> list[tuple[str, int]]:
     return sorted(found)
 
 
-def last(count: int):
+def keep_last(count: int):
     return lambda rows: rows[-count:]
 
 
-def younger(span: int):
+def keep_younger(span: int):
     return lambda rows: [row for row in rows if row[1] > max(other[1] for other in rows) - span]
 
 
-def near(limit: int):
+def keep_near(limit: int):
     return lambda rows: [row for row in rows if abs(row[2] - rows[-1][2]) < limit]
 
 
@@ -60,9 +60,9 @@ def near(limit: int):
 @pytest.mark.parametrize(
     ("evictor", "keep"),
     [
-        (CountEvictor.of(2), last(2)),
-        (TimeEvictor.of(Time.milliseconds(8)), younger(8)),
-        (DeltaEvictor.of(20, lambda one, other: abs(one["value"] - other["value"])), near(20)),
+        (CountEvictor.of(2), keep_last(2)),
+        (TimeEvictor.of(Time.milliseconds(8)), keep_younger(8)),
+        (DeltaEvictor.of(20, lambda one, other: abs(one["value"] - other["value"])), keep_near(20)),
     ],
     ids=["count", "time", "delta"],
 )
@@ -82,7 +82,7 @@ TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(20))
 def test_built_in_aggregates_get_the_records_that_an_evictor_leaves():
     aggregated = windowed(TUMBLING).evictor(CountEvictor.of(2)).aggregate(Aggregations(total=Sum("value"), n=Count()))
     rows = list(aggregated.execute_and_collect())
-    assert sorted((row["key"], row["total"]) for row in rows) == expected(last(2))
+    assert sorted((row["key"], row["total"]) for row in rows) == expected(keep_last(2))
     assert all(row["n"] <= 2 for row in rows)
 
 

@@ -26,7 +26,7 @@ def vertices(graph):
     return sorted(graph.get_vertex_ids().execute_and_collect())
 
 
-def both(pairs):
+def both_directions(pairs):
     return sorted({*pairs, *((target, source) for source, target in pairs)})
 
 
@@ -46,14 +46,14 @@ def both(pairs):
 )
 def test_a_regular_graph_has_its_edges(env, build, count, pairs):
     graph = build(env)
-    assert edges(graph) == both(pairs)
+    assert edges(graph) == both_directions(pairs)
     assert vertices(graph) == list(range(count))
 
 
 def test_random_edges_are_drawn_with_their_probability(env):
     graph = erdos_renyi_graph(env, 200, 0.1, seed=3)
     drawn = edges(graph)
-    assert drawn == both(drawn) == edges(erdos_renyi_graph(env, 200, 0.1, seed=3))
+    assert drawn == both_directions(drawn) == edges(erdos_renyi_graph(env, 200, 0.1, seed=3))
     assert drawn != edges(erdos_renyi_graph(env, 200, 0.1, seed=4))
     assert all(source != target for source, target in drawn)
     assert len(drawn) / 2 == pytest.approx(1990, abs=200)  # 4.7 standard deviations
@@ -73,7 +73,7 @@ def test_an_rmat_graph_has_few_vertices_with_many_edges(env):
 def test_a_social_graph_has_communities_and_hubs(env):
     graph = social_graph(env, 1000, 10, 5, seed=2)
     drawn = edges(graph)
-    assert drawn == both(drawn)
+    assert drawn == both_directions(drawn)
     assert vertices(graph) == list(range(1000))
     degrees = np.bincount([source for source, _ in drawn], minlength=1000)
     assert 7 < degrees.mean() <= 10

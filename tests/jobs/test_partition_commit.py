@@ -107,7 +107,7 @@ def marked(base):
     return sorted(int(path.parent.name[-2:]) for path in Path(base).rglob("_SUCCESS"))
 
 
-def staged(sink, epoch, hours, now=0):
+def stage(sink, epoch, hours, now=0):
     writer = sink.create_writer(WriterContext("job", "op", 0, 1, epoch, "0-1", now))
     writer.write(hours, None)
     made = writer.prepare_commit()
@@ -122,7 +122,7 @@ BY_PARTITION = {"delay": HOUR, "trigger": "partition-time", "partition_time": Pa
 def test_a_bucket_is_complete_when_the_watermark_has_passed_it_and_the_delay(tmp_path):
     sink = sink_in(tmp_path, **BY_PARTITION)
     committer = sink.create_committer()
-    committer.commit(1, staged(sink, 1, [0, 1, 2], now=BEGIN + 100 * HOUR))
+    committer.commit(1, stage(sink, 1, [0, 1, 2], now=BEGIN + 100 * HOUR))
     seen = [marked(tmp_path)]
     for watermark in (BEGIN, BEGIN + HOUR, BEGIN + HOUR + 1, BEGIN + 2 * HOUR + 1):
         committer.reached(watermark, BEGIN + 100 * HOUR)
@@ -134,7 +134,7 @@ def test_a_bucket_is_complete_when_the_watermark_has_passed_it_and_the_delay(tmp
     later.reached(BEGIN + 3 * HOUR + 1, 0)
     assert marked(tmp_path) == [0, 1, 2]
     (tmp_path / "dt=2026-11-15/hour=00/_SUCCESS").unlink()
-    later.commit(2, staged(sink, 2, [0]))  # late, so complete again
+    later.commit(2, stage(sink, 2, [0]))  # late, so complete again
     assert marked(tmp_path) == [0, 1, 2]
 
 
@@ -143,7 +143,7 @@ def test_the_end_of_the_input_completes_every_bucket(tmp_path):
         base = tmp_path / str(number)
         sink = sink_in(base, **how)
         committer = sink.create_committer()
-        committer.commit(1, staged(sink, 1, [3], now=BEGIN))
+        committer.commit(1, stage(sink, 1, [3], now=BEGIN))
         committer.reached(BEGIN, BEGIN)
         assert marked(base) == []
         committer.reached(MAX_WATERMARK, BEGIN)
@@ -155,7 +155,7 @@ def test_the_end_of_the_input_completes_every_bucket(tmp_path):
 def test_buckets_are_completed_without_new_records_too(tmp_path):
     sink = sink_in(tmp_path, delay=HOUR)
     committer = sink.create_committer()
-    committer.commit(1, staged(sink, 1, [3], now=BEGIN))
+    committer.commit(1, stage(sink, 1, [3], now=BEGIN))
     committer.reached(0, BEGIN + HOUR - 1)
     assert marked(tmp_path) == []
     committer.reached(0, BEGIN + HOUR)

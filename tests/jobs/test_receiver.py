@@ -60,7 +60,7 @@ def read(source: ReceiverSource, enumerator, wanted: int, records: int = 7) -> l
     return found
 
 
-def waited_for(condition) -> bool:
+def wait_for(condition) -> bool:
     deadline = time.monotonic() + 60
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -228,7 +228,7 @@ def test_a_restart_continues_at_the_checkpoint(tmp_path: Path):
     assert read(source, enumerator, 8) == list(range(8))
     state = enumerator.snapshot()
     assert read(source, enumerator, 12) == list(range(8, 20))
-    assert waited_for(enumerator.finished)
+    assert wait_for(enumerator.finished)
     enumerator.close()
     again = source.create_enumerator(1, state)
     assert not again.finished()
@@ -252,7 +252,7 @@ def test_records_before_a_failure_are_read_before_the_failure_is_raised(tmp_path
     source = ReceiverSource(Emits(range(5), "raise"), str(tmp_path))
     enumerator = source.create_enumerator(1)
     assert read(source, enumerator, 5) == list(range(5))
-    waited_for(lambda: enumerator._failure is not None)
+    wait_for(lambda: enumerator._failure is not None)
     with pytest.raises(ReceiverFailed, match="Emits failed: ConnectionResetError: hung up"):
         enumerator.plan(Budget(1, 1, 0))
 

@@ -80,7 +80,7 @@ def plain_loop(rounds, staleness):
     return parameters
 
 
-def learn(parallelism, staleness, termination=10, function=None, **options):
+def train(parallelism, staleness, termination=10, function=None, **options):
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
     return iterate_parameters(
         env.from_collection(SAMPLES, SAMPLE).rebalance(),
@@ -102,7 +102,7 @@ def to_bytes(pairs):
 def test_parameters_are_those_of_a_plain_loop_byte_by_byte_at_every_parallelism(staleness):
     expected = to_bytes(plain_loop(10, staleness).items())
     for parallelism in (1, 2, 3):
-        assert to_bytes(learn(parallelism, staleness).execute_and_collect()) == expected
+        assert to_bytes(train(parallelism, staleness).execute_and_collect()) == expected
 
 
 def test_without_staleness_a_round_is_one_of_a_bulk_synchronous_iteration_byte_by_byte():
@@ -141,7 +141,7 @@ def test_without_staleness_a_round_is_one_of_a_bulk_synchronous_iteration_byte_b
         body,
     )[0]
     last = list(models.execute_and_collect())[-2:]
-    assert to_bytes(last) == to_bytes(learn(2, 0).execute_and_collect())
+    assert to_bytes(last) == to_bytes(train(2, 0).execute_and_collect())
 
 
 @pytest.mark.parametrize(("staleness", "error"), [(0, 1e-6), (3, 2e-3)])
@@ -149,17 +149,17 @@ def test_a_regression_converges_with_and_without_staleness(staleness, error):
     """With constant steps and stale parameters, it ends near the best parameters, as it should."""
     features = np.array([[x, 1.0] for _, x, _ in SAMPLES])
     best, *_ = np.linalg.lstsq(features, np.array([y for _, _, y in SAMPLES]), rcond=None)
-    found = dict(learn(2, staleness, 120).execute_and_collect())
+    found = dict(train(2, staleness, 120).execute_and_collect())
     assert [found["slope"], found["intercept"]] == pytest.approx(best.tolist(), abs=error)
 
 
 def test_rounds_end_when_a_reported_aggregate_is_small_enough():
     termination = Termination(max_iterations=200, must_converge=True)
-    found = dict(learn(2, 1, termination, until=("loss", 0.8)).execute_and_collect())
+    found = dict(train(2, 1, termination, until=("loss", 0.8)).execute_and_collect())
     loss = sum((found["slope"] * x + found["intercept"] - y) ** 2 for _, x, y in SAMPLES)
     assert loss < 0.8
     with pytest.raises(UserError, match=r"has not converged in 4 rounds; .* loss = "):
-        list(learn(2, 1, Termination(4, must_converge=True), until=("loss", 0.8)).execute_and_collect())
+        list(train(2, 1, Termination(4, must_converge=True), until=("loss", 0.8)).execute_and_collect())
 
 
 class Count(ParameterFunction):
@@ -191,7 +191,7 @@ class Broken(Descend):
 def test_an_error_names_the_worker_and_its_round():
     pattern = r"(?s)ZeroDivisionError.*rounds 3 to 5 of iteration 'iteration-1', key 'worker 0, round 4'"
     with pytest.raises(UserError, match=pattern):
-        list(learn(1, 2, function=Broken()).execute_and_collect())
+        list(train(1, 2, function=Broken()).execute_and_collect())
 
 
 class NoDictionary(Descend):
@@ -210,7 +210,7 @@ class NoDictionary(Descend):
 )
 def test_what_cannot_run_is_refused(options, message):
     with pytest.raises(UserError, match=message):
-        list(learn(1, **options).execute_and_collect())
+        list(train(1, **options).execute_and_collect())
 
 
 def test_less_than_one_worker_is_refused(env):

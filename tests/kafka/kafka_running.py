@@ -67,7 +67,7 @@ def collected(source: KafkaSource, env: StreamExecutionEnvironment | None = None
         return list(results)
 
 
-def staged(
+def stage(
     sink: KafkaSink,
     epoch: int,
     values: list[str],
@@ -85,7 +85,7 @@ def staged(
     return made
 
 
-def waited_for(condition: Callable[[], bool], seconds: float = 60) -> bool:
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> bool:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

@@ -6,7 +6,7 @@ import time
 
 import confluent_kafka
 import pytest
-from kafka_running import LATEST, collected, environment, reading, waited_for
+from kafka_running import LATEST, collected, environment, reading, wait_for
 
 from millstream.common import Types, WatermarkStrategy
 from millstream.connector.source import Budget, ReaderContext, SplitRange
@@ -262,10 +262,10 @@ def test_a_partition_that_is_added_is_found_while_the_job_runs(broker, topic, tm
     broker.produce(topic, ["first"])
     client = env.execute_async("discovers")
     try:
-        assert waited_for(lambda: seen.exists() and seen.read_text() == "first\n")
+        assert wait_for(lambda: seen.exists() and seen.read_text() == "first\n")
         broker.add_partitions(topic, 2)
         broker.produce(topic, ["second"], partition=1)
-        assert waited_for(lambda: seen.read_text() == "first\nsecond\n")
+        assert wait_for(lambda: seen.read_text() == "first\nsecond\n")
     finally:
         client.cancel().result(60)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kafka_running import waited_for
+from kafka_running import wait_for
 
 from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -49,7 +49,7 @@ def test_written_rows_are_read_with_their_metadata(env, broker, new_topic):
         "INSERT INTO k SELECT word, 7, TO_TIMESTAMP_LTZ(5000, 3), MAP['h', ENCODE(word, 'UTF-8')] FROM words"
     ).wait()
     query = "SELECT word, n, sent, headers['h'], `topic`, part, `offset` FROM k"
-    waited_for(lambda: len(rows_of(env, query)) == 5)  # brokers show a transaction a moment after its commit
+    wait_for(lambda: len(rows_of(env, query)) == 5)  # brokers show a transaction a moment after its commit
     found = rows_of(env, query)
     assert sorted(row[0] for row in found) == ["a", "a", "b", "c", "c"]
     assert {row[1] for row in found} == {7}

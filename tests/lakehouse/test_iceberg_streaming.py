@@ -65,7 +65,7 @@ def read(source: IcebergSource, ranges: list[SplitRange]) -> list[int]:
     )
 
 
-def read_on(source: IcebergSource, enumerator: Any, now: int = 0) -> list[int]:
+def read_available(source: IcebergSource, enumerator: Any, now: int = 0) -> list[int]:
     """All records that can be read now."""
     found: list[int] = []
     while ranges := plan(enumerator, now):
@@ -89,11 +89,11 @@ def test_each_row_is_read_once_from_where_the_strategy_begins(
     source = numbers.source(streaming_starting_strategy=strategy)
     assert source.boundedness() is Boundedness.CONTINUOUS_UNBOUNDED
     enumerator = source.create_enumerator(2)
-    assert read_on(source, enumerator) == first
+    assert read_available(source, enumerator) == first
     numbers.append(5)
-    assert read_on(source, enumerator, now=99) == [], "the interval is not over"
+    assert read_available(source, enumerator, now=99) == [], "the interval is not over"
     numbers.append(6, 7)
-    assert read_on(source, enumerator, now=100) == [5, 6, 7]
+    assert read_available(source, enumerator, now=100) == [5, 6, 7]
     assert not enumerator.finished()
 
 
@@ -108,7 +108,7 @@ def test_a_restored_source_continues_and_a_replay_reads_the_same(numbers: Number
     replaying = source.create_enumerator(1, before)
     replaying.replayed(ranges)
     restored = source.create_enumerator(1, enumerator.snapshot())
-    assert read_on(source, replaying) == read_on(source, restored) == [2]
+    assert read_available(source, replaying) == read_available(source, restored) == [2]
 
 
 def test_a_source_begins_at_a_snapshot_or_a_time(numbers: Numbers) -> None:
@@ -119,12 +119,12 @@ def test_a_source_begins_at_a_snapshot_or_a_time(numbers: Numbers) -> None:
         time = table.snapshot_by_id(second).timestamp_ms
     for settings in ({"start_snapshot_id": second}, {"start_snapshot_timestamp": time}):
         source = numbers.source(**settings)
-        assert read_on(source, source.create_enumerator(1)) == [2, 3]
+        assert read_available(source, source.create_enumerator(1)) == [2, 3]
     source = numbers.source(start_snapshot_timestamp=time + 10**9)
     enumerator = source.create_enumerator(1)
-    assert read_on(source, enumerator) == []
+    assert read_available(source, enumerator) == []
     numbers.append(4)
-    assert read_on(source, enumerator, now=100) == [4]
+    assert read_available(source, enumerator, now=100) == [4]
     with pytest.raises(NoSuchSnapshot, match=f"no snapshot 7; hint: .*{second}"):
         plan(numbers.source(start_snapshot_id=7).create_enumerator(1))
 
@@ -132,9 +132,9 @@ def test_a_source_begins_at_a_snapshot_or_a_time(numbers: Numbers) -> None:
 def test_an_empty_table_is_followed(numbers: Numbers) -> None:
     source = numbers.source()
     enumerator = source.create_enumerator(1)
-    assert read_on(source, enumerator) == []
+    assert read_available(source, enumerator) == []
     numbers.append(1)
-    assert read_on(source, enumerator, now=100) == [1]
+    assert read_available(source, enumerator, now=100) == [1]
 
 
 def test_snapshots_that_change_rows_are_refused_or_skipped(numbers: Numbers) -> None:
@@ -142,12 +142,12 @@ def test_snapshots_that_change_rows_are_refused_or_skipped(numbers: Numbers) -> 
     careful, skipping = numbers.source(), numbers.source(skip_overwrite_snapshots=True)
     enumerators = [(source, source.create_enumerator(1)) for source in (careful, skipping)]
     for source, enumerator in enumerators:
-        assert read_on(source, enumerator) == [1, 2]
+        assert read_available(source, enumerator) == [1, 2]
     numbers.change("delete", "n = 1")
     numbers.append(3)
     with pytest.raises(NotAppendOnly, match=r"changes or deletes rows .*streaming-skip-overwrite-snapshots"):
         plan(enumerators[0][1], now=100)
-    assert read_on(*enumerators[1], now=100) == [3]
+    assert read_available(*enumerators[1], now=100) == [3]
 
 
 def test_an_expired_history_is_an_error(numbers: Numbers) -> None:

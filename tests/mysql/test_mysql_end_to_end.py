@@ -68,13 +68,13 @@ def change(database: Any, chance: random.Random) -> None:
                 database.execute("DELETE FROM orders WHERE id = %s", (number,))
 
 
-def sums(database: Any) -> dict[str, int]:
+def read_sums(database: Any) -> dict[str, int]:
     return {name: int(total) for name, total in database.execute(
         "SELECT customer, SUM(amount) FROM orders GROUP BY customer HAVING SUM(amount) <> 0"
     )}  # fmt: skip
 
 
-def visible(database: Any) -> dict[str, int]:
+def read_totals(database: Any) -> dict[str, int]:
     return dict(database.execute("SELECT customer, total FROM totals WHERE total <> 0"))
 
 
@@ -100,7 +100,7 @@ def test_totals_are_exact_while_connections_and_the_server_die(orders: Any) -> N
             assert not job.get_job_status().result().is_terminal_state()
             time.sleep(0.02)
 
-    wait_until(lambda: visible(orders))
+    wait_until(lambda: read_totals(orders))
     for step in range(12):
         for _ in range(8):
             change(orders, chance)
@@ -113,7 +113,7 @@ def test_totals_are_exact_while_connections_and_the_server_die(orders: Any) -> N
         change(orders, chance)
         orders.execute("INSERT INTO orders VALUES (%s, 'c1', 1)", (1000 + step,))
         wait_until(lambda before=before: orders.execute("SELECT COUNT(*) FROM events") != before)
-    wait_until(lambda: visible(orders) == sums(orders))
+    wait_until(lambda: read_totals(orders) == read_sums(orders))
     job.cancel().result()
     counts = dict(orders.execute("SELECT customer, changes FROM totals"))
     sequences: dict[str, list[int]] = {}

@@ -97,7 +97,7 @@ class Script:
         self.since = None
 
 
-def lived(setup, world, script, complete):
+def run_through_crashes(setup, world, script, complete):
     """Run the job to its end through crashes, then a job that starts from its savepoint."""
     for _ in range(20):
         life = run(setup, world, listen=script)
@@ -145,7 +145,7 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
     faults.arm(-1)
     script = Script(faults, rescale_after)
     with World() as world:
-        lived(setup, world, script, lambda: items() == EXPECTED)
+        run_through_crashes(setup, world, script, lambda: items() == EXPECTED)
     assert items() == EXPECTED
     # the job that starts from the savepoint: it commits again first
     resuming = range(max(script.points) + 1, faults.count)
@@ -160,7 +160,7 @@ def test_a_crash_at_any_statement_of_rescale_savepoint_and_recovery(
                 database.execute(f"TRUNCATE {table}")
             faults.arm(at, after=how == "after", torn=how == "torn", dies=dies)
             with World() as world:
-                lived(setup, world, Script(faults, rescale_after), lambda: items() == EXPECTED)
+                run_through_crashes(setup, world, Script(faults, rescale_after), lambda: items() == EXPECTED)
             told = f"{how} {faults.broken}{', the process died' if dies else ''}"
             faults.disarm()
             assert items() == EXPECTED, told

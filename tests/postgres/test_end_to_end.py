@@ -52,7 +52,7 @@ def orders(database):
     return database
 
 
-def changed(database, chance):
+def change_order(database, chance):
     """One random change of an order."""
     number = chance.randrange(100)
     match chance.randrange(3):
@@ -65,7 +65,7 @@ def changed(database, chance):
             database.execute("DELETE FROM orders WHERE id = %s", (number,))
 
 
-def sums(database):
+def read_sums(database):
     return dict(database.execute("SELECT customer, sum(amount)::bigint FROM orders GROUP BY customer"))
 
 
@@ -102,17 +102,17 @@ def test_totals_are_exact_while_connections_and_the_server_die(orders):
         time.sleep(0.01)
     for step in range(20):
         for _ in range(10):
-            changed(orders, chance)
+            change_order(orders, chance)
         if step == 10:
             orders.server.restart(kill=True)
         killed += orders.execute(kill)[0][0]
         time.sleep(0.05)
     deadline = time.monotonic() + 120
-    while _visible(orders) != sums(orders) and time.monotonic() < deadline:
+    while _visible(orders) != read_sums(orders) and time.monotonic() < deadline:
         assert not job.get_job_status().result().is_terminal_state()
         time.sleep(0.02)
     job.cancel().result()
-    assert _visible(orders) == sums(orders)
+    assert _visible(orders) == read_sums(orders)
     assert killed > 1
     steps = orders.execute("SELECT customer, array_agg(seq ORDER BY seq), max(seq) FROM events GROUP BY customer")
     final = dict(orders.execute("SELECT customer, changes FROM totals"))

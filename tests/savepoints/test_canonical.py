@@ -20,7 +20,7 @@ from millstream.windows.window import CountWindow, TimeWindow
 OBJECTS = Types.PICKLED_BYTE_ARRAY()
 
 
-def written(schema, changes, groups=None):
+def write_parquet(schema, changes, groups=None):
     table = canonical.to_table(
         schema.describe(), schema.key_type, schema.value_type, changes.namespaces, changes.keys, changes.values, groups
     )
@@ -53,7 +53,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers())), VALUES, min_size=1))
 def test_untyped_state_survives_a_round_trip_exactly(state):
     schema = TableSchema("user/x", OBJECTS, OBJECTS)
-    found = read_back(schema, written(schema, entries(list(state), list(state.values()))))
+    found = read_back(schema, write_parquet(schema, entries(list(state), list(state.values()))))
     assert {key: value for _, key, _, value in found} == state
     for _, key, _, value in found:
         assert_same(value, state[key])
@@ -73,7 +73,7 @@ def assert_same(one, other):
 
 def test_plain_objects_are_typed_columns():
     schema = TableSchema("user/x", OBJECTS, OBJECTS)
-    data = written(schema, entries(["a", "b"], [(1, 0.5), None]), np.array([3, 4]))
+    data = write_parquet(schema, entries(["a", "b"], [(1, 0.5), None]), np.array([3, 4]))
     table = pq.read_table(io.BytesIO(data))
     assert table.column_names == ["key_group", "key", "value"]
     assert table.schema.field("key").type == pa.string()
@@ -92,7 +92,7 @@ def test_plain_objects_are_typed_columns():
 )
 def test_windows_are_columns(namespaces, columns):
     schema = TableSchema("user/x", Types.STRING(), Types.LONG())
-    data = written(schema, entries(["a", "b"], [1, 2], namespaces))
+    data = write_parquet(schema, entries(["a", "b"], [1, 2], namespaces))
     assert pq.read_table(io.BytesIO(data)).column_names == [*columns, "key", "value"]
     assert [namespace for namespace, *_ in read_back(schema, data)] == namespaces
 
@@ -100,11 +100,11 @@ def test_windows_are_columns(namespaces, columns):
 def test_rows_and_records_without_fields():
     schema = TableSchema("user/x", OBJECTS, OBJECTS)
     rows = [Row(a=1, b="x"), Row(a=2, b="y")]
-    found = [value for *_, value in read_back(schema, written(schema, entries([1, 2], rows)))]
+    found = [value for *_, value in read_back(schema, write_parquet(schema, entries([1, 2], rows)))]
     assert found == rows
     assert [row.as_dict() for row in found] == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
     empty = TableSchema("user/x", OBJECTS, Types.TUPLE([]))
-    assert read_back(empty, written(empty, entries([1], [()])))[0][3] == ()
+    assert read_back(empty, write_parquet(empty, entries([1], [()])))[0][3] == ()
 
 
 @pytest.mark.parametrize("damage", [b"PAR1", b"PAR1 and nothing like it PAR1"])

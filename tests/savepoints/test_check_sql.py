@@ -88,14 +88,14 @@ def restore(record: Any, saved: str) -> Callable[..., None]:
     return run
 
 
-def fates(told: dict[str, list[tuple[str, str]]]) -> set[str]:
+def verdicts_of(told: dict[str, list[tuple[str, str]]]) -> set[str]:
     return {fate for each in told.values() for fate, _ in each}
 
 
 def test_the_same_statements_keep_everything(check: Any, restore: Any) -> None:
     told, code = check(BASE)
     assert code == 0
-    assert fates(told) == {"kept"}
+    assert verdicts_of(told) == {"kept"}
     assert {"groups/GroupAggregate", "groups/GroupAggregate:groups", "top/Rank", "joined/Join", "joined/Sink"} <= set(
         told
     )

@@ -24,7 +24,7 @@ def setup_of(job="job", **options):
     return Setup(sample_programs.PROGRAMS["tumbling"], epoch_records=20, checkpoint_every=1, job=job, options=options)
 
 
-def asking(how, after=2):
+def request_savepoint(how, after=2):
     """Requests a savepoint once, after some epochs."""
     asked = []
 
@@ -61,7 +61,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
     expected = compute_reference(setup)
     how = {"stop": True, "drain": drain, "form": form}
     with World() as world:
-        listen, asked = asking(how)
+        listen, asked = request_savepoint(how)
         whole = run(setup, world, listen=listen)
         assert whole.status is JobStatus.FINISHED
         path = asked[0].result(0)
@@ -76,7 +76,7 @@ def test_a_crash_at_any_step_of_stopping(form, drain):
     for number in range(first, total, stride):
         mode = ("before", "after")[number // stride % 2]
         with World() as world:
-            listen, _ = asking(how)
+            listen, _ = request_savepoint(how)
             life = run(setup, world, Faults(storage=(number, mode)), listen=listen)
             assert life.crashed, (number, mode)
             saved(world)
@@ -98,7 +98,7 @@ def test_a_crash_at_any_step_of_a_savepoint_of_a_running_job(form):
     expected = compute_reference(setup)
     how = {"form": form}
     with World() as world:
-        listen, asked = asking(how)
+        listen, asked = request_savepoint(how)
         whole = run(setup, world, listen=listen)
         assert whole.status is JobStatus.FINISHED
         assert world.visible() == expected
@@ -107,7 +107,7 @@ def test_a_crash_at_any_step_of_a_savepoint_of_a_running_job(form):
         steps = [n for n, each in enumerate(whole.operations) if SAVED in each.path or SAVED in each.target]
     for number in steps:
         with World() as world:
-            listen, _ = asking(how)
+            listen, _ = request_savepoint(how)
             run(setup, world, Faults(storage=(number, "before")), listen=listen)
             saved(world)
             run_lives(setup, world)

@@ -27,7 +27,7 @@ def record() -> Any:
     return made
 
 
-def gone_on(record: Any, place: Path, parallelism: str, planned: Any) -> None:
+def check_restored_job(record: Any, place: Path, parallelism: str, planned: Any) -> None:
     """Check that a job restored from the savepoint ends with the tables of the uninterrupted job."""
     program = record.PROGRAM
     files = program.open_world()
@@ -61,7 +61,7 @@ def test_a_plan_continues_from_its_savepoint(
         plan._check_state()
         return env, plan._operations
 
-    gone_on(record, place, parallelism, planned)
+    check_restored_job(record, place, parallelism, planned)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -73,7 +73,7 @@ def test_replanned_statements_continue_too(record: Any, way: str, tmp_path: Path
         return env, env.compile_plan_sql(program.statement_set())._operations
 
     place = record.unpacked(HERE / f"release-{__version__}" / f"{way}.tar.xz", tmp_path)
-    gone_on(record, place, "2", planned)
+    check_restored_job(record, place, "2", planned)
 
 
 def test_this_release_has_one() -> None:

@@ -86,7 +86,7 @@ def with_bombs(data, column, bomb, encoded=True):
     return sink.getvalue()
 
 
-def everybody(path, environment):
+def read_in_every_way(path, environment):
     """Every way to read a savepoint; none may execute anything, and each must succeed or raise a declared error."""
 
     def job():
@@ -142,7 +142,7 @@ def audited(work):
 @pytest.mark.parametrize("column", ["key", "value"])
 def test_a_pickle_in_a_column(savepoint, environment, bomb, column):
     forge(savepoint, lambda data: with_bombs(data, column, bomb))
-    ended = everybody(savepoint, environment)
+    ended = read_in_every_way(savepoint, environment)
     assert EXECUTED == []
     assert all("none of its code was executed" in each for each in ended[:3]), ended
 
@@ -150,7 +150,7 @@ def test_a_pickle_in_a_column(savepoint, environment, bomb, column):
 @pytest.mark.parametrize("bomb", [BOMBS[0], BOMBS[-1]], ids=["oldest", "newest"])
 def test_a_pickle_as_a_state_file(savepoint, environment, bomb):
     forge(savepoint, lambda _: bomb)
-    ended = everybody(savepoint, environment)
+    ended = read_in_every_way(savepoint, environment)
     assert EXECUTED == []
     assert "well" not in ended[:3]
 
@@ -158,7 +158,7 @@ def test_a_pickle_as_a_state_file(savepoint, environment, bomb):
 @pytest.mark.parametrize("bomb", [BOMBS[0], BOMBS[-1]], ids=["oldest", "newest"])
 def test_a_pickle_as_metadata(savepoint, environment, bomb):
     write_metadata(Path(savepoint), bomb)
-    assert "well" not in everybody(savepoint, environment)
+    assert "well" not in read_in_every_way(savepoint, environment)
     assert EXECUTED == []
 
 
@@ -177,7 +177,7 @@ def test_a_parquet_file_with_a_foreign_schema(savepoint, environment):
         return sink.getvalue()
 
     forge(savepoint, disguise)
-    everybody(savepoint, environment)
+    read_in_every_way(savepoint, environment)
     assert EXECUTED == []
 
 
@@ -188,7 +188,7 @@ def test_a_name_that_leads_out_of_the_savepoint(savepoint, environment, name):
     metadata = json.loads(data[: data.rindex(b"\nsha256 ")])
     metadata["operators"][0]["subtasks"][0]["files"][0]["name"] = name
     write_metadata(place, json.dumps(metadata).encode())
-    assert all("is not inside" in each for each in everybody(savepoint, environment))
+    assert all("is not inside" in each for each in read_in_every_way(savepoint, environment))
     assert main(["savepoint", "dispose", savepoint]) == 1
     assert (place / "_metadata").exists()
 
@@ -221,4 +221,4 @@ def readers(path):
 def test_forged_files_execute_code_without_protection(savepoint, environment):
     """Proves that the tests above would detect an execution."""
     forge(savepoint, lambda data: data)
-    assert everybody(savepoint, environment) == ["well"] * 4
+    assert read_in_every_way(savepoint, environment) == ["well"] * 4

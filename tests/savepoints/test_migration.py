@@ -81,7 +81,7 @@ def start(env, feed, function, path=None, key_type=None, key=name):
     return env.execute_async("migrating")
 
 
-def moved(
+def migrate(
     environment,
     eventually,
     before,
@@ -113,7 +113,7 @@ OLD = Keep(Old, Old, Old, make=lambda number: Old(number, f"n{number}"))
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
 def test_records_evolve_in_value_list_and_map_state(environment, eventually, form, backend):
-    found = moved(environment, eventually, OLD, Keep(New, New, New), [1, 2], form, backend)
+    found = migrate(environment, eventually, OLD, Keep(New, New, New), [1, 2], form, backend)
     one, two = New("n1", ["new"], 1.0), New("n2", ["new"], 2.0)
     assert found == [("k0", one, [one], {"k": one}), ("k1", two, [two], {"k": two})]
 
@@ -123,14 +123,14 @@ def test_a_time_to_live_is_enabled_and_disabled(environment, eventually, backend
     plain = Keep(int, int, int, make=int)
     timed = Keep(int, int, int, ttl=Time.hours(1), make=int)
     expected = [("k0", 5, [5], {"k": 5})]
-    assert moved(environment, eventually, plain, timed, [5], backend=backend) == expected
-    assert moved(environment, eventually, timed, plain, [5], backend=backend) == expected
+    assert migrate(environment, eventually, plain, timed, [5], backend=backend) == expected
+    assert migrate(environment, eventually, timed, plain, [5], backend=backend) == expected
 
 
 def test_numbers_widen(environment, eventually):
     before = Keep(Types.INT(), Types.INT(), Types.INT(), make=int)
     after = Keep(Types.LONG(), Types.DOUBLE(), Types.BIG_INT())
-    assert moved(environment, eventually, before, after, [7]) == [("k0", 7, [7.0], {"k": 7})]
+    assert migrate(environment, eventually, before, after, [7]) == [("k0", 7, [7.0], {"k": 7})]
 
 
 @pytest.mark.parametrize("form", ["CANONICAL", "NATIVE"])
@@ -138,7 +138,7 @@ def test_incompatible_state_is_refused_once_with_names_types_and_a_hint(environm
     before = Keep(Types.LONG(), Types.INT(), Types.INT(), make=int)
     after = Keep(Types.STRING(), Types.INT(), Types.INT())
     with pytest.raises(StateRefused) as refused:
-        moved(environment, eventually, before, after, [7], form)
+        migrate(environment, eventually, before, after, [7], form)
     message = str(refused.value)
     assert "the value of state 'value' of operator 'KEYED PROCESS'" in message
     assert "written as Long, declared as String" in message
@@ -149,7 +149,7 @@ def test_incompatible_state_is_refused_once_with_names_types_and_a_hint(environm
 def test_a_key_of_another_type_is_refused(environment, eventually):
     same = Keep(int, int, int, make=int)
     with pytest.raises(StateRefused, match=r"the key of state 'value'.*written as String, declared as Long"):
-        moved(
+        migrate(
             environment,
             eventually,
             same,
@@ -163,7 +163,7 @@ def test_a_key_of_another_type_is_refused(environment, eventually):
 
 def test_a_key_whose_type_is_declared_later_is_the_same_key(environment, eventually):
     same = Keep(int, int, int, make=int)
-    assert moved(environment, eventually, same, Keep(int, int, int), [1], new_key=Types.STRING()) == [
+    assert migrate(environment, eventually, same, Keep(int, int, int), [1], new_key=Types.STRING()) == [
         ("k0", 1, [1], {"k": 1})
     ]
 
@@ -171,7 +171,7 @@ def test_a_key_whose_type_is_declared_later_is_the_same_key(environment, eventua
 def test_the_duration_is_not_part_of_the_type(environment, eventually):
     short = Keep(int, int, int, ttl=Time.hours(1), make=int)
     longer = Keep(int, int, int, ttl=Time.hours(5))
-    assert moved(environment, eventually, short, longer, [3]) == [("k0", 3, [3], {"k": 3})]
+    assert migrate(environment, eventually, short, longer, [3]) == [("k0", 3, [3], {"k": 3})]
 
 
 class Late(ProcessWindowFunction):

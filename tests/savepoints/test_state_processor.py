@@ -165,7 +165,7 @@ def test_a_reader_function_sees_key_after_key(saved):
     assert sorted(found) == [("ann", 4, 3, {10_001, 10_003}), ("bob", 2, 2, {10_002})]
 
 
-def shown_by(environment, path, *keys):
+def read_state(environment, path, *keys):
     SEEN.clear()
     feed = Feed.of(*((key, None) for key in keys))
     feed.close()
@@ -183,7 +183,7 @@ def test_a_job_continues_from_an_edited_savepoint(saved, environment, tmp_path):
         .remove_operator("feed")
         .write(str(tmp_path / "edited"))
     )
-    found = shown_by(environment, path, "ann", "bob")
+    found = read_state(environment, path, "ann", "bob")
     assert [each[:5] for each in found] == [
         ("ann", Account("ann", 40.0), [1, 3], {}, 4),
         ("bob", Account("bob", 20.0), [2], {}, 2),
@@ -222,7 +222,7 @@ def test_state_is_bootstrapped_from_tables(environment, tmp_path, guise):
         .with_operator(OperatorIdentifier.for_uid("bank"), made)
         .write(str(tmp_path / "new"))
     )
-    assert shown_by(environment, path, "ann", "bob") == [
+    assert read_state(environment, path, "ann", "bob") == [
         ("ann", Account("ann", 1.5), [], {"made": 1}, None, 9),
         ("bob", Account("bob", 2.5), [], {"made": 1}, None, 9),
     ]
@@ -235,7 +235,7 @@ def test_the_short_way_to_state(environment, tmp_path):
     writer.with_state("bank", EVENTS, pd.DataFrame({"who": ["ann"], "what": [[1, 2]]}), key="who", value="what")
     writer.with_state("bank", TTL, pa.table({"key": ["ann"], "value": [3]}))
     path = writer.write(str(tmp_path / "new"))
-    assert shown_by(environment, path, "ann", "bob") == [
+    assert read_state(environment, path, "ann", "bob") == [
         ("ann", None, [1, 2], {}, 5, 3),
         ("bob", None, [], {}, 6, None),
     ]
@@ -246,7 +246,7 @@ def test_an_operator_gets_another_uid(saved, environment, tmp_path):
     path = first.remove_operator("feed").write(str(tmp_path / "renamed"))
     assert Savepoint(path).operator("old bank").state("total").entries() == {"ann": 4, "bob": 2}
     back = SavepointWriter.from_existing_savepoint(path).change_operator_identifier("old bank", "bank")
-    assert [each[4] for each in shown_by(environment, back.write(str(tmp_path / "back")), "ann", "bob")] == [4, 2]
+    assert [each[4] for each in read_state(environment, back.write(str(tmp_path / "back")), "ann", "bob")] == [4, 2]
     with pytest.raises(OperatorExists):
         SavepointWriter.from_existing_savepoint(saved).change_operator_identifier("bank", "feed")
 

@@ -82,7 +82,7 @@ def _empty() -> None:
     _failing.clear()
 
 
-def shown() -> list[int]:
+def visible_rows() -> list[int]:
     return sorted(row for rows in _rows.values() for row in rows)
 
 
@@ -90,7 +90,7 @@ def test_tasks_that_fail_are_repeated_by_the_recovery() -> None:
     _failing.extend([ExternalError("gone"), ExternalError("gone again")])
     with World() as world:
         assert run(SETUP, world).status is JobStatus.FINISHED
-    assert shown() == list(range(1, 41))
+    assert visible_rows() == list(range(1, 41))
     assert set(_owners) == {"job-one"}
 
 
@@ -102,7 +102,7 @@ def test_a_new_leader_commits_by_tasks_before_it_has_restored_anything() -> None
         assert _rows == {}
         after = run(replace(SETUP, incarnation="two"), world, leadership=create_leadership(world, "second"))
         assert after.status is JobStatus.FINISHED
-    assert shown() == list(range(1, 41))
+    assert visible_rows() == list(range(1, 41))
     assert list(dict.fromkeys(_owners)) == ["job-one", "job-two"]
 
 

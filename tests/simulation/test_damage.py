@@ -64,7 +64,7 @@ def files_of(disk, number):
     return {f"{ROOT}/{handle.name}" for handle in metadata(disk, number).handles}
 
 
-def damaged(world, disk, path, damage):
+def damage_file(world, disk, path, damage):
     world.disk.files, world.disk.directories = dict(disk.files), set(disk.directories)
     other = next(data for name, data in disk.files.items() if name != path and "/shared/" in name)
     made = DAMAGES[damage](disk.files[path], other)
@@ -82,7 +82,7 @@ def test_after_damage_to_the_last_checkpoint_the_one_before_is_restored(stopped,
     assert own
     for path in [f"{ROOT}/job/chk-5/_metadata", *sorted(own)]:
         with World() as world, caplog.at_level(logging.WARNING):
-            damaged(world, disk, path, damage)
+            damage_file(world, disk, path, damage)
             caplog.clear()
             life = run(SETUP, world)
             assert life.status is JobStatus.FINISHED, (path, life.failure)
@@ -98,7 +98,7 @@ def test_restoring_a_checkpoint_older_than_committed_output_is_refused(stopped, 
     setup = dataclasses.replace(STRICT, options={"restart-strategy.type": "fixed-delay"})
     for path in [f"{ROOT}/job/chk-5/_metadata", *sorted(own)]:
         with World() as world:
-            damaged(world, disk, path, damage)
+            damage_file(world, disk, path, damage)
             before = world.visible()
             life = run(setup, world)
             assert life.status is JobStatus.FAILED
@@ -166,7 +166,7 @@ def test_a_damaged_savepoint_is_refused_by_name(stopped):
     other = dataclasses.replace(STRICT, job="other", options=options)
     path = sorted(files_of(disk, 5))[0]
     with World() as world:
-        damaged(world, disk, path, "flip")
+        damage_file(world, disk, path, "flip")
         life = run(other, world)
         assert isinstance(life.failure, SnapshotDamaged)
         assert life.master.job.restarts == 0
@@ -205,7 +205,7 @@ def test_damage_to_a_file_of_every_checkpoint_is_an_error_that_names_them(stoppe
     everywhere = files_of(disk, 5) & files_of(disk, 4) & files_of(disk, 3)
     for path in sorted(everywhere):
         with World() as world:
-            damaged(world, disk, path, "flip")
+            damage_file(world, disk, path, "flip")
             before = world.visible()
             life = run(SETUP, world)
             assert life.status is JobStatus.FAILED
@@ -249,7 +249,7 @@ def test_manually_deleted_checkpoints_are_detected(stopped):
 def test_a_torn_end_of_the_plan_log_is_ignored(stopped):
     disk, expected = stopped
     with World() as world:
-        damaged(world, disk, f"{ROOT}/job/epochs.log", "zero")
+        damage_file(world, disk, f"{ROOT}/job/epochs.log", "zero")
         world.disk.files[f"{ROOT}/job/epochs.log"] = disk.files[f"{ROOT}/job/epochs.log"][:-3]
         life = run(SETUP, world)
         assert life.status is JobStatus.FINISHED
@@ -259,7 +259,7 @@ def test_a_torn_end_of_the_plan_log_is_ignored(stopped):
 def test_damage_in_the_middle_of_the_plan_log_is_an_error_that_names_it(stopped):
     disk, _ = stopped
     with World() as world:
-        damaged(world, disk, f"{ROOT}/job/epochs.log", "flip")
+        damage_file(world, disk, f"{ROOT}/job/epochs.log", "flip")
         life = run(dataclasses.replace(SETUP, options={"restart-strategy.type": "none"}), world)
         assert life.status is JobStatus.FAILED
         assert "epochs.log is damaged" in str(life.failure)

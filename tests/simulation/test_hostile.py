@@ -93,7 +93,7 @@ def forge(world, change):
     write_metadata(world, json.dumps(metadata).encode())
 
 
-def ends_well(world):
+def run_to_end(world):
     life = run(SETUP, world)
     assert EXECUTED == [], "something from storage was executed"
     assert life.status is JobStatus.FAILED
@@ -104,7 +104,7 @@ def ends_well(world):
 @pytest.mark.parametrize("bomb", PICKLES, ids=range(len(PICKLES)))
 def test_a_pickle_as_metadata(world, bomb):
     write_metadata(world, bomb)
-    assert "no checkpoint of job job is intact" in ends_well(world)
+    assert "no checkpoint of job job is intact" in run_to_end(world)
 
 
 @pytest.mark.parametrize("field", ["sources", "committables", "operators", "format", "epoch", "processing_time"])
@@ -112,13 +112,13 @@ def test_a_pickle_in_a_field_of_the_metadata(world, field):
     metadata = read_metadata(world)
     metadata[field] = PICKLES[0].decode("latin-1")
     write_metadata(world, json.dumps(metadata).encode())
-    assert "the checkpoint metadata is damaged or not written by millstream" in ends_well(world)
+    assert "the checkpoint metadata is damaged or not written by millstream" in run_to_end(world)
 
 
 @pytest.mark.parametrize("bomb", PICKLES, ids=range(len(PICKLES)))
 def test_a_pickle_as_a_state_file(world, bomb):
     forge(world, lambda _: bomb)
-    assert "not a state file" in ends_well(world)
+    assert "not a state file" in run_to_end(world)
 
 
 @pytest.mark.parametrize("column", ["namespace", "key", "value"])
@@ -127,7 +127,7 @@ def test_a_pickle_in_a_column_of_a_state_file(world, bomb, column):
     planted = []
     forge(world, lambda data: with_bombs(data, column, bomb, planted))
     assert sum(planted) > 0
-    assert "none of its code was executed" in ends_well(world)
+    assert "none of its code was executed" in run_to_end(world)
 
 
 def with_bombs(data, column, bomb, planted):
@@ -159,14 +159,14 @@ def test_a_name_that_leads_out_of_the_storage(world):
         {"name": "../../etc/passwd", "size": 1, "sha256": "", "epoch": 1, "rows": 1, "base": False, "covers": []}
     )
     write_metadata(world, json.dumps(metadata).encode())
-    assert "'../../etc/passwd' is not inside" in ends_well(world)
+    assert "'../../etc/passwd' is not inside" in run_to_end(world)
 
 
 def test_metadata_of_a_later_release_is_refused(world):
     metadata = read_metadata(world)
     metadata["format"] = 99
     write_metadata(world, json.dumps(metadata).encode())
-    assert "has format 99" in ends_well(world)
+    assert "has format 99" in run_to_end(world)
 
 
 def test_forged_files_execute_code_without_protection(world):

@@ -112,7 +112,7 @@ class Trouble:
         self.monkeypatch.setattr(Checkpoints, "_confirm", confirm)
 
 
-def lived(world: World, setup: Setup, trouble: Trouble, leader: Leadership | None = None, **savepoint: Any) -> Life:
+def run_life(world: World, setup: Setup, trouble: Trouble, leader: Leadership | None = None, **savepoint: Any) -> Life:
     def listen(observation: Any, master: JobMaster) -> None:
         if not trouble.masters:
             trouble.masters.append(master)
@@ -152,7 +152,7 @@ def test_a_checkpoint_that_expired_and_exists_and_a_recovery_that_fails(
     trouble.expires()
     trouble.cannot_find()
     with World() as world, caplog.at_level(logging.ERROR):
-        life = lived(world, setup, trouble)
+        life = run_life(world, setup, trouble)
         assert (f"{ROOT}/job/chk-3 is kept: a job that starts from it" in caplog.text) is not cancels
         check_output(world, tmp_path, setup, life, 3, 24)
 
@@ -165,7 +165,7 @@ def test_a_lease_that_cannot_be_read_between_a_checkpoint_and_its_commit(
     trouble = Trouble(monkeypatch, cancels)
     with World() as world:
         trouble.cannot_read_lease(f"{ROOT}/job/chk-4/_metadata", world)  # the first one is the fence
-        life = lived(world, setup, trouble, create_leadership(world, "this"))
+        life = run_life(world, setup, trouble, create_leadership(world, "this"))
         check_output(world, tmp_path, setup, life, 4, 24)
 
 
@@ -175,7 +175,7 @@ def test_a_checkpoint_that_cannot_be_confirmed(tmp_path: Path, monkeypatch: pyte
     trouble = Trouble(monkeypatch, cancels)
     trouble.cannot_list()
     with World() as world:
-        life = lived(world, setup, trouble)
+        life = run_life(world, setup, trouble)
         check_output(world, tmp_path, setup, life, 3, 24)
 
 
@@ -191,7 +191,7 @@ def test_a_stop_whose_last_checkpoint_expired_and_exists(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(JobExecution, "resolve_checkpoints", resolve_and_cancel)
     with World() as world:
-        life = lived(world, setup, trouble, stop=True)
+        life = run_life(world, setup, trouble, stop=True)
         assert len(world.disk.list("/savepoints")) == 1
         check_output(world, tmp_path, setup, life, 3, 20)
 
@@ -200,7 +200,7 @@ def test_a_stop_whose_lease_cannot_be_read_at_its_end(tmp_path: Path, monkeypatc
     setup, trouble = setup_of(tmp_path, options={"restart-strategy.type": "none"}), Trouble(monkeypatch, cancels=True)
     with World() as world:
         trouble.cannot_read_lease(f"{ROOT}/job/chk-4/_metadata", world)
-        life = lived(world, setup, trouble, create_leadership(world, "this"), stop=True)
+        life = run_life(world, setup, trouble, create_leadership(world, "this"), stop=True)
         check_output(world, tmp_path, setup, life, 4, 20)
 
 
@@ -216,7 +216,7 @@ def test_without_checkpoints_the_savepoint_that_names_the_output_is_reported(
 
     monkeypatch.setattr(FileCommitter, "commit", refuse)
     with World() as world, caplog.at_level(logging.ERROR):
-        lived(world, setup, trouble, **(how or {"drain": False}))
+        run_life(world, setup, trouble, **(how or {"drain": False}))
         path = f"/savepoints/{world.disk.list('/savepoints')[0]}"
         assert f"{path} is kept: a job that starts from it" in caplog.text
         options = {"execution.state-recovery.path": path}

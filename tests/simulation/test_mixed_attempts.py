@@ -102,7 +102,7 @@ def cached(env):
 OTHERS = {made.__name__: made for made in (salted, unordered, with_fields, with_variables, cached)}
 
 
-def right(setup, faults):
+def is_right(setup, faults):
     with World() as world:
         life = run(setup, world, faults)
         assert life.status is JobStatus.FINISHED, life.failure
@@ -114,7 +114,7 @@ def right(setup, faults):
 @pytest.mark.parametrize("name", NAMES)
 def test_mixed_attempts_do_not_change_results(name, seed, caplog):
     backend = "lmdb" if NAMES.index(name) % 2 else "hashmap"
-    right(Setup(PROGRAMS[name], 3, epoch_records=20, backend=backend), Faults(attempts="mixed", seed=seed))
+    is_right(Setup(PROGRAMS[name], 3, epoch_records=20, backend=backend), Faults(attempts="mixed", seed=seed))
     assert "the epoch is run again" in caplog.text
 
 
@@ -122,12 +122,12 @@ def test_mixed_attempts_do_not_change_results(name, seed, caplog):
 @pytest.mark.parametrize("faults", [Faults(attempts="mixed"), Faults(attempts="twice"), Faults(attempts="broken")])
 def test_nondeterministic_functions_are_allowed_as_in_flink(name, faults):
     setup = Setup(OTHERS[name], epoch_records=60, block_records=1000)
-    right(setup, faults)
+    is_right(setup, faults)
 
 
 @pytest.mark.parametrize("name", ["salted", "with_fields", "tumbling", "side_output"])
 def test_attempts_that_are_sometimes_mixed_do_not_change_results(name, seed):
-    right(Setup((PROGRAMS | OTHERS)[name], 3, epoch_records=20), Faults(mixes=0.2, forget=0.1, seed=seed))
+    is_right(Setup((PROGRAMS | OTHERS)[name], 3, epoch_records=20), Faults(mixes=0.2, forget=0.1, seed=seed))
 
 
 def test_attempts_that_are_mixed_in_every_run_fail_the_epoch():

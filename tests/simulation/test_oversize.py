@@ -136,7 +136,7 @@ class Heavy(ProcessFunction):
         yield value
 
 
-def heavy(above, last=90):
+def large_records(above, last=90):
     def program(env):
         source = NumberSequenceSource(1, last)
         numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
@@ -149,7 +149,7 @@ def heavy(above, last=90):
 @pytest.mark.parametrize(("above", "cut"), [(5, 1), (35, 4), (255, 26)])
 def test_an_epoch_long_after_the_checkpoint_is_reduced(above, cut):
     """The epochs before it are replayed as they were, however many there are, and are no reason to forget it."""
-    setup = heavy(above, last=max(90, above + 20))
+    setup = large_records(above, last=max(90, above + 20))
     with World() as world:
         life = run(setup, world)
         assert life.status is JobStatus.FINISHED, life.failure
@@ -160,9 +160,9 @@ def test_an_epoch_long_after_the_checkpoint_is_reduced(above, cut):
 
 def test_plans_before_and_after_the_reduced_one_are_replayed_as_logged():
     """The log then has the old plan, a later one of the driver before, and the smaller plan: the last one counts."""
-    setup = heavy(35)
+    setup = large_records(35)
     with World() as world:
-        crashed = run(heavy(1000), world, listen=crash_after_epoch(5))  # without large records
+        crashed = run(large_records(1000), world, listen=crash_after_epoch(5))  # without large records
         assert crashed.crashed
         storage = CheckpointStorage("/checkpoints", setup.job, fs=world.files)
         assert [json.loads(plan)["epoch"] for plan in storage.read_log("epochs.log")] == [1, 2, 3, 4, 5]

@@ -48,7 +48,7 @@ FIXED = {
 }
 
 
-def stumbling(name, at, times=1):
+def fail_at(name, at, times=1):
     def program(env):
         return one_split(env).map(Stumble(name, at, times), EVENT).key_by(by_key).process(Running())
 
@@ -71,7 +71,7 @@ def with_options(setup, options):
 def test_a_function_that_raises_once_does_not_change_the_output(at):
     expected = compute_reference(Setup(lambda env: one_split(env).key_by(by_key).process(Running())))
     with World() as world:
-        life = run(Setup(stumbling(f"once-{at}", at), parallelism=1), world)
+        life = run(Setup(fail_at(f"once-{at}", at), parallelism=1), world)
         assert life.status is JobStatus.FINISHED, life.failure
         assert life.master.job.restarts == 1
         assert world.visible() == expected
@@ -79,7 +79,7 @@ def test_a_function_that_raises_once_does_not_change_the_output(at):
 
 def test_a_function_that_always_raises_fails_the_job_with_the_users_error():
     with World() as world:
-        life = run(Setup(stumbling("always", 5, times=99), parallelism=1, options=FIXED), world)
+        life = run(Setup(fail_at("always", 5, times=99), parallelism=1, options=FIXED), world)
         assert life.status is JobStatus.FAILED
         assert isinstance(life.failure, UserFunctionFailed)
         assert str(life.failure).startswith("Traceback")
@@ -330,7 +330,7 @@ class _Trickling(SplitsEnumerator):
         return super().plan(budget)
 
 
-def trickle(env):
+def read_trickle(env):
     source = env.from_source(Trickle((events(20),)), strategy(), "trickle").set_parallelism(1)
     return source.key_by(by_key).process(Running())
 
@@ -339,7 +339,7 @@ def trickle(env):
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_restored_job_that_waits_for_input_keeps_its_state(job, parallelism):
     """Its sources are silent, and a checkpoint is due long before they speak."""
-    setup = Setup(trickle, epoch_records=5)
+    setup = Setup(read_trickle, epoch_records=5)
     expected = compute_reference(Setup(lambda env: one_split(env, 20).key_by(by_key).process(Running())))
     with World() as world:
         run(setup, world)

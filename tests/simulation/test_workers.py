@@ -11,7 +11,7 @@ from millstream_chaos.simulation import Faults, Setup, World, compute_reference,
 NAMES = sorted(PROGRAMS)
 
 
-def right(setup, faults):
+def is_right(setup, faults):
     with World() as world:
         life = run(setup, world, faults)
         assert life.status is JobStatus.FINISHED, life.failure
@@ -22,19 +22,19 @@ def right(setup, faults):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("backend", ["hashmap", "lmdb"])
 def test_a_worker_that_lost_its_state_restores_it(name, backend, seed):
-    right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(forget=0.4, seed=seed))
+    is_right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(forget=0.4, seed=seed))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_workers_with_different_backends_take_turns(name, seed):
-    right(Setup(PROGRAMS[name], parallelism=3, epoch_records=20), Faults(forget=0.5, flip=0.6, seed=seed))
+    is_right(Setup(PROGRAMS[name], parallelism=3, epoch_records=20), Faults(forget=0.5, flip=0.6, seed=seed))
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("attempts", ["twice", "broken"])
 def test_a_failed_or_repeated_attempt_has_no_effect(name, attempts, seed):
     backend = "lmdb" if NAMES.index(name) % 2 else "hashmap"
-    right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(attempts=attempts, seed=seed))
+    is_right(Setup(PROGRAMS[name], backend=backend, epoch_records=20), Faults(attempts=attempts, seed=seed))
 
 
 def test_no_two_attempts_write_the_same_file():
@@ -48,5 +48,5 @@ def test_no_two_attempts_write_the_same_file():
 
 def test_attempts_have_no_effect_when_workers_are_replaced(seed):
     setup = Setup(PROGRAMS["session"], parallelism=3, epoch_records=9)
-    right(setup, Faults(attempts="twice", forget=0.3, flip=0.5, seed=seed))
-    right(replace(setup, backend="lmdb"), Faults(attempts="broken", forget=0.3, flip=0.5, seed=seed))
+    is_right(setup, Faults(attempts="twice", forget=0.3, flip=0.5, seed=seed))
+    is_right(replace(setup, backend="lmdb"), Faults(attempts="broken", forget=0.3, flip=0.5, seed=seed))

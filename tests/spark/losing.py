@@ -58,13 +58,13 @@ def wait(until: Callable[[], bool], what: str, seconds: float = 150.0) -> None:
         time.sleep(0.02)
 
 
-def written(directory: Path) -> list[int]:
+def read_numbers(directory: Path) -> list[int]:
     """The numbers in the output."""
     files = [file for file in (directory / "out").rglob("*") if file.is_file() and "/." not in str(file)]
     return sorted(int(line) for file in files for line in file.read_text().splitlines())
 
 
-def lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]) -> dict[str, Any]:
+def run_and_lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]) -> dict[str, Any]:
     """Run the job, cause the failure after some epochs, and return how the job ended."""
     told: list[Any] = []
     job = running(directory, settings, told)
@@ -74,7 +74,7 @@ def lose(directory: Path, accident: Callable[[], None], settings: dict[str, str]
     return {
         "status": job.master.job.status.name,
         "restarts": job.master.job.restarts,
-        "right": written(directory) == list(range(RECORDS)),
+        "right": read_numbers(directory) == list(range(RECORDS)),
         "causes": [each.cause for each in told if isinstance(each, StatusChanged) and each.cause],
     }
 
@@ -117,14 +117,14 @@ def make_own_context() -> None:
 def main(directory: Path) -> None:
     """Run all cases."""
     found: dict[str, Any] = {
-        "stopped in the JVM": lose(directory / "stopped-in-the-jvm", stop_context_in_the_jvm, LOCAL),
-        "stopped": lose(directory / "stopped", stop_context, LOCAL),
-        "silent": lose(directory / "silent", stop_jvm, LOCAL),
-        "killed": lose(directory / "killed", kill_jvm, LOCAL),
+        "stopped in the JVM": run_and_lose(directory / "stopped-in-the-jvm", stop_context_in_the_jvm, LOCAL),
+        "stopped": run_and_lose(directory / "stopped", stop_context, LOCAL),
+        "silent": run_and_lose(directory / "silent", stop_jvm, LOCAL),
+        "killed": run_and_lose(directory / "killed", kill_jvm, LOCAL),
     }
     make_own_context()
-    found["not ours"] = lose(directory / "not-ours", kill_jvm, {})
-    found["not ours, with a master"] = lose(directory / "replaced", lambda: None, LOCAL)
+    found["not ours"] = run_and_lose(directory / "not-ours", kill_jvm, {})
+    found["not ours, with a master"] = run_and_lose(directory / "replaced", lambda: None, LOCAL)
     session.stop()
     below = find_descendants(os.getpid())
     found["left"] = [each.command for each in processes() if each.pid in below]

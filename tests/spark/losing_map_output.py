@@ -34,7 +34,7 @@ class Losing(MapFunction):
         return str(value[1])
 
 
-def lose(directory: Path) -> None:
+def run_and_lose(directory: Path) -> None:
     """Run the job with more slots than cores, so that some tasks start after others have ended."""
     (directory / "checkpoints").mkdir()
     configuration = Configuration.from_dict(
@@ -81,6 +81,6 @@ def query(directory: Path) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    lose(Path(sys.argv[1]))
+    run_and_lose(Path(sys.argv[1]))
     query(Path(sys.argv[1]))
     session.stop()

@@ -24,7 +24,7 @@ print({JARS!r})
 """
 
 
-def said(home: Path, *arguments: str) -> str:
+def java_output(home: Path, *arguments: str) -> str:
     """The output of Java itself, before that of the program."""
     command = [str(home / "bin" / "java"), *arguments, "-cp", JARS, "org.apache.spark.launcher.Main"]
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False).stdout
@@ -37,14 +37,14 @@ def test_java_loads_classes_from_a_matching_archive(tmp_path, monkeypatch):
         class_archive.create_archive(java)
     assert [file.name for file in (tmp_path / "millstream").iterdir()] == [java.home.name], "nothing half-made stays"
     read = "org.apache.spark.launcher.Main source: "
-    assert f"{read}shared" not in said(java.home, "-Xlog:class+load")
+    assert f"{read}shared" not in java_output(java.home, "-Xlog:class+load")
     monkeypatch.setattr(class_archive, "_PROGRAM", FEW)
     archive = class_archive.create_archive(java)
     assert class_archive.create_archive(java) == archive == java.archive
-    assert f"{read}shared objects file" in said(java.home, "-Xlog:class+load")
+    assert f"{read}shared objects file" in java_output(java.home, "-Xlog:class+load")
     archive.write_bytes(b"of another Java")
-    assert said(java.home) == "", "what does not fit is passed over without a word"
-    assert f"{read}" in said(java.home, "-Xlog:class+load")
+    assert java_output(java.home) == "", "what does not fit is passed over without a word"
+    assert f"{read}" in java_output(java.home, "-Xlog:class+load")
 
 
 def test_the_first_start_creates_the_archive_in_the_background_once(tmp_path):

@@ -65,7 +65,7 @@ def kill_worker() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave() -> None:
+def exit_process() -> None:
     os._exit(3)
 
 
@@ -95,7 +95,7 @@ def build(env: StreamExecutionEnvironment, directory: Path, accident: Any) -> No
     counted.sink_to(FileSink.for_row_format(str(directory / "out"), Encoder.simple_string_encoder()).build())
 
 
-@pytest.mark.parametrize(("accident", "restarts"), [(kill_worker, 0), (leave, 0), (fail, 1)])
+@pytest.mark.parametrize(("accident", "restarts"), [(kill_worker, 0), (exit_process, 0), (fail, 1)])
 def test_a_failure_in_a_worker_does_not_change_the_output(tmp_path: Path, accident: Any, restarts: int) -> None:
     """A dead worker is replaced by Spark within the epoch; a failing function restarts the job from its checkpoint."""
     env = environment(tmp_path)

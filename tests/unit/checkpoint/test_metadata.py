@@ -107,7 +107,7 @@ def test_a_later_format_is_refused_with_a_hint():
         CheckpointMetadata.from_bytes(json.dumps(read).encode())
 
 
-def in_parts():
+def metadata_in_parts():
     part = Part(KeyGroupRange(4, 9), KeyGroupRange(0, 9), KeyGroupRange(0, 127))
     chain = (Handle("job/shared/p", 3, "00", 1, base=True, part=part), Handle("job/shared/d", 3, "00", 2, follows="c"))
     operator = OperatorSnapshot("id", "Map", None, 1, 128, (Lineage(chain),), (SubtaskMemory(),))
@@ -115,7 +115,7 @@ def in_parts():
 
 
 def test_parts_of_a_base_survive():
-    assert CheckpointMetadata.from_bytes(in_parts().to_bytes()) == in_parts()
+    assert CheckpointMetadata.from_bytes(metadata_in_parts().to_bytes()) == metadata_in_parts()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_parts_of_a_base_survive():
     ],
 )
 def test_an_invalid_part_is_refused(part):
-    read = json.loads(in_parts().to_bytes())
+    read = json.loads(metadata_in_parts().to_bytes())
     read["operators"][0]["subtasks"][0]["files"][0]["part"] = part
     with pytest.raises(UnreadableMetadata):
         CheckpointMetadata.from_bytes(json.dumps(read).encode())

@@ -13,7 +13,7 @@ LOST = "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times, mo
 PLAN = EpochPlan(7, 0, {"src": {"ranges": [["s", 0, 400, 400]], "splits": [], "end": False}})
 
 
-def told(domain):
+def failure_of(domain):
     return to_error(unpack_failure(pack_failure(0, TaskFailure(domain, "v", "out of memory", operator="map"))))
 
 
@@ -21,7 +21,7 @@ def told(domain):
     "problem",
     [
         EpochTimedOut(7, 1000),
-        told("memory"),
+        failure_of("memory"),
         SparkFailed("Python worker exited unexpectedly (crashed)"),
         SparkFailed(f"{LOST}java.lang.OutOfMemoryError: Java heap space"),
         SparkFailed(f"{LOST}ExecutorLostFailure (executor 1 exited): Container killed for exceeding memory limits"),
@@ -33,7 +33,9 @@ def test_deadlines_and_lack_of_memory_count_as_too_large(problem):
     assert oversize.epoch == 7
 
 
-@pytest.mark.parametrize("problem", [TaskFailed("no route to host"), told("user"), SparkFailed("Job 3 cancelled")])
+@pytest.mark.parametrize(
+    "problem", [TaskFailed("no route to host"), failure_of("user"), SparkFailed("Job 3 cancelled")]
+)
 def test_other_failures_do_not_count_as_too_large(problem):
     assert not is_too_large(problem)
     assert Oversize(lambda _: None).on_failure(PLAN, problem, size := EpochSize(1.0)) is size

@@ -47,7 +47,7 @@ def test_an_epoch_that_was_too_large_makes_the_next_ones_smaller_for_a_while():
     assert needed == [33, 17, 33, 65, 129], "from a quarter, then from the half, for longer each time"
 
 
-def later(size, epochs):
+def size_after(size, epochs):
     for _ in range(epochs):
         size = size.after(size.budget, size.budget * 1e-5 + 0.05)
     return size
@@ -55,12 +55,12 @@ def later(size, epochs):
 
 @pytest.mark.parametrize("every", [20, 50, 300, 3_000])
 def test_occasional_failures_do_not_reduce_epochs_permanently(every):
-    size = later(EpochSize(1.0), 100)
+    size = size_after(EpochSize(1.0), 100)
     usual = size.budget
     for _ in range(100):
         if not size.is_small(None):  # one that is small is repeated as it is
             size = size.too_large(None)
-        size = later(size, every)
+        size = size_after(size, every)
     assert size.budget >= usual // 8
 
 
@@ -69,7 +69,7 @@ def test_a_limit_without_effect_is_removed():
     for _ in range(8):  # one epoch that is cut eight times
         size = size.too_large(None)
     assert size.budget == 1
-    size = later(size, 200)
+    size = size_after(size, 200)
     assert size.limit is None
     assert size.proven is None
     assert size.patience == 0
@@ -85,4 +85,4 @@ def test_small_epochs_do_not_prove_that_full_epochs_succeed():
     for _ in range(1_000):
         size = size.after(10, 0.05)
     assert size.limit == 2_000
-    assert later(size, 100).limit is None
+    assert size_after(size, 100).limit is None

@@ -108,7 +108,7 @@ def aligned():
     return strategy().with_watermark_alignment("group", Duration.of_millis(10))
 
 
-def remembered(**marks):
+def remembered_marks(**marks):
     return {"src": [_remembering({name: SplitMemory(0, mark) for name, mark in marks.items()}), SubtaskMemory()]}
 
 
@@ -117,17 +117,17 @@ def _remembering(splits):
 
 
 def test_a_split_that_is_ahead_of_its_group_waits():
-    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered(s0=100, s2=111))
+    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered_marks(s0=100, s2=111))
     assert "s2" not in [part[0] for part in plan.sources["src"]["ranges"]]
     assert "s0" in [part[0] for part in plan.sources["src"]["ranges"]]
 
 
 def test_watermark_alignment_ignores_ended_splits():
     made = sources(watermarks=aligned(), positions={"src": [5, 0, 0, 0]})
-    plan = made.plan(2, Budget(100, 1 << 20, 0), remembered(s0=100, s1=500, s2=505, s3=505))
+    plan = made.plan(2, Budget(100, 1 << 20, 0), remembered_marks(s0=100, s1=500, s2=505, s3=505))
     assert len(plan.sources["src"]["ranges"]) == 3
 
 
 def test_watermark_alignment_ignores_idle_splits():
-    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered(s0=None, s2=500))
+    plan = sources(watermarks=aligned()).plan(2, Budget(100, 1 << 20, 0), remembered_marks(s0=None, s2=500))
     assert "s2" in [part[0] for part in plan.sources["src"]["ranges"]]

@@ -60,12 +60,12 @@ def sink(number: int, name: str, *inputs: int | Input, **more: Any) -> Transform
     return step(number, name, *inputs, sink=To(), **more)
 
 
-def dealt(upstream: int, partitioner: Partitioner, **more: Any) -> Input:
+def partitioned(upstream: int, partitioner: Partitioner, **more: Any) -> Input:
     return Input(upstream, partitioner=partitioner, **more)
 
 
 def by_key(upstream: int, **more: Any) -> Input:
-    return dealt(upstream, Hash(KeySelection(Types.STRING(), field=0)), **more)
+    return partitioned(upstream, Hash(KeySelection(Types.STRING(), field=0)), **more)
 
 
 def graph(*steps: Transformation, parallelism: int = 2, **more: Any) -> StreamGraph:
@@ -94,7 +94,7 @@ def diamond() -> ExecutionPlan:
         source(1, "Source: clicks", uid="clicks"),
         step(2, "split", 1, **side),
         source(3, "Source: prices", readers=1),
-        step(4, "Late", dealt(2, Rebalance(), tag="late")),
+        step(4, "Late", partitioned(2, Rebalance(), tag="late")),
         step(5, "Window", by_key(2), by_key(3), key_type=Types.STRING()),
         step(6, "Join", by_key(5), by_key(3, side=1), key_type=Types.STRING(), uid="join"),
         step(7, "All", 6, 4),

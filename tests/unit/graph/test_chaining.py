@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from small_graphs import by_key, dealt, graph, plan, sink, source, step
+from small_graphs import by_key, partitioned, graph, plan, sink, source, step
 
 from millstream.errors import UserError
 from millstream.graph.chaining import ChainBreak, chain_break
@@ -22,14 +22,14 @@ def pair(upstream: dict | None = None, downstream: dict | None = None, **more: o
 
 def test_forward_edges_with_equal_parallelism_are_chained():
     assert reason(pair()) is None
-    assert reason(graph(source(1, "s"), step(2, "m", dealt(1, Forward())))) is None
+    assert reason(graph(source(1, "s"), step(2, "m", partitioned(1, Forward())))) is None
 
 
 @pytest.mark.parametrize(
     "partitioner", [Rebalance(), Rescale(), Shuffle(), Broadcast(), Global(), by_key(1).partitioner]
 )
 def test_repartitioning_breaks_the_chain_even_at_parallelism_one(partitioner):
-    program = graph(source(1, "s"), step(2, "m", dealt(1, partitioner)), parallelism=1)
+    program = graph(source(1, "s"), step(2, "m", partitioned(1, partitioner)), parallelism=1)
     assert reason(program) is ChainBreak.PARTITIONING
 
 
@@ -42,7 +42,7 @@ def test_another_parallelism_breaks_the_chain():
 def test_another_parallelism_is_rebalanced_unless_forward_is_requested():
     assert pair(downstream={"parallelism": 1}).edges[0].partitioner == Rebalance()
     with pytest.raises(UserError, match="forward from 's'"):
-        graph(source(1, "s"), step(2, "m", dealt(1, Forward()), parallelism=1))
+        graph(source(1, "s"), step(2, "m", partitioned(1, Forward()), parallelism=1))
 
 
 def test_another_max_parallelism_breaks_the_chain():

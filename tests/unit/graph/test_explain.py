@@ -3,7 +3,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from small_graphs import by_key, dealt, diamond, graph, linear, plan, sink, source, step
+from small_graphs import by_key, partitioned, diamond, graph, linear, plan, sink, source, step
 
 from millstream.graph import explain
 from millstream.graph.transformations import Input
@@ -65,12 +65,12 @@ def test_the_json_is_that_of_the_real_flink():
         step(3, "Filter", 2),
         step(4, "split", 1, **side),
         step(5, "Co-Map", 4, Input(3, side=1)),
-        step(7, "shuffled", dealt(5, Shuffle())),
-        step(9, "broadcast", dealt(5, Broadcast())),
-        step(11, "rescaled", dealt(5, Rescale())),
-        step(13, "forwarded", dealt(5, Forward())),
+        step(7, "shuffled", partitioned(5, Shuffle())),
+        step(9, "broadcast", partitioned(5, Broadcast())),
+        step(11, "rescaled", partitioned(5, Rescale())),
+        step(13, "forwarded", partitioned(5, Forward())),
         step(15, "Map", Input(4, tag="late")),
-        step(17, "Map", dealt(15, Rebalance()), parallelism=1),
+        step(17, "Map", partitioned(15, Rebalance()), parallelism=1),
         sink(18, "Sink: Print to Std. Out", 17),
         step(20, "_stream_key_by_map_operator", 4, 3),
         step(22, "TumblingEventTimeWindows", by_key(20), key_type=Types.STRING(), description=window),
@@ -81,7 +81,7 @@ def test_the_json_is_that_of_the_real_flink():
 
 def test_global_and_custom_have_flinks_spelling():
     custom = Custom(by_key(1).partitioner.key, lambda key, count: 0)
-    ours = graph(source(1, "s"), step(2, "a", dealt(1, Global())), step(3, "b", dealt(1, custom)))
+    ours = graph(source(1, "s"), step(2, "a", partitioned(1, Global())), step(3, "b", partitioned(1, custom)))
     nodes = json.loads(explain.flink_json(ours))["nodes"]
     assert [node["predecessors"][0]["ship_strategy"] for node in nodes[1:]] == ["GLOBAL", "CUSTOM"]
 
@@ -95,8 +95,8 @@ def test_a_name_cannot_break_a_line_of_the_text(name):
 
 @given(st.text())
 def test_a_name_cannot_leave_its_quotes_in_mermaid(name):
-    drawn = explain.mermaid(plan(source(1, name), step(2, "next", dealt(1, Rebalance()))))
-    plain = explain.mermaid(plan(source(1, "name"), step(2, "next", dealt(1, Rebalance()))))
+    drawn = explain.mermaid(plan(source(1, name), step(2, "next", partitioned(1, Rebalance()))))
+    plain = explain.mermaid(plan(source(1, "name"), step(2, "next", partitioned(1, Rebalance()))))
     assert len(drawn.splitlines()) == len(plain.splitlines())
     assert drawn.count('"') == plain.count('"')
     assert not set("<>`[]{}|") & set(drawn.splitlines()[3].split('"')[1])

@@ -29,7 +29,7 @@ def boxes(picture: str) -> list[tuple[float, float, float, float]]:
     return [tuple(float(rect.get(side, "")) for side in ("x", "y", "width", "height")) for rect in found]
 
 
-def meet(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+def overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
     return (
         one[0] < other[0] + other[2]
         and other[0] < one[0] + one[2]
@@ -51,7 +51,9 @@ def test_every_vertex_has_a_box_and_every_exchange_an_arrow(make):
 @given(plans())
 def test_boxes_do_not_overlap(drawn):
     places = boxes(svg(drawn))
-    assert not [(one, other) for index, one in enumerate(places) for other in places[index + 1 :] if meet(one, other)]
+    assert not [
+        (one, other) for index, one in enumerate(places) for other in places[index + 1 :] if overlap(one, other)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -63,8 +65,8 @@ def test_labels_do_not_overlap_each_other_or_boxes(drawn):
     areas = [
         (x - 7 * len(text.text or ""), y - 10, 7 * len(text.text or ""), 11.0) for text, (x, y) in zip(found, ends)
     ]
-    assert not [1 for index, one in enumerate(areas) for other in areas[index + 1 :] if meet(one, other)]
-    assert not [1 for one in areas for box in boxes(picture) if meet(one, box)]
+    assert not [1 for index, one in enumerate(areas) for other in areas[index + 1 :] if overlap(one, other)]
+    assert not [1 for one in areas for box in boxes(picture) if overlap(one, box)]
 
 
 @settings(deadline=None)

@@ -18,7 +18,7 @@ ANY = Types.PICKLED_BYTE_ARRAY()
 ROW = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
 
 
-def there_and_back(batch):
+def pack_and_unpack(batch):
     return blocks.unpack_batch(blocks.pack_batch(3, 2, 1, batch), batch.record_type)
 
 
@@ -36,7 +36,7 @@ def test_untyped_records_keep_their_keys_and_timestamps(pairs, timed, keyed):
     rows = [value for value, _ in pairs]
     stamps = np.array([time for _, time in pairs], dtype=np.int64) if timed else None
     batch = Batch(ANY, rows=rows, timestamps=stamps, keys=list(rows) if keyed else None)
-    assert same(there_and_back(batch), batch)
+    assert same(pack_and_unpack(batch), batch)
 
 
 @given(st.lists(st.tuples(st.text(), st.none() | st.integers(-(2**63), 2**63 - 1))), st.booleans())
@@ -67,7 +67,7 @@ def test_row_kinds_survive_both_forms():
         row.set_row_kind(kind)
         rows.append(row)
     for batch in (Batch(ROW, rows=rows), Batch(ROW, array=ROW.to_arrow(rows))):
-        assert [row.get_row_kind() for row in there_and_back(batch).rows()] == [row.get_row_kind() for row in rows]
+        assert [row.get_row_kind() for row in pack_and_unpack(batch).rows()] == [row.get_row_kind() for row in rows]
 
 
 @given(

@@ -29,7 +29,7 @@ ANY = Types.PICKLED_BYTE_ARRAY()
 ITSELF = KeySelection(ANY, selector=lambda value: value)
 
 
-def routed(router, *batches):
+def route(router, *batches):
     """{target: its rows in order}."""
     found = {}
     for rows in batches:
@@ -45,22 +45,22 @@ def test_hash_agrees_with_key_groups_and_keeps_order(keys, targets, cut):
     expected = {}
     for key in keys:
         expected.setdefault(subtask_of(key_group(key, 32), targets, 32), []).append(key)
-    assert routed(router, keys[:cut], keys[cut:]) == expected
+    assert route(router, keys[:cut], keys[cut:]) == expected
 
 
 def test_hash_by_field_is_the_same_on_columns_and_on_rows():
     kind = Types.ROW_NAMED(["k", "v"], [Types.STRING(), Types.LONG()])
     rows = [Row(k=f"key{n % 40}", v=n) for n in range(80)]
     by_field = Hash(KeySelection(Types.STRING(), field="k"), 128)
-    columns = routed(Router(by_field, "op", 0, 1, 3), Batch(kind, array=kind.to_arrow(rows)))
-    assert columns == routed(Router(by_field, "op", 0, 1, 3), Batch(kind, rows=rows))
+    columns = route(Router(by_field, "op", 0, 1, 3), Batch(kind, array=kind.to_arrow(rows)))
+    assert columns == route(Router(by_field, "op", 0, 1, 3), Batch(kind, rows=rows))
     assert len(columns) == 3
 
 
 def test_hash_does_not_use_the_keys_of_an_earlier_exchange():
     router = Router(Hash(ITSELF, 32), "op", 0, 1, 4)
-    fresh = routed(router, [1, 2, 3, 4, 5])
-    assert routed(router, Batch(ANY, rows=[1, 2, 3, 4, 5], keys=["same"] * 5)) == fresh
+    fresh = route(router, [1, 2, 3, 4, 5])
+    assert route(router, Batch(ANY, rows=[1, 2, 3, 4, 5], keys=["same"] * 5)) == fresh
     assert len(fresh) > 1
 
 
@@ -68,15 +68,15 @@ def test_hash_does_not_use_the_keys_of_an_earlier_exchange():
 def test_rebalance_is_round_robin_across_batches(parts, targets):
     rows = [value for part in parts for value in part]
     router = Router(Rebalance(), "op", 0, 1, targets)
-    assert routed(router, *parts) == {t: rows[t::targets] for t in range(targets) if rows[t::targets]}
+    assert route(router, *parts) == {t: rows[t::targets] for t in range(targets) if rows[t::targets]}
 
 
 def test_rebalance_continues_where_the_last_epoch_stopped():
     router = Router(Rebalance(), "op", 0, 1, 3)
-    routed(router, [1, 2])
+    route(router, [1, 2])
     later = Router(Rebalance(), "op", 0, 1, 3)
     later.position = router.position
-    assert routed(later, ["next"]) == {2: ["next"]}
+    assert route(later, ["next"]) == {2: ["next"]}
 
 
 @pytest.mark.parametrize(("upstream", "targets"), [(2, 4), (4, 2), (2, 3), (3, 2), (3, 3), (1, 5), (5, 1)])
@@ -86,20 +86,20 @@ def test_rescale_reaches_every_subtask_from_neighbours_only(upstream, targets):
     assert all(list(part) == list(range(part[0], part[-1] + 1)) for part in near)
     assert sum(map(len, near)) == max(upstream, targets), "no two share more than they must"
     for up, part in enumerate(near):
-        assert set(routed(Router(Rescale(), "op", up, upstream, targets), range(20))) == set(part)
+        assert set(route(Router(Rescale(), "op", up, upstream, targets), range(20))) == set(part)
 
 
 def test_broadcast_sends_to_all_subtasks_and_global_to_the_first():
-    assert routed(Router(Broadcast(), "op", 0, 1, 3), [1, 2]) == {0: [1, 2], 1: [1, 2], 2: [1, 2]}
-    assert routed(Router(Global(), "op", 1, 2, 3), [1, 2]) == {0: [1, 2]}
-    assert routed(Router(Forward(), "op", 1, 2, 2), [1, 2]) == {1: [1, 2]}
+    assert route(Router(Broadcast(), "op", 0, 1, 3), [1, 2]) == {0: [1, 2], 1: [1, 2], 2: [1, 2]}
+    assert route(Router(Global(), "op", 1, 2, 3), [1, 2]) == {0: [1, 2]}
+    assert route(Router(Forward(), "op", 1, 2, 2), [1, 2]) == {1: [1, 2]}
 
 
 def test_shuffle_is_seeded_by_the_plan():
     def draw(epoch, subtask):
         router = Router(Shuffle(), "op", subtask, 2, 4)
         router.seed(epoch, 7)
-        return routed(router, range(40))
+        return route(router, range(40))
 
     assert draw(1, 0) == draw(1, 0)
     assert draw(1, 0) != draw(2, 0)
@@ -109,14 +109,14 @@ def test_shuffle_is_seeded_by_the_plan():
 
 def test_custom_sends_to_the_subtask_of_the_function():
     router = Router(Custom(ITSELF, lambda key, count: key % count), "op", 0, 1, 3)
-    assert routed(router, [3, 4, 5, 6]) == {0: [3, 6], 1: [4], 2: [5]}
+    assert route(router, [3, 4, 5, 6]) == {0: [3, 6], 1: [4], 2: [5]}
 
 
 @pytest.mark.parametrize("answer", [3, -1, None, "0", 1.0])
 def test_custom_out_of_range_names_operator_and_result(answer):
     router = Router(Custom(ITSELF, lambda _key, _count: answer), "my op", 0, 1, 3)
     with pytest.raises(PartitionOutOfRange, match=r"after 'my op' chose subtask .* of 3.*from 0 to 2"):
-        routed(router, [1])
+        route(router, [1])
 
 
 def test_a_failing_selector_or_partitioner_is_a_user_error():
@@ -125,7 +125,7 @@ def test_a_failing_selector_or_partitioner_is_a_user_error():
 
     for partitioner in (Hash(KeySelection(ANY, selector=broken), 128), Custom(ITSELF, broken)):
         with pytest.raises(UserFunctionFailed, match=r"in broken\n.*\n.*ValueError: mine"):
-            routed(Router(partitioner, "op", 0, 1, 3), [1])
+            route(Router(partitioner, "op", 0, 1, 3), [1])
 
 
 def test_parts_keep_their_timestamps():

@@ -42,7 +42,7 @@ def small_blocks() -> Iterator[None]:
         yield
 
 
-def sent(edge: int, upstream: int, records: list, times: list | None, run: int) -> list[tuple[bytes, bytes]]:
+def send_records(edge: int, upstream: int, records: list, times: list | None, run: int) -> list[tuple[bytes, bytes]]:
     """The blocks that one subtask sends for its records, which arrive two at a time, in runs of `run`."""
     out: list[tuple[bytes, bytes]] = []
     runs = SortedRuns(
@@ -56,7 +56,7 @@ def sent(edge: int, upstream: int, records: list, times: list | None, run: int) 
     return out
 
 
-def told(unit: SortedUnit) -> list[tuple[int, tuple]]:
+def records_of(unit: SortedUnit) -> list[tuple[int, tuple]]:
     return [(side, record) for batch, side in unit.batches_by_input() for record in batch.rows()]
 
 
@@ -66,9 +66,9 @@ def test_a_unit_has_complete_keys_in_the_order_of_time(channels: list, run: int,
     for number, (edge, timed, rows) in enumerate(channels):
         records = [(key, time if timed else None, number, at) for at, (key, time) in enumerate(rows)]
         given_records += [(EDGES[edge].side, record) for record in records]
-        blocks += sent(edge, number, records, [time for _, time in rows] if timed else None, run)
+        blocks += send_records(edge, number, records, [time for _, time in rows] if timed else None, run)
     units = list(SortedInput(EDGES, "test", unit).units(sorted(blocks)))
-    order = [each for made in units for each in told(made)]
+    order = [each for made in units for each in records_of(made)]
     assert sorted(order, key=repr) == sorted(given_records, key=repr), "every record comes once"
     sort_keys = [(stable_hash(r[0]), -1 if r[1] is None else r[1]) for _, r in order]
     assert sort_keys == sorted(sort_keys), "by hash of the key, then time; no time comes first"
@@ -78,18 +78,18 @@ def test_a_unit_has_complete_keys_in_the_order_of_time(channels: list, run: int,
             assert mine == sorted(mine), "what is equal stays in the order of its channel"
     open_key = None
     for made in units:
-        keys = {record[0] for _, record in told(made)}
+        keys = {record[0] for _, record in records_of(made)}
         assert open_key is None or keys == {open_key}, "a key that has begun is finished first"
         assert made.complete or len(keys) == 1, "only one key comes in parts"
         open_key = None if made.complete else keys.pop()
     assert open_key is None
-    finished = [key for made in units if made.complete for key in {record[0] for _, record in told(made)}]
+    finished = [key for made in units if made.complete for key in {record[0] for _, record in records_of(made)}]
     assert len(finished) == len(set(finished)), "a key is finished once"
 
 
 def test_little_memory_is_used_for_a_key_with_many_records() -> None:
     records = [("hot", at) for at in range(4000)] + [("other", 0)]
-    blocks = sorted(sent(3, 0, records, None, 500))
+    blocks = sorted(send_records(3, 0, records, None, 500))
     seen = SortedInput(EDGES, "test", 64)
     most = 0
     for _ in seen.units(blocks):
@@ -102,8 +102,8 @@ def test_parts_of_a_key_stay_in_the_order_of_their_runs(time: int | None) -> Non
     """The second run's block begins with another key, so it arrives before those of the first."""
     low, high = sorted("xy", key=stable_hash)
     records = [(high, at) for at in range(60)] + [(low, 60), (high, 61), (high, 62)]
-    blocks = sorted(sent(3, 0, records, None if time is None else [time] * len(records), 60))
-    order = [record for made in SortedInput(EDGES, "test", 4).units(blocks) for _, record in told(made)]
+    blocks = sorted(send_records(3, 0, records, None if time is None else [time] * len(records), 60))
+    order = [record for made in SortedInput(EDGES, "test", 4).units(blocks) for _, record in records_of(made)]
     assert order == sorted(records, key=lambda record: (record[0] != low, record[1]))
 
 

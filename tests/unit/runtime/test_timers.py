@@ -49,7 +49,7 @@ steps = st.lists(
 )
 
 
-def fired(todo, *, moving):
+def run_timers(todo, *, moving):
     """The timers that fire at each advance of time; the model is a set."""
     subtask, waiting, found = Subtask(), set(), []
     for name, what in todo:
@@ -85,7 +85,9 @@ FIRST, SECOND = WINDOWS[1:]
     ]
 )
 def test_timers_agree_with_a_sorted_set(todo):
-    assert fired(todo, moving=True) == fired(todo, moving=False), "a move must not show, not even in the order"
+    assert run_timers(todo, moving=True) == run_timers(todo, moving=False), (
+        "a move must not show, not even in the order"
+    )
 
 
 def test_a_timer_registered_while_others_fire_is_fired_in_order():

@@ -57,7 +57,7 @@ def _build(*arguments: Any) -> bytes:
     return b"\x80\x05cmillstream.model.codec\nbuild\n(" + made + b"tR."
 
 
-def _again(times: int, *arguments: Any) -> bytes:
+def _repeated_calls(times: int, *arguments: Any) -> bytes:
     """A pickle with many calls that take the same arguments from the memo."""
     made = b"".join(pickle.dumps(each, 3)[2:-1] for each in arguments)
     return b"\x80\x05cmillstream.model.codec\nbuild\nq\xfa0(" + made + b"tq\xfb0(" + b"h\xfah\xfbR" * times + b"l."
@@ -94,7 +94,7 @@ HOSTILE = {
     "empty tuples": b"\x80\x05(" + b")\x85" * SOME + b"l.",
     "dicts of one": b"\x80\x05(" + b"}NNs" * (SOME >> 2) + b"l.",
     **{
-        f"{name} again and again": _again(times, *arguments)
+        f"{name} again and again": _repeated_calls(times, *arguments)
         for name, times, *arguments in [
             ("deques", SOME >> 2, "deque", None),
             ("ordered dicts", SOME >> 2, "ordered"),

@@ -168,7 +168,7 @@ rounds = st.lists(
 )
 
 
-def operate(worker, model, todo):
+def apply_operations(worker, model, todo):
     for name, place, number in todo:
         table, (_, namespace, key) = worker.table(place[0]), place
         if name == "put":
@@ -190,7 +190,7 @@ def epoch(worker, lineage, files, model, number, todo, outcome, part):
     worker.state.advance(lineage, files.read)
     assert worker.content() == model, "state before the epoch"
     after = dict(model)
-    operate(worker, after, todo)
+    apply_operations(worker, after, todo)
     assert worker.content() == after, "state inside the epoch"
     if outcome == "failed":
         worker.state.abandon()
@@ -249,12 +249,12 @@ def test_an_undeclared_table_survives_compaction():
 # ------------------------------------------------------------------------------------------------------- rescaling
 
 
-def rescaled(lineages, parallelism):
+def rescale(lineages, parallelism):
     chains = tuple((index, lineage.own) for index, lineage in enumerate(lineages) if lineage.own)
     return (Lineage(restored=chains),) * parallelism
 
 
-def written(files, lineages, change, name, since=None):
+def write_epoch(files, lineages, change, name, since=None):
     """Run one epoch on every subtask with `change(subtask, state)`; returns the lineages after it."""
     found = []
     for subtask, lineage in enumerate(lineages):
@@ -300,9 +300,9 @@ def test_keyed_state_goes_to_the_owner_of_its_key_group(parallelisms, keys):
             if grouper.of(key) in mine:
                 state.tables["keyed"].put(None, key, len(key))
 
-    lineages = written(files, lineages, put, "first")
+    lineages = write_epoch(files, lineages, put, "first")
     for turn, parallelism in enumerate(parallelisms[1:]):
-        lineages = written(files, rescaled(lineages, parallelism), lambda *_: None, f"turn{turn}")
+        lineages = write_epoch(files, rescale(lineages, parallelism), lambda *_: None, f"turn{turn}")
         parts = contents(files, lineages, "keyed")
         assert {key: value for part in parts for key, value in part.items()} == {key: len(key) for key in keys}
         for subtask, part in enumerate(parts):
@@ -324,11 +324,11 @@ def test_list_state_is_redistributed_without_loss():
         state.tables["split"].delete(None, place(1))
         state.tables["split"].put(None, place(0), f"{subtask}.new")
 
-    lineages = written(files, [Lineage()] * 2, first, "first")
-    lineages = written(files, lineages, second, "second")
+    lineages = write_epoch(files, [Lineage()] * 2, first, "first")
+    lineages = write_epoch(files, lineages, second, "second")
     expected = sorted(f"{subtask}.{what}" for subtask in range(2) for what in ("new", "2", "3"))
     for parallelism in (1, 3, 2):
-        lineages = written(files, rescaled(lineages, parallelism), lambda *_: None, f"p{parallelism}")
+        lineages = write_epoch(files, rescale(lineages, parallelism), lambda *_: None, f"p{parallelism}")
         parts = contents(files, lineages, "split")
         assert sorted(value for part in parts for value in part.values()) == expected
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -341,7 +341,7 @@ def test_union_lists_go_to_all_and_broadcast_state_is_one_copy():
         state.tables["union"].put(None, place(0), f"union {subtask}")
         state.tables["broadcast"].put(None, "rule", "same")
 
-    lineages = rescaled(written(files, [Lineage()] * 2, first, "first"), 3)
+    lineages = rescale(write_epoch(files, [Lineage()] * 2, first, "first"), 3)
     for part in contents(files, lineages, "union"):
         assert sorted(part.values()) == ["union 0", "union 1"]
     assert contents(files, lineages, "broadcast") == [{"rule": "same"}] * 3
@@ -355,9 +355,9 @@ def test_the_store_of_another_parallelism_is_not_used(tmp_path):
         for key in keys:
             state.tables["keyed"].put(None, key, 1)
 
-    lineage = written(files, [Lineage()], put, "first")[0]
+    lineage = write_epoch(files, [Lineage()], put, "first")[0]
     found = []
-    for parallelism, start in ((1, lineage), (3, *rescaled([lineage], 1)), (2, *rescaled([lineage], 1))):
+    for parallelism, start in ((1, lineage), (3, *rescale([lineage], 1)), (2, *rescale([lineage], 1))):
         state = operator_state(0, parallelism, lambda: LmdbStore(tmp_path))
         prepare(state)
         state.advance(start, files.read)

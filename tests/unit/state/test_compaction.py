@@ -142,7 +142,7 @@ def test_the_remaining_files_are_the_state_at_any_time_and_parallelism(disk):
     check()
 
 
-def filled(directory, files, keys=400):
+def fill_store(directory, files, keys=400):
     """A store of many keys, written in few epochs, and its lineage."""
     own, lineage = Subtask(directory), Lineage()
     for epoch in range(1, 5):
@@ -171,7 +171,7 @@ class Watched:
 
 def test_an_epoch_rewrites_as_much_as_ordered_with_one_part_in_memory(tmp_path):
     files = Files()
-    own, lineage = filled(tmp_path, files)
+    own, lineage = fill_store(tmp_path, files)
     own.store = watched = Watched(own.store, files)
     own.state._store = watched
     own.keyed.store = watched
@@ -199,7 +199,7 @@ def test_an_epoch_rewrites_as_much_as_ordered_with_one_part_in_memory(tmp_path):
 
 def test_restored_state_is_written_part_by_part(tmp_path):
     files = Files()
-    _, lineage = filled(tmp_path / "old", files)
+    _, lineage = fill_store(tmp_path / "old", files)
     other = Subtask(tmp_path / "new", 0, 2)
     other.store = watched = Watched(other.store, files)
     other.state._store = watched
@@ -219,7 +219,7 @@ def test_restored_state_is_written_part_by_part(tmp_path):
 
 def test_a_new_base_does_not_rebuild_a_store(tmp_path):
     files = Files()
-    own, lineage = filled(tmp_path, files)
+    own, lineage = fill_store(tmp_path, files)
     for epoch, wanted in enumerate((0, Rewrite(1, rows=50), Rewrite(9, rows=50), 0, None), 5):
         files.reads.clear()
         lineage = own.run(lineage, files, epoch, [("keyed", None, epoch, 0)], wanted)
@@ -229,7 +229,7 @@ def test_a_new_base_does_not_rebuild_a_store(tmp_path):
 def test_restoring_keeps_one_file_in_memory_and_reads_each_once(tmp_path, monkeypatch):
     monkeypatch.setattr(backend, "_CACHED_BYTES", 0)
     files = Files()
-    own, lineage = filled(tmp_path / "one", files)
+    own, lineage = fill_store(tmp_path / "one", files)
     for epoch in range(5, 9):
         lineage = own.run(lineage, files, epoch, [("timers", None, epoch, 1)], Rewrite(1, rows=60))
     files.reads.clear()
@@ -241,7 +241,7 @@ def test_restoring_keeps_one_file_in_memory_and_reads_each_once(tmp_path, monkey
 
 def test_another_parallelism_does_not_read_parts_of_other_key_groups(tmp_path):
     files = Files()
-    own, lineage = filled(tmp_path, files)
+    own, lineage = fill_store(tmp_path, files)
     grouper = KeyGrouper(GROUPS)
     lineage = own.run(lineage, files, 5, [("keyed", None, 0, 1)], Rewrite(99, rows=50))
     assert len(lineage.bases) > 4

@@ -126,7 +126,7 @@ def test_columns_are_found_in_any_case_on_request(tmp_path):
         everything(source_of(tmp_path, ParquetFiles(KIND, case_sensitive=False)))
 
 
-def rejected(source):
+def read_with_errors(source):
     """The records and the dead letters of all files."""
     reader = source.create_reader(ReaderContext(0, 1, 1000))
     found, letters, skipped = [], [], 0
@@ -155,7 +155,7 @@ def test_poison_in_files_is_named_counted_or_kept(tmp_path, kind):
         everything(source_of(tmp_path, READERS[kind](small)))
     good = [number for number in range(5000) if number not in BAD]
     for policy, kept in (("skip", 0), ("dead-letter", len(BAD))):
-        found, letters, skipped = rejected(source_of(tmp_path, READERS[kind](small, policy)))
+        found, letters, skipped = read_with_errors(source_of(tmp_path, READERS[kind](small, policy)))
         assert sorted(row.id for row in found) == good
         assert (len(letters), skipped) == (kept, len(BAD))
         assert all(b"1099511627776" in data for data, _ in letters)
@@ -172,7 +172,7 @@ def test_poison_in_lines_is_named_counted_or_kept(tmp_path, name):
     assert (caught.value.offset, caught.value.line) == (offset, "bad 7")
     for policy, kept in (("skip", 0), ("dead-letter", len(BAD))):
         reader = StreamFormat.lines_of(format_named(name, KIND, {"on-error": policy}))
-        found, letters, skipped = rejected(source_of(tmp_path, reader))
+        found, letters, skipped = read_with_errors(source_of(tmp_path, reader))
         assert [row.id for row in found] == [number for number in range(5000) if number not in BAD]
         assert skipped == len(BAD)
         assert [data for data, _ in letters] == [lines[number] for number in BAD][:kept]
@@ -248,7 +248,7 @@ def test_changes_cannot_be_written_to_files():
 @pytest.mark.parametrize("kind", READERS)
 def test_a_field_of_another_type_is_poison(tmp_path, kind):
     write(tmp_path / f"f.{kind}", kind, pa.table({"id": ["1", "x", None], "name": ["a", "b", "c"]}))
-    found, letters, _ = rejected(source_of(tmp_path, READERS[kind](KIND, "dead-letter")))
+    found, letters, _ = read_with_errors(source_of(tmp_path, READERS[kind](KIND, "dead-letter")))
     assert [row.name for row in found] == (["c"] if kind == "avro" else ["a", "c"])  # columns are cast, records are not
     assert len(letters) + len(found) == 3
     assert all("id" in reason for _, reason in letters)

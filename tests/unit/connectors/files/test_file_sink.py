@@ -34,7 +34,7 @@ from millstream.files import access, local
 from millstream.types.row import Row, RowKind
 
 
-def told(sink, subtask, parallelism, epoch, attempt, now=0, job="job"):
+def context_of(sink, subtask, parallelism, epoch, attempt, now=0, job="job"):
     return WriterContext(job, sink, subtask, parallelism, epoch, attempt, now)
 
 
@@ -46,7 +46,7 @@ def sink_to(path, **choices):
 
 
 def staged(sink, epoch, values, subtask=0, attempt="0-1.1", **more):
-    writer = sink.create_writer(told("op", subtask, 2, epoch, attempt, **more))
+    writer = sink.create_writer(context_of("op", subtask, 2, epoch, attempt, **more))
     try:
         writer.write(values, None)
         return json.loads(json.dumps(writer.prepare_commit()))
@@ -65,7 +65,7 @@ def plain(name):
     return re.sub(r"part-[0-9a-f]{12}-", "part-", name)
 
 
-def left(base):
+def staging_files(base):
     """The files in the staging directory: pending ones, and those left behind."""
     staging = base / ".staging"
     return sorted(name for name in os.listdir(staging) if name != "commits") if staging.exists() else []
@@ -149,7 +149,7 @@ def test_a_crash_between_any_two_steps_of_a_commit_does_not_change_the_output(tm
         sink.create_committer().commit(1, made)
         found = sorted(visible(base).values())
         assert found == sorted(["a3\na4\n"] * (3 if foreign else 2) + ["b0\nb0\n", "b1\nb1\n"])
-        assert left(base) == []
+        assert staging_files(base) == []
         if not crashed:
             return
     raise AssertionError("the commit never came to its end")
@@ -253,14 +253,14 @@ def test_dead_attempts_leave_nothing_behind(tmp_path):
     running = staged(sink, 2, ["later"])
     others = staged(sink, 1, ["another job"], job="other")
     sink.create_committer().commit(1, made)
-    assert set(left(tmp_path)) == {os.path.basename(c["staged"]) for c in running + others}
+    assert set(staging_files(tmp_path)) == {os.path.basename(c["staged"]) for c in running + others}
     assert visible(tmp_path) == {"part-0-1.txt": "alive\n"}
 
 
 def test_aborted_output_is_removed(tmp_path):
     sink = sink_to(tmp_path)
     sink.create_committer().abort(staged(sink, 1, ["a"]))
-    writer = sink.create_writer(told("op", 0, 1, 2, "0"))
+    writer = sink.create_writer(context_of("op", 0, 1, 2, "0"))
     writer.write(["b"], None)
     writer.abort()
     assert os.listdir(tmp_path / ".staging") == []
@@ -292,7 +292,7 @@ def test_a_committable_cannot_lead_out_of_the_base_path(tmp_path, name):
 
 def test_more_buckets_than_open_files_are_written(tmp_path):
     sink = sink_to(tmp_path, buckets=ByNumber())
-    writer = sink.create_writer(told("op", 0, 1, 1, "0"))
+    writer = sink.create_writer(context_of("op", 0, 1, 1, "0"))
     for _ in range(2):
         writer.write([str(number) for number in range(70)], None)
     sink.create_committer().commit(1, writer.prepare_commit())

@@ -65,7 +65,7 @@ def store(request, tmp_path):
     return f"{request.param}://{tmp_path.name}/out"
 
 
-def shown(base):
+def visible_files(base):
     """The files that a reader sees, those not hidden: name and bytes."""
     files = get_file_system(base)
     found = {}
@@ -79,7 +79,7 @@ def shown(base):
     return found
 
 
-def hidden(base):
+def hidden_files(base):
     files = get_file_system(base)
     walked = files.walk(f"{base}/.staging") if files.exists(f"{base}/.staging") else ()
     return [name for folder, _, names in walked for name in names if not folder.endswith("/commits")]
@@ -88,7 +88,7 @@ def hidden(base):
 def rows_in(base):
     """The records of all visible files in any format."""
     found = []
-    for name, data in shown(base).items():
+    for name, data in visible_files(base).items():
         if name.endswith(".parquet"):
             found += [Row(**row) for row in pq.read_table(io.BytesIO(data)).to_pylist()]
         elif name.endswith(".txt"):
@@ -145,14 +145,14 @@ def work(sink):
 def test_output_is_visible_once_after_its_commit(store, kind):
     sink = sink_to(store, kind)
     made, rows = work(sink)
-    assert shown(store) == {}
+    assert visible_files(store) == {}
     for _ in range(2):
         for checkpoint in made:
             sink.create_committer().commit(checkpoint, made[checkpoint])
     sink.create_committer().finish()
     assert rows_in(store) == rows
-    assert len(shown(store)) == 8  # one for each checkpoint, bucket and subtask
-    assert hidden(store) == []
+    assert len(visible_files(store)) == 8  # one for each checkpoint, bucket and subtask
+    assert hidden_files(store) == []
 
 
 COMPACT = {
@@ -192,7 +192,7 @@ def test_a_crash_between_any_two_steps_does_not_change_the_output(tmp_path, plac
             committer.commit(2, both)
         committer.finish()
         assert rows_in(base) == rows, step
-        assert hidden(base) == [], step
+        assert hidden_files(base) == [], step
         if not crashed:
             assert step > 3
             return
@@ -207,10 +207,10 @@ def test_files_are_pending_until_they_are_compacted(store, kind):
     for checkpoint in range(1, 7):
         committer = sink.create_committer()
         committer.commit(checkpoint, staged(sink, checkpoint, some_rows(checkpoint, 0)))
-        seen.append(len(shown(store)))
+        seen.append(len(visible_files(store)))
     assert seen == [0, 0, 2, 2, 2, 4]
     assert len(rows_in(store)) == 24
-    assert all("compacted-part-" in name for name in shown(store))
+    assert all("compacted-part-" in name for name in visible_files(store))
     committer = sink.create_committer()
     committer.commit(7, staged(sink, 7, some_rows(7, 0)))
     assert len(rows_in(store)) == 24
@@ -242,7 +242,7 @@ def test_pending_files_of_a_failed_commit_are_not_visible_before_its_repetition(
     assert rows_in("objects://failed") == [Row(k="a", v=1)]
 
 
-def everything_below(base):
+def list_all_files(base):
     files = get_file_system(base)
     return sorted(f"{folder}/{name}" for folder, _, names in files.walk(base) for name in names)
 
@@ -257,12 +257,12 @@ def test_a_driver_that_was_replaced_changes_nothing_when_it_closes(store, partit
     again = staged(sink, 2, some_rows(2, 0))
     old.commit(2, again)
     new.commit(2, again)
-    before = everything_below(store)
+    before = list_all_files(store)
     old.close()
-    assert everything_below(store) == before
+    assert list_all_files(store) == before
     new.commit(3, staged(sink, 3, some_rows(3, 0), attempt="1-1.1"))
     assert len(rows_in(store)) == 12
-    assert sum("part-" in name for name in shown(store)) == 2  # of two buckets, each row in one file
+    assert sum("part-" in name for name in visible_files(store)) == 2  # of two buckets, each row in one file
 
 
 def test_a_driver_that_was_replaced_leaves_the_directories(tmp_path):
@@ -297,7 +297,7 @@ def test_a_compactor_must_fit_the_files(tmp_path):
     sink = builder.enable_compact(COMPACT["often"], identical).build()
     committer = sink.create_committer()
     committer.commit(1, staged(sink, 1, some_rows(1, 0)) + staged(sink, 1, some_rows(1, 1), 1))
-    assert len(shown(str(tmp_path))) == 4
+    assert len(visible_files(str(tmp_path))) == 4
     assert builder.disable_compact().build().compaction is None
 
 
@@ -306,7 +306,7 @@ def test_bulk_files_of_epochs_become_one_file_per_checkpoint(tmp_path, kind):
     sink = sink_to(str(tmp_path), kind)
     made = [each for epoch in range(1, 6) for each in staged(sink, epoch, some_rows(epoch, 0))]
     sink.create_committer().commit(1, made)
-    first, second = sorted(shown(str(tmp_path)))
+    first, second = sorted(visible_files(str(tmp_path)))
     assert first.startswith("a/part-")
     assert second.startswith("b/part-")
     assert first.endswith(f"-0-1.{kind}")
@@ -316,7 +316,7 @@ def test_bulk_files_of_epochs_become_one_file_per_checkpoint(tmp_path, kind):
         found = everything(source)
         assert sorted(map(str, found)) == sorted(str(row) for epoch in range(1, 6) for row in some_rows(epoch, 0))
     else:
-        assert shown(str(tmp_path))[first].decode().splitlines()[:2] == ["k,v", "a,100"]
+        assert visible_files(str(tmp_path))[first].decode().splitlines()[:2] == ["k,v", "a,100"]
 
 
 def test_a_bulk_format_is_finished_by_checkpoints_only(tmp_path):
@@ -329,7 +329,10 @@ def test_a_bulk_format_is_finished_by_checkpoints_only(tmp_path):
 def test_a_complete_bucket_has_a_success_file(store):
     sink = sink_to(store, partition=0)
     sink.create_committer().commit(1, staged(sink, 1, [Row(k="a", v=1)]))
-    assert sorted(shown(store)) == ["a/_SUCCESS", next(name for name in sorted(shown(store)) if "part" in name)]
+    assert sorted(visible_files(store)) == [
+        "a/_SUCCESS",
+        next(name for name in sorted(visible_files(store)) if "part" in name),
+    ]
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), store).build()
     assert everything(source) == ["a1"]
 
@@ -339,16 +342,16 @@ def test_a_bucket_is_complete_after_its_delay(store):
     marks = []
     for checkpoint, (key, now) in enumerate([("a", 500), ("a", 1400), ("b", 1500), ("b", 2499), ("c", 2500)], 1):
         sink.create_committer().commit(checkpoint, staged(sink, checkpoint, [Row(k=key, v=1)], now=now))
-        marks.append([name for name in sorted(shown(store)) if "_SUCCESS" in name])
+        marks.append([name for name in sorted(visible_files(store)) if "_SUCCESS" in name])
     assert marks == [[], [], ["a/_SUCCESS"], ["a/_SUCCESS"], ["a/_SUCCESS", "b/_SUCCESS"]]
 
 
 def test_a_bucket_with_pending_files_is_not_complete(store):
     sink = sink_to(store, compact=FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build(), partition=0)
     sink.create_committer().commit(1, staged(sink, 1, [Row(k="a", v=1)]))
-    assert shown(store) == {}
+    assert visible_files(store) == {}
     sink.create_committer().commit(2, staged(sink, 2, [Row(k="a", v=2)]))
-    assert sorted(name.partition("-")[0] for name in shown(store)) == ["a/_SUCCESS", "a/compacted"]
+    assert sorted(name.partition("-")[0] for name in visible_files(store)) == ["a/_SUCCESS", "a/compacted"]
 
 
 def test_files_of_an_earlier_job_are_kept_and_lost_ones_are_reported(store):

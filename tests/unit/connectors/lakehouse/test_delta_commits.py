@@ -24,22 +24,22 @@ FILES = [StagedDataFile("job", 3, "a.parquet", 1, 1, {}, {}, at=10_000_000)]
 OURS = {_STAGED: digest(FILES), "timestamp": 10_000_001}
 
 
-def foreign(count: int, timestamp: int) -> list[dict[str, Any]]:
+def foreign_commits(count: int, timestamp: int) -> list[dict[str, Any]]:
     return [{_STAGED: "another", "timestamp": timestamp}] * count
 
 
 def test_a_commit_is_found_in_a_long_history() -> None:
-    assert _is_in_history(History(*foreign(600, 10_000_002), OURS), FILES)
+    assert _is_in_history(History(*foreign_commits(600, 10_000_002), OURS), FILES)
 
 
 def test_the_history_is_read_back_to_the_time_of_the_files() -> None:
     long_ago = 10_000_000 - _MAX_CLOCK_SKEW - 1
-    table = History(*foreign(63, 10_000_002), *foreign(5000, long_ago))
+    table = History(*foreign_commits(63, 10_000_002), *foreign_commits(5000, long_ago))
     assert not _is_in_history(table, FILES)
     assert table.limits == [64], "older commits cannot be of these files"
 
 
 def test_a_short_history_is_read_once() -> None:
-    table = History(*foreign(3, 10_000_002))
+    table = History(*foreign_commits(3, 10_000_002))
     assert not _is_in_history(table, FILES)
     assert table.limits == [64]

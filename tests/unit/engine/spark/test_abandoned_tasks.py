@@ -16,18 +16,18 @@ from millstream.engine.spark.health import SparkLost
 
 
 @pytest.fixture
-def let_go() -> Iterator[threading.Event]:
+def release() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
 
 
 @pytest.fixture
-def engine(let_go: threading.Event) -> SparkEngine:
+def engine(release: threading.Event) -> SparkEngine:
     """An engine on a Spark of the program's own whose tasks do not end, not even when they are cancelled."""
     made: Any = SparkEngine({})
     made._watch = SimpleNamespace(find_problem=lambda: None)
-    made._run_tasks = lambda tasks: let_go.wait(30)
+    made._run_tasks = lambda tasks: release.wait(30)
     return made
 
 
