@@ -190,12 +190,12 @@ def test_output_of_the_previous_release_is_committed_by_the_epoch_in_its_mark(br
     producer.produce(topic, b"a")
     producer.produce(TOPIC, b'{"job": 1}', f"{topic}-sink".encode(), marks.partition)
     producer.commit_transaction(30)
-    crashed = old(staged(sink, 1, ["a"]))  # committed, and not yet removed
+    crashed = old(stage(sink, 1, ["a"]))  # committed, and not yet removed
     sink.create_committer().commit(1, crashed)
-    waiting = old(staged(sink, 2, ["b"]), staged(sink, 2, ["c"], subtask=1), staged(sink, 3, ["d"]))
+    waiting = old(stage(sink, 2, ["b"]), stage(sink, 2, ["c"], subtask=1), stage(sink, 3, ["d"]))
     sink.create_committer().commit(2, waiting)
     sink.create_committer().commit(2, waiting)
-    sink.create_committer().commit(3, staged(sink, 4, ["e"]))
+    sink.create_committer().commit(3, stage(sink, 4, ["e"]))
     assert broker.values(topic) == ["a", "b", "c", "d", "e"]
     assert left(staging) == []
 

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from small_graphs import by_key, partitioned, graph, plan, sink, source, step
+from small_graphs import by_key, graph, partitioned, plan, sink, source, step
 
 from millstream.errors import UserError
 from millstream.graph.chaining import ChainBreak, chain_break

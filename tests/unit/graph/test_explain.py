@@ -3,7 +3,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from small_graphs import by_key, partitioned, diamond, graph, linear, plan, sink, source, step
+from small_graphs import by_key, diamond, graph, linear, partitioned, plan, sink, source, step
 
 from millstream.graph import explain
 from millstream.graph.transformations import Input
