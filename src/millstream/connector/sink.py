@@ -184,8 +184,8 @@ class Committer(ABC):
         """
 
     def reached(self, watermark: int, now: int) -> None:
-        """Called when all output before this watermark and processing time is visible, and its checkpoint is durable.
-        Called after the commit of every checkpoint, with or without committables, and again on recovery.
+        """Handle that all output before this watermark and processing time is visible and its checkpoint is durable.
+        The job calls it after the commit of every checkpoint, with or without committables, and again on recovery.
 
         Args:
             watermark: The smallest watermark of the sink's inputs.

@@ -64,16 +64,16 @@ def test_only_files_of_dead_attempts_of_committed_epochs_are_removed(tmp_path: P
 
 def test_files_of_dead_attempts_are_removed_after_a_start_and_at_the_end(tmp_path: Path) -> None:
     orphans = Orphans()
-    orphans.note(str(tmp_path), "job", [staged(name_of(1, "job", "alive"), epoch=1)])
+    orphans.remember_committed(str(tmp_path), "job", [staged(name_of(1, "job", "alive"), epoch=1)])
     dead = tmp_path / name_of(2, "job", "dead")
     dead.write_bytes(b"")
-    orphans.note(str(tmp_path), "job", [staged(name_of(2, "job", "alive"), epoch=2)])
+    orphans.remember_committed(str(tmp_path), "job", [staged(name_of(2, "job", "alive"), epoch=2)])
     assert dead.exists(), "the directory is not listed at every commit"
-    orphans.note(str(tmp_path), "job", [staged(name_of(3, "job", "alive"), epoch=3, generation=1)])
+    orphans.remember_committed(str(tmp_path), "job", [staged(name_of(3, "job", "alive"), epoch=3, generation=1)])
     assert not dead.exists(), "a new generation may follow attempts that died"
     dead = tmp_path / name_of(4, "job", "dead")
     dead.write_bytes(b"")
-    orphans.note(str(tmp_path), "job", [staged(name_of(4, "job", "alive"), epoch=4, generation=1)])
+    orphans.remember_committed(str(tmp_path), "job", [staged(name_of(4, "job", "alive"), epoch=4, generation=1)])
     orphans.finish(str(tmp_path))
     assert not dead.exists()
 
