@@ -22,7 +22,7 @@ from millstream.cluster.rest.server import RestServer
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 HOSTILE_NAME = "<img src=x onerror=alert(1)><script>alert(2)</script> & \"'sums'"
 INSTALL_SECONDS = 240
-expect.set_options(timeout=60_000)  # of a machine that does much else
+expect.set_options(timeout=60_000)  # for machines under load
 
 
 @pytest.fixture(scope="session")
