@@ -66,8 +66,8 @@ def all_reports(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Run the job with its output discarded; what it reports of its epochs, and of its checkpoints."""
     output.sink_to(BlackHoleSink())
-    results = env.execute(name).get_all_accumulator_results()
-    return list(results.get(EPOCHS, [])), list(results.get(CHECKPOINTS, []))
+    result = env.execute(name)
+    return list(result.get_accumulator_result(EPOCHS)), list(result.get_accumulator_result(CHECKPOINTS))
 
 
 def durations(epochs: list[dict[str, Any]], records: int, wanted: int) -> list[float]:

@@ -31,7 +31,7 @@ def main() -> None:
             **{"millstream.engine": args.engine, "execution.checkpointing.dir": Path(directory).as_uri()}
         )
         if args.checkpoints:
-            env.enable_checkpointing(1)  # shorter than an epoch
+            env.enable_checkpointing(10)  # shorter than an epoch
         source = SteppedSource(keys=common.CHECK_KEYS, step=1, steps=WARM_UP + args.records)
         output = epochs.numbers(env, source).map(next_number, output_type=Types.LONG())
         for _ in range(args.exchange):
