@@ -28,6 +28,10 @@ def env(t_env: TableEnvironment) -> TableEnvironment:
         ("SHOW DATABASES IN default_catalog.default_database", "is not the name of a catalog"),
         ("CREATE VIEW order_ids AS SELECT 1", "there is a view '.*order_ids' already"),
         ("CREATE TABLE orders (id INT) WITH ('connector' = 'datagen')", "there is a table '.*orders' already"),
+        (
+            "SELECT * FROM f(input => TABLE orders PARTITION BY id ORDER BY (id ASC))",
+            "ORDER BY of a table argument is not supported",
+        ),
     ],
 )
 def test_a_statement_is_refused(env: TableEnvironment, statement: str, message: str) -> None:

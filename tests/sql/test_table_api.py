@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from remaining_rows import rows
 
+from millstream.common import WatermarkStrategy
+from millstream.common.watermark_strategy import TimestampAssigner
 from millstream.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from millstream.sql.errors import SqlError, SqlValidationError
 from millstream.table import (
@@ -276,3 +278,37 @@ def test_star_after_an_aggregate_function_is_its_result(orders: Any) -> None:
     count = udaf(lambda values: len(values), result_type=DataTypes.BIGINT(), func_type="pandas")
     counted = orders.group_by(col("k")).aggregate(count(col("v")).alias("n")).select(col("*"))
     assert counted.get_schema().get_field_names() == ["k", "n"]
+
+
+class Seconds(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return value[0] * 1000
+
+
+def test_columns_of_a_stream_are_chosen_by_name_with_time_attributes(inline_engine: None) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    t_env = StreamTableEnvironment.create(env)
+    t_env.get_config().set_local_timezone("Asia/Shanghai")  # timestamps of records are in UTC all the same
+    stream = env.from_collection([(1, "a"), (2, "b")], Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()]))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Seconds())
+    table = t_env.from_data_stream(
+        stream.assign_timestamps_and_watermarks(strategy), col("y"), col("x"), col("r").rowtime, col("p").proctime
+    )
+    assert rows(table.select(table.y, table.x, table.r.cast(DataTypes.STRING()), table.p.is_null)) == [
+        ("a", 1, "1970-01-01 00:00:01.000", False),
+        ("b", 2, "1970-01-01 00:00:02.000", False),
+    ]
+    window = Tumble.over(lit(10).seconds).on(table.r).alias("w")
+    assert rows(table.window(window).group_by(col("w")).select(table.x.sum)) == [(3,)]
+
+
+def test_values_of_a_column_of_doubles_are_floats(t_env: TableEnvironment) -> None:
+    values = [row[0] for row in rows(t_env.from_elements([(1,), (2.5,)], ["a"]))]
+    assert [(value, type(value)) for value in values] == [(1.0, float), (2.5, float)]
+
+
+def test_a_builtin_function_comes_before_a_function_of_a_catalog(t_env: TableEnvironment) -> None:
+    mine = udf(lambda text: "mine", result_type=DataTypes.STRING())
+    t_env.create_temporary_function("upper", mine)
+    t_env.create_temporary_system_function("lower", mine)
+    assert rows(t_env.sql_query("SELECT UPPER('a'), LOWER('A')")) == [("A", "mine")]

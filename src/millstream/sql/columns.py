@@ -7,6 +7,7 @@ Does not know: expressions."""
 from __future__ import annotations
 
 import datetime
+import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -402,7 +403,8 @@ class SqlTypeInfo(TypeInformation):
         external_form = (
             internal_form if to_external is None else [None if v is None else to_external(v) for v in internal_form]
         )
-        return values if external_form == values else external_form
+        # identity: 1 equals 1.0, and 1.5 equals 1.50
+        return values if all(map(operator.is_, external_form, values)) else external_form
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         """Convert values to a column."""

@@ -34,9 +34,8 @@ from millstream.sql.syntax import parse_expression
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql.types.common_types import common_type
-from millstream.table.expression import Expression
-from millstream.table.expression.terms import to_node
 from millstream.table.schema import Schema
+from millstream.table.stream_columns import StreamColumn, choose_columns
 from millstream.types import basic_types as basic
 from millstream.types.collection_types import ListTypeInfo, MapTypeInfo
 from millstream.types.composite_types import StructTypeInfo
@@ -72,7 +71,7 @@ def infer_type(value: Any) -> t.DataType:
         case datetime.timedelta():
             return t.DayTimeIntervalType()
         case Row():
-            names = getattr(value, "_fields", None) or [f"f{i}" for i in range(len(value))]
+            names = getattr(value, "_fields", None) or [f"_{i + 1}" for i in range(len(value))]
             return t.row_of(names, [infer_type(item) for item in value])
         case list() | np.ndarray():
             return t.ArrayType(_find_common_type([infer_type(item) for item in value]))
@@ -80,7 +79,7 @@ def infer_type(value: Any) -> t.DataType:
             return t.row_of([f"_{i + 1}" for i in range(len(value))], [infer_type(item) for item in value])
         case dict():
             return t.MapType(
-                _find_common_type([infer_type(k) for k in value]),
+                _find_common_type([infer_type(k) for k in value]).not_null(),
                 _find_common_type([infer_type(v) for v in value.values()]),
             )
     msg = f"no SQL type is known for {value!r} ({type(value).__name__})"
@@ -113,7 +112,7 @@ def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
     data_types = [_find_common_type([infer_type(row[i]) for row in tuples]) for i in range(width)]
     data_types = [t.STRING if isinstance(data_type, t.NullType) else data_type for data_type in data_types]
     names = _create_default_names(rows[0], width)
-    if schema is not None:
+    if schema is not None and not getattr(rows[0], "_fields", None):  # the names of a row stand, as in PyFlink
         names = [*schema, *(f"_{i + 1}" for i in range(len(schema), width))][:width]
     return t.row_of(names, data_types, null=False)
 
@@ -132,9 +131,28 @@ def _create_default_names(row: Any, width: int) -> list[str]:
 
 
 def create_rows_source(type_info: RowTypeInfo, rows: Sequence[Any]) -> CollectionSource:
-    """Return a source that emits the rows."""
+    """Return a source that emits the rows.
+
+    Raises:
+        InvalidArgument: If a text or bytes do not have the length that the type declares.
+
+    """
     records = [row if isinstance(row, Row | tuple | list | dict) else (row,) for row in rows]
-    return CollectionSource(type_info.conform(records), type_info)
+    conformed = type_info.conform(records)
+    for place, field_type in enumerate(type_info.field_types):
+        kind = field_type.kind if isinstance(field_type, SqlTypeInfo) else None
+        if isinstance(kind, t.SizedType):
+            _check_lengths(kind, [row[place] for row in conformed])
+    return CollectionSource(conformed, type_info)
+
+
+def _check_lengths(data_type: t.SizedType, values: list[Any]) -> None:
+    is_exact = isinstance(data_type, t.CharType | t.BinaryType)
+    for value in values:
+        length = data_type.length if value is None else len(value)
+        if length > data_type.length or (is_exact and length != data_type.length):
+            message = f"{value!r} has the length {length}, which {data_type} does not take"
+            raise InvalidArgument(message)
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas
@@ -214,11 +232,15 @@ def create_stream_plan(
         else t.row_of(["f0"], [stream_type], null=False)
     )
     schema = fields_or_schema[0] if fields_or_schema and isinstance(fields_or_schema[0], Schema) else None
-    has_rowtime = schema is not None and any(key == "rowtime" for _, _, _, key, _ in schema._columns)
+    chosen = choose_columns(row.names, is_wrapped, fields_or_schema) if schema is None else []
+    rowtime_type: t.DataType | None = None
+    if schema is not None and any(key == "rowtime" for _, _, _, key, _ in schema._columns):
+        rowtime_type = t.LocalZonedTimestampType(3)
+    elif any(column.attribute == t.ROWTIME for column in chosen):
+        rowtime_type = t.TimestampType(3, t.ROWTIME)
+    has_rowtime = rowtime_type is not None
     scanned_row = (
-        t.row_of([*row.names, "rowtime"], [*row.types, t.LocalZonedTimestampType(3)], null=False)
-        if has_rowtime
-        else row
+        row if rowtime_type is None else t.row_of([*row.names, "rowtime"], [*row.types, rowtime_type], null=False)
     )
     inputs = stream._inputs
     stream_program = stream._env._program
@@ -243,23 +265,23 @@ def create_stream_plan(
     plan: l.Plan = l.Scan(scanned_row, table, (name,))
     if schema is not None:
         return _apply_schema(session, plan, schema, row)
-    if fields_or_schema:
-        return _rename_columns(plan, fields_or_schema)
-    return plan
+    return _project_columns(session, plan, chosen) if chosen else plan
 
 
-def _rename_columns(plan: l.Plan, fields: Sequence[Any]) -> l.Plan:
-    names = []
-    for field in fields:
-        if isinstance(field, Expression):
-            expr = to_node(field)
-            names.append(field._aliases[0] if field._aliases else expr.parts[-1])  # type: ignore[attr-defined]
+def _project_columns(session: Session, plan: l.Plan, columns: Sequence[StreamColumn]) -> l.Plan:
+    """Project a stream to chosen columns; the last column of the plan has the timestamps of the records if needed."""
+    binder = ExpressionBinder(session, scope_of(plan), clause="in a column of a stream")
+    exprs: list[Bound] = []
+    for column in columns:
+        if column.attribute == t.PROCTIME:
+            processing_time = binder.bind(parse_expression("PROCTIME()"))
+            exprs.append(replace(processing_time, type=processing_time.type.nullable()))
+        elif column.attribute == t.ROWTIME:
+            exprs.append(Ref(t.TimestampType(3, t.ROWTIME), len(plan.schema) - 1))
         else:
-            names.append(str(field))
-    if len(names) > len(plan.schema):
-        message = f"there are {len(names)} names, but the stream has only {len(plan.schema)} fields"
-        raise SqlValidationError(message)
-    return l.project(plan, plan.refs()[: len(names)], names)
+            assert column.field is not None
+            exprs.append(Ref(plan.schema.types[column.field], column.field))
+    return l.project(plan, exprs, [column.name for column in columns])
 
 
 def _apply_schema(session: Session, plan: l.Plan, schema: Schema, fields: t.RowType) -> l.Plan:

@@ -68,4 +68,4 @@ class ModuleEntry:
         return f"ModuleEntry{{name='{self._name}', used={str(self._used).lower()}}}"
 
     def __repr__(self) -> str:
-        return f"ModuleEntry({self._name!r}, {self._used})"
+        return f"ModuleEntry{{name='{self._name}', used={str(self._used).lower()}}}"

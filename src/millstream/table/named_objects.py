@@ -154,7 +154,11 @@ class NamedObjects(NamedModels):
         full_name = self._catalogs.full_name(parts)
         if not temporary:
             self._catalogs.check_not_materialized(full_name, "DROP")
-        exists = full_name in self._catalogs.temporary if temporary else self._catalogs.find(parts) is not None
+        if temporary:
+            definition = self._catalogs.temporary.get(full_name)
+            exists = definition is not None and isinstance(definition, ViewDefinition) is view
+        else:
+            exists = self._catalogs.find(parts) is not None
         if not exists and if_exists:
             return False
         self._catalogs.drop_table(parts, view=view, temporary=temporary, if_exists=if_exists)

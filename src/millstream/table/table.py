@@ -6,6 +6,7 @@ Does not know: how queries are planned and executed."""
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ class Table(TableCombinations, TableData):
     def __init__(self, plan: l.Plan, t_env: TableEnvironment) -> None:
         self._plan, self._t_env = plan, t_env
         self._view_name: str | None = None
+        self._declared_schema: ResolvedSchema | None = None  # of a table that stands as it was declared
 
     def __str__(self) -> str:
         """Return the name of a temporary view of the table, so that SQL can be formatted with a table.
@@ -159,7 +161,9 @@ class Table(TableCombinations, TableData):
             A table with the same columns.
 
         """
-        return self._bind(s.Select(0, ((s.Star(0), None),), self._source(), to_node(predicate)))
+        filtered = self._bind(s.Select(0, ((s.Star(0), None),), self._source(), to_node(predicate)))
+        filtered._declared_schema = self._declared_schema
+        return filtered
 
     def where(self, predicate: Any) -> Table:
         """Keep the rows for which a predicate is true; the same as `filter`.
@@ -330,12 +334,16 @@ class Table(TableCombinations, TableData):
             A table with the same rows; columns that are not named keep their names.
 
         Raises:
-            SqlValidationError: If the table has no such column.
+            SqlValidationError: If the table has no such column, or has the new name already.
 
         """
         new_names = {to_node(field).parts[-1]: field._aliases[0] for field in fields}  # type: ignore[attr-defined]
         self._check_columns(new_names)
         names = [new_names.get(name, name) for name in self._plan.schema.names]
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            message = f"the table would have several columns '{repeated[0]}'"
+            raise SqlValidationError(message)
         return Table(l.project(self._plan, self._plan.refs(), names), self._t_env)
 
     def drop_columns(self, *fields: Any) -> Table:
@@ -572,11 +580,13 @@ class Table(TableCombinations, TableData):
 
     def get_schema(self) -> TableSchema:
         """Return the columns as a `TableSchema`, PyFlink's deprecated form of a schema."""
-        return TableSchema(self._plan.schema.names, self._plan.schema.types)
+        schema = TableSchema(self._plan.schema.names, self._plan.schema.types)
+        schema._declared = self._declared_schema
+        return schema
 
     def get_resolved_schema(self) -> ResolvedSchema:
-        """Return the columns with their data types."""
-        return ResolvedSchema._of(self._plan.schema)
+        """Return the columns with their data types; of a declared table with its watermark and primary key too."""
+        return self._declared_schema or ResolvedSchema._of(self._plan.schema)
 
     def print_schema(self) -> None:
         """Print the columns with their data types."""

@@ -9,6 +9,8 @@ import datetime
 
 from millstream import options
 from millstream.config.configuration import Configuration
+from millstream.errors import InvalidArgument
+from millstream.sql.functions.text import find_time_zone
 from millstream.sql.types.durations import parse_duration_millis
 from millstream.sql_options import LOCAL_TIME_ZONE, MAX_GENERATED_CODE_LENGTH, SQL_DIALECT, STATE_TTL
 from millstream.table.option_checks import check_setting
@@ -90,7 +92,14 @@ class TableConfig:
         Args:
             timezone_id: A name such as `Europe/Berlin`, or an offset such as `GMT+03:00`.
 
+        Raises:
+            InvalidArgument: If there is no such time zone.
+
         """
+        try:
+            find_time_zone(timezone_id)
+        except ValueError as error:
+            raise InvalidArgument(str(error), hint="use a name such as Europe/Berlin, or GMT+03:00") from None
         self._configuration.set_string(LOCAL_TIME_ZONE.key, timezone_id)
 
     def get_idle_state_retention(self) -> datetime.timedelta:

@@ -30,6 +30,7 @@ from millstream.table.analyzing import analyze_table
 from millstream.table.catalog.procedures import ProcedureContext
 from millstream.table.changelog_mode import ChangelogMode as PublicChangelogMode
 from millstream.table.compiled_plan import CompiledPlan, insert_texts
+from millstream.table.declared_schema import resolve_schema
 from millstream.table.environment_settings import EnvironmentSettings
 from millstream.table.explain_detail import ExplainDetail
 from millstream.table.materialized_tables import MaterializedTables
@@ -263,7 +264,12 @@ class TableEnvironment(TablesOfData):
             SqlError: If there is no such table.
 
         """
-        return Table(plan_table(QueryBinder(self._session()), parse_object_path(path), (), None), self)
+        parts = parse_object_path(path)
+        table = Table(plan_table(QueryBinder(self._session()), parts, (), None), self)
+        _, definition = self._catalogs.table(parts)
+        if isinstance(definition, TableDefinition):
+            table._declared_schema = resolve_schema(definition)
+        return table
 
     def from_call(self, function: Any, *arguments: Any) -> Table:
         """Call a process table function.

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from millstream.errors import InvalidArgument
 from millstream.sql.types import data_types as t
+from millstream.table.catalog.resolved_schema import ResolvedSchema
 
 
 class TableSchema:
@@ -50,6 +51,7 @@ class TableSchema:
             msg = f"a schema needs as many names as types, but has {len(field_names)} names and {len(data_types)} types"
             raise InvalidArgument(msg)
         self._names, self._types = list(field_names), list(data_types)
+        self._declared: ResolvedSchema | None = None  # what a table declares beside its columns
 
     def copy(self) -> TableSchema:
         """Return a copy of the schema."""
@@ -97,8 +99,16 @@ class TableSchema:
         return TableSchema.Builder()
 
     def __repr__(self) -> str:
-        lines = "".join(f" |-- {n}: {k}\n" for n, k in zip(self._names, self._types, strict=True))
-        return f"root\n{lines}"
+        lines = [f"{name}: {data_type}" for name, data_type in zip(self._names, self._types, strict=True)]
+        if self._declared is not None:
+            extras = [column.explain_extras() for column in self._declared.get_columns()]
+            lines = [f"{line} {extra}" if extra else line for line, extra in zip(lines, extras, strict=True)]
+            for watermark in self._declared.get_watermark_specs():
+                name, expression = watermark.rowtime_attribute, watermark.watermark_expression
+                lines.append(f"WATERMARK FOR {name}: {watermark.data_type} AS {expression}")
+            key = self._declared.get_primary_key()
+            lines += [] if key is None else [f"CONSTRAINT {key.name} PRIMARY KEY ({', '.join(key.columns)})"]
+        return "root\n" + "".join(f" |-- {line}\n" for line in lines)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TableSchema) and (self._names, self._types) == (other._names, other._types)

@@ -172,9 +172,15 @@ class ListViewType(DataType):
 
     """
 
+    _element_type: DataType
+
     def __init__(self, element_type: DataType) -> None:
         object.__setattr__(self, "null", False)
         object.__setattr__(self, "_element_type", element_type)
+
+    def text(self) -> str:
+        """Return the text of the type."""
+        return f"LIST_VIEW<{self._element_type}>"
 
 
 class MapViewType(DataType):
@@ -185,10 +191,17 @@ class MapViewType(DataType):
 
     """
 
+    _key_type: DataType
+    _value_type: DataType
+
     def __init__(self, key_type: DataType, value_type: DataType) -> None:
         object.__setattr__(self, "null", False)
         object.__setattr__(self, "_key_type", key_type)
         object.__setattr__(self, "_value_type", value_type)
+
+    def text(self) -> str:
+        """Return the text of the type."""
+        return f"MAP_VIEW<{self._key_type}, {self._value_type}>"
 
 
 class DataTypes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -124,6 +124,13 @@ class WindowAssigner(ABC, Generic[T, W]):
     def is_event_time(self) -> bool:
         """Return whether windows end by event time, so that the watermark determines which records are late."""
 
+    def __repr__(self) -> str:
+        declared = getattr(self, "__dataclass_fields__", None)  # an assigner of a program may be no dataclass
+        if declared is None:
+            return super().__repr__()
+        values = (str(getattr(self, name)) for name, each in declared.items() if each.repr)
+        return f"{type(self).__name__}({', '.join(values)})"
+
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows can be merged, such as session windows.
@@ -218,7 +225,7 @@ class ProcessingTimeAssigner(WindowAssigner[T, TimeWindow]):
         return context.get_current_processing_time()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TumblingEventTimeWindows(EventTimeAssigner[Any]):
     """Assign records to tumbling windows by event time: windows of a fixed size that do not overlap.
 
@@ -258,7 +265,7 @@ class TumblingEventTimeWindows(EventTimeAssigner[Any]):
         return assign_tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
     """Assign records to tumbling windows by processing time: windows of a fixed size that do not overlap.
 
@@ -298,7 +305,7 @@ class TumblingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
         return assign_tumbling_windows(self.require_time(timestamp, context), self.size, self.offset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SlidingEventTimeWindows(EventTimeAssigner[Any]):
     """Assign records to sliding windows by event time: windows of a fixed size that start at every `slide`.
 
@@ -343,7 +350,7 @@ class SlidingEventTimeWindows(EventTimeAssigner[Any]):
         return assign_sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
     """Assign records to sliding windows by processing time: windows of a fixed size that start at every `slide`.
 
@@ -387,7 +394,7 @@ class SlidingProcessingTimeWindows(ProcessingTimeAssigner[Any]):
         return assign_sliding_windows(self.require_time(timestamp, context), self.size, self.slide, self.offset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """Assign all records of a key to the same global window, which never ends; it needs a trigger.
 
@@ -397,7 +404,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     """
 
-    ends_with_stream: bool = False
+    ends_with_stream: bool = field(default=False, repr=False)
 
     @staticmethod
     def create() -> GlobalWindows:
@@ -448,7 +455,7 @@ TUMBLE_COUNT = ValueStateDescriptor("tumble-count-assigner", Types.LONG())
 SLIDE_COUNT = ValueStateDescriptor("slide-count-assigner", Types.LONG())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountTumblingWindowAssigner(CountAssigner):
     """Assign every `window_size` records of a key to a window.
 
@@ -482,7 +489,7 @@ class CountTumblingWindowAssigner(CountAssigner):
         return [CountWindow(count_record(context, TUMBLE_COUNT) // self.window_size)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountSlidingWindowAssigner(CountAssigner):
     """Assign records of a key to windows of `window_size` records, which start at every `window_slide` records.
 

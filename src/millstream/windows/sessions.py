@@ -41,7 +41,7 @@ class SessionAssigner(MergingWindowAssigner[Any, TimeWindow]):
         TimeWindow.merge_windows(windows, callback)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
     """Assign records to session windows by event time, with a fixed gap.
 
@@ -86,7 +86,7 @@ class EventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
         return [TimeWindow(start, start + self.session_gap)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
     """Assign records to session windows by processing time, with a fixed gap.
 
@@ -131,7 +131,7 @@ class ProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner)
         return [TimeWindow(start, start + self.session_gap)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DynamicEventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
     """Assign records to session windows by event time, with a gap for each record.
 
@@ -164,7 +164,7 @@ class DynamicEventTimeSessionWindows(EventTimeAssigner[Any], SessionAssigner):
         return [TimeWindow(start, start + extract_gap(self.session_window_time_gap_extractor, element))]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DynamicProcessingTimeSessionWindows(ProcessingTimeAssigner[Any], SessionAssigner):
     """Assign records to session windows by processing time, with a gap for each record.
 

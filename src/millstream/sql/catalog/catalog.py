@@ -385,6 +385,8 @@ class Catalogs:
             return self.system_functions[name]
         if len(path) == 1 and (function := self.modules.find(name, _is_builtin)) is not None:
             return function
+        if len(path) == 1 and self.modules.uses_core and _is_builtin(name):
+            return None  # as in Flink, a built-in function comes before the functions of catalogs
         full = self.full_name(path)
         key = (full[0], full[1], name)
         if key in self.temporary_functions:

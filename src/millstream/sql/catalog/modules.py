@@ -66,6 +66,11 @@ class Modules:
                 return self._loaded[module][name]
         return None
 
+    @property
+    def uses_core(self) -> bool:
+        """Whether the built-in functions are in use."""
+        return CORE in self._used
+
     def function_names(self) -> Iterable[str]:
         """Iterate over the functions of all used modules, except for `core`."""
         for module in self._used:

@@ -66,9 +66,8 @@ class RecordConverter:
         if self._spec.timed:
             width = len(self._inner)
             times = np.array(batch.times(), dtype=np.int64)
-            timestamps = (
-                pa.array(times, mask=times == NO_TIMESTAMP).cast(pa.timestamp("ms")).cast(pa.timestamp("ms", "UTC"))
-            )
+            timestamps = pa.array(times, mask=times == NO_TIMESTAMP).cast(pa.timestamp("ms"))
+            timestamps = timestamps.cast(arrow_type(self._spec.schema.types[width]))
             columns = [array.field(i) for i in range(width)]
             array = struct_of([*columns, timestamps], array.field(width), self._spec.schema, len(array))
         return array

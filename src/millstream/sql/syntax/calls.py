@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from millstream.sql.errors import SqlNotSupported
 from millstream.sql.syntax import tree as s
 from millstream.sql.syntax.cursor import QUERY_STARTS, Cursor
 from millstream.sql.syntax.special_calls import TIME_UNITS, TSI_UNITS, SpecialCallParser
@@ -91,6 +92,10 @@ class CallParser:
                 partition = cursor.parse_parenthesized(self._parse_expression)
             else:
                 partition = (self._parse_expression(),)
+        if cursor.is_next("ORDER"):
+            message = "ORDER BY of a table argument is not supported"
+            hint = "keep rows in the state of the function, and read them in order when a timer fires"
+            raise SqlNotSupported(message, at=cursor.at, text=cursor.text, hint=hint)
         return s.TableArgument(at, table, partition)
 
     # --------------------------------------------------------------------------------------------- clauses after calls

@@ -16,6 +16,11 @@ def quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def quote_string(text: str) -> str:
+    """Quote a text as a SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a resolved schema.
@@ -23,7 +28,7 @@ class Column:
     Example:
         >>> from millstream.table import DataTypes
         >>> Column.physical("amount", DataTypes.INT()).with_comment("in cents").as_summary_string()
-        '`amount` INT'
+        "`amount` INT COMMENT 'in cents'"
 
     """
 
@@ -103,7 +108,11 @@ class Column:
     def as_summary_string(self) -> str:
         """Return the column for people: its name, type and extras."""
         extras = self.explain_extras()
-        return f"{quote(self.name)} {self.data_type}" + (f" {extras}" if extras else "")
+        text = f"{quote(self.name)} {self.data_type}" + (f" {extras}" if extras else "")
+        return text if self.comment is None else f"{text} COMMENT {quote_string(self.comment)}"
+
+    def __str__(self) -> str:
+        return self.as_summary_string()
 
     def explain_extras(self) -> str | None:
         """Return the part of the declaration after the type, such as METADATA; None if there is none."""

@@ -247,7 +247,7 @@ class CatalogBaseTable:
             builder._schema._columns.append((column.name, data_type, column.expr, column.metadata_key, column.virtual))
         schema = builder.build()
         schema._watermark, schema._key = self._definition.watermark, self._definition.primary_key
-        schema._constraint = self._definition.constraint
+        schema._constraint = self._definition.constraint or f"PK_{'_'.join(schema._key)}"
         return schema
 
     def copy(self) -> CatalogBaseTable:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from functools import total_ordering
 
+from millstream.errors import InvalidArgument
+
 
 @total_ordering
 class ObjectPath:
@@ -28,8 +30,14 @@ class ObjectPath:
         Args:
             full_name: The text.
 
+        Raises:
+            InvalidArgument: If the text has another form.
+
         """
         database, _, name = full_name.partition(".")
+        if not database or not name or "." in name:
+            message = f"'{full_name}' is no path of the form database.name"
+            raise InvalidArgument(message)
         return ObjectPath(database, name)
 
     def get_database_name(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from millstream.sql.types import data_types as t
 from millstream.table.catalog.columns import Column, PhysicalColumn, quote
+from millstream.table.resolved_expression import ResolvedExpression
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class WatermarkSpec:
 
     rowtime_attribute: str
     watermark_expression: Any
+    data_type: t.DataType | None = None
 
     @staticmethod
     def of(rowtime_attribute: str, watermark_expression: Any) -> WatermarkSpec:
@@ -37,7 +39,9 @@ class WatermarkSpec:
             watermark_expression: The expression.
 
         """
-        return WatermarkSpec(rowtime_attribute, watermark_expression)
+        is_resolved = isinstance(watermark_expression, ResolvedExpression)
+        data_type = watermark_expression.get_output_data_type() if is_resolved else None
+        return WatermarkSpec(rowtime_attribute, watermark_expression, data_type)
 
     def get_rowtime_attribute(self) -> str:
         """Return the name of the event-time column."""
@@ -49,7 +53,11 @@ class WatermarkSpec:
 
     def as_summary_string(self) -> str:
         """Return the specification for people."""
-        return f"WATERMARK FOR {quote(self.rowtime_attribute)} AS {self.watermark_expression}"
+        data_type = "" if self.data_type is None else f": {self.data_type}"
+        return f"WATERMARK FOR {quote(self.rowtime_attribute)}{data_type} AS {self.watermark_expression}"
+
+    def __str__(self) -> str:
+        return self.as_summary_string()
 
 
 @dataclass(frozen=True)
