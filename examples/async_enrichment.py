@@ -1,6 +1,6 @@
-"""Each order is completed with what an HTTP service knows of its customer: many requests are under way at once.
+"""Asynchronous I/O: an HTTP service is asked for the customer of each order, with many concurrent requests.
 
-The service is real and runs in this program; it is busy at first, so requests are made again."""
+The service runs in this program; at first it answers that it is busy, so requests are retried."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ class Service(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(CUSTOMERS.get(name)).encode())
 
     def log_message(self, *_: object) -> None:
-        """Quiet."""
+        """Log nothing."""
 
 
 class LookUp(AsyncFunction[tuple[str, str], str]):

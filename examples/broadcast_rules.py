@@ -1,6 +1,7 @@
-"""Rules that change while the job runs: every subtask has all of them, and applies them to its own keys.
+"""Broadcast state: rules that change while the job runs.
 
-Which rule is known when a record comes is a matter of chance, in Flink as here; so records wait for their timer."""
+Every subtask has all rules and applies them to its own keys. As in Flink, rules and records arrive in no defined order,
+so a record waits for its timer before it is checked."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Aggregates that millstream knows run on whole columns: no Python is called for a record."""
+"""Built-in aggregations run on whole columns, without a Python call for each record."""
 
 from millstream.common import Duration, Time, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment

@@ -1,4 +1,4 @@
-"""Fraud: small payments that test a card, then a large one; and rules that change while the job runs."""
+"""Fraud patterns: small payments that test a card, then a large one; and rules that change while the job runs."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ tested = (
     .where(field("amount") > 500)
     .within(Duration.of_minutes(1))
 )
-jump = (  # a rule that only looks at what the card paid before
+jump = (  # a rule that only uses the earlier payments of the card
     Pattern.begin("usual").followed_by("jump").where(field("amount") > earlier("usual", "amount", factor=10))
 ).within(Duration.of_seconds(2))
 

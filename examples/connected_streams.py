@@ -1,4 +1,4 @@
-"""Two streams, one state: orders meet the price list of their product, whichever comes first."""
+"""Connected streams: orders and prices share keyed state, and each order waits for the price of its product."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""A sink of your own: rows into a SQLite table, exactly once, whatever fails in between.
+"""A custom sink: rows into a SQLite table, exactly once, whatever fails in between.
 
-A writer in a task stages, a committer on the driver makes visible, after the checkpoint that names what was staged.
-Recovery repeats a commit, so a batch and its name are inserted in one transaction: the second time changes nothing."""
+A writer in a task stages rows. After the checkpoint, a committer on the driver makes them visible. Recovery repeats a
+commit, so a batch and its name are inserted in one transaction: the second time changes nothing."""
 
 import sqlite3
 import tempfile
@@ -15,7 +15,7 @@ from millstream.datastream import StreamExecutionEnvironment
 
 
 class Batch(SinkWriter):
-    """Keeps the rows of an epoch, which are few here: as a committable they become a part of the checkpoint."""
+    """Buffers the few rows of an epoch and returns them as a committable, which is stored in the checkpoint."""
 
     def __init__(self, context: WriterContext) -> None:
         self.name = f"{context.epoch}-{context.subtask}-{context.attempt}"

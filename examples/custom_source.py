@@ -1,4 +1,4 @@
-"""A source of your own: the rows of a SQLite table, which can be read again by their ids."""
+"""A custom source: the rows of a SQLite table, which can be replayed by their ids."""
 
 import sqlite3
 import tempfile
@@ -12,7 +12,7 @@ from millstream.datastream import StreamExecutionEnvironment
 
 
 class Ids(SplitEnumerator):
-    """Lives on the driver, and plans which ids an epoch reads. Its snapshot goes into every checkpoint."""
+    """Runs on the driver, and plans which ids an epoch reads. Its snapshot is stored in every checkpoint."""
 
     def __init__(self, last: int, done: int) -> None:
         self.last, self.done = last, done
@@ -33,7 +33,7 @@ class Ids(SplitEnumerator):
 
 @dataclass(frozen=True)
 class TableSource(Source, SourceReader):
-    """The description; it is small enough to be its own reader, which lives in a task."""
+    """Describes the source. It is also the reader, which runs in a task."""
 
     path: str
 

@@ -1,4 +1,4 @@
-"""Temperatures per sensor and ten seconds, by the time of measurement, though they arrive out of order."""
+"""Event-time windows: the highest temperature per sensor and ten seconds, of measurements out of order."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""The fraud detector broken on purpose, twice, and its results compared with those of a run that was not.
+"""Run the fraud detector with two failures, and compare its results with those of an undisturbed run.
 
 First a Python process of its Spark is killed while it works on a task. Spark starts the task again: the job does not
 even restart. Then a function of the job raises: the job restarts from its last checkpoint. At last the same job runs
@@ -43,7 +43,7 @@ class Plan:
 
 
 class DemoFailed(SystemExit):
-    """The demo did not show what it promises."""
+    """The demo did not give the documented result."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the demo failed: {why}")
@@ -77,7 +77,7 @@ def run(plan: Plan) -> None:
 
 
 def broken(plan: Plan) -> tuple[list[int], int]:
-    """Run the job, break it twice; the processes that were killed, and how often the job restarted."""
+    """Run the job and break it twice; return the processes that were killed, and how often the job restarted."""
     trap = plan.out / "trap"
     env = plan.build(plan.out / "broken", plan.checkpoints / "broken", plan.records, plan.rate, trap)
     with progress(f"{plan.name}, broken twice") as shown:
@@ -86,7 +86,8 @@ def broken(plan: Plan) -> tuple[list[int], int]:
         try:
             wait_until(client, lambda: midway(plan, shown), "a checkpoint and a quarter of the payments")
             killed = kill_a_working_process(client, shown)
-            trap.touch()  # only now: if the process that falls into it were killed, nobody would hear of it
+            # only now: if a process were killed after it took the trap file, the failure would not be reported
+            trap.touch()
             client.get_job_execution_result().result()
         except BaseException:
             client.cancel()
@@ -112,9 +113,9 @@ def undisturbed(plan: Plan) -> None:
 
 
 def kill_a_working_process(client: JobClient, shown: Progress) -> list[int]:
-    """Kill Python processes of ours until Spark has seen the task of one fail; the processes that were killed.
+    """Kill Python workers until Spark has reported a failed task; return the processes that were killed.
 
-    A process is stopped first: the next task it gets stands still, and so it dies in the middle of one."""
+    A process is suspended first: the next task that it gets hangs, so that the process dies while it runs a task."""
     tracker = SparkContext.getOrCreate().statusTracker()
     killed: list[int] = []
     while len(killed) < KILLS:
@@ -140,7 +141,7 @@ def kill_a_working_process(client: JobClient, shown: Progress) -> list[int]:
 
 
 def still_standing(client: JobClient, tracker: StatusTracker) -> set[int]:
-    """The stages that have stood still for half a second, or none if that does not happen in a while."""
+    """Return the stages that made no progress for half a second; none if that does not happen for a while."""
     until = time.monotonic() + PATIENCE
     stages, since = set(tracker.getActiveStageIds()), time.monotonic()
     while time.monotonic() < until and not client.wait(0.02):
@@ -197,7 +198,7 @@ def processes_of_linux() -> tuple[dict[int, int], dict[int, str]]:
 
 
 def compare(plan: Plan, console: Console) -> None:
-    """Show and compare what both runs left, and fail if it is not the same."""
+    """Print and compare the results of both runs, and fail if they differ."""
     table = Table("result", "broken", "undisturbed", "SHA-256 of the sorted lines")
     different, empty = [], []
     for result in plan.results:

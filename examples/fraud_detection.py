@@ -1,7 +1,7 @@
 """Card fraud found in a stream of payments: event time, keyed state, timers, windows, exactly-once files.
 
     python examples/fraud_detection.py                 run it over generated payments
-    python examples/fraud_detection.py --demo          run it, break it twice, and check that nothing shows
+    python examples/fraud_detection.py --demo          run it, break it twice, and compare the results
 
 Four results, each a directory of JSON lines:
     alerts      a tiny payment, then a large one with the same card within a minute: how a stolen card is tried out
@@ -136,7 +136,7 @@ def build(
     configuration = Configuration()
     configuration.set_string("execution.checkpointing.dir", str(checkpoints))
     configuration.set_integer("millstream.epoch.max-records", EPOCH_RECORDS)
-    configuration.set_string("millstream.epoch.target-duration", "5 s")  # the number of records decides, not the time
+    configuration.set_string("millstream.epoch.target-duration", "5 s")  # epochs are bounded by records, not by time
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2).enable_checkpointing(2_000)
 

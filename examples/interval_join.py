@@ -1,4 +1,4 @@
-"""Interval join: each order meets the payments of its customer that come within ten seconds."""
+"""Interval join: each order is joined with the payments of its customer within ten seconds."""
 
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
-"""Kafka to state to Kafka, exactly once: kill it with -9 whenever you like, start it again, and nothing is lost or
-doubled.
+"""From Kafka through keyed state to Kafka, exactly once: kill the job at any time, start it again, and no result is lost or
+repeated.
 
 With two arguments, SERVERS and DIRECTORY, this is the job. Without, it starts a broker and kills the job itself."""
 
@@ -51,7 +51,7 @@ with KafkaBroker() as broker, tempfile.TemporaryDirectory() as directory:
     for share in (0.2, 0.6, 1.0):  # of the results, then the job is killed
         job = subprocess.Popen([sys.executable, __file__, broker.bootstrap_servers, directory])
         while job.poll() is None and len(broker.values("counts")) < share * PAYMENTS:
-            time.sleep(1)  # each look reads all results
+            time.sleep(1)  # each check reads all results
         job.kill(), job.wait()
         print(f"killed -9 with {len(broker.values('counts'))} results" if share < 1 else "all results are there")
     expected = {f"{name} {n}" for i, name in enumerate(PEOPLE) for n in range(1, len(range(i, PAYMENTS, 3)) + 1)}

@@ -1,6 +1,6 @@
-"""State of each key: a value, a map and a list that survive failures and follow their key to whichever subtask has it.
+"""Keyed state: a value, a map and a list of each key, which survive failures and rescaling.
 
-What a function keeps in its own fields is not state: between two epochs a subtask may move to another process."""
+Fields of a function are not state: between two epochs a subtask may move to another process."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,7 @@
-"""Records that come too late for their window: first tolerated, then sent out by the side, never lost silently.
+"""Late records: within the allowed lateness they update their window, later ones go to a side output.
 
-Watermarks move between epochs, so this program reads three records an epoch; a stream would not care."""
+Watermarks are emitted between epochs, so this program reads three records per epoch; a real stream does not need
+that."""
 
 from millstream.common import Configuration, Time, Types, WatermarkStrategy
 from millstream.datastream import OutputTag, StreamExecutionEnvironment

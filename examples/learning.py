@@ -1,4 +1,4 @@
-"""A model of flowers: columns are joined and scaled, a classifier is trained, saved, loaded and applied."""
+"""Machine learning: columns are assembled and scaled, a classifier is trained, saved, loaded and applied."""
 
 import tempfile
 from pathlib import Path

@@ -43,4 +43,4 @@ with postgres_server() as server:
         print("what changed for ada:", list(islice(results, 3)))
         server.execute("DELETE FROM orders WHERE id = 2")
         print("what changed for bob:", list(islice(results, 1)))
-    source.drop_slot()  # the server keeps its log for a slot that nobody reads
+    source.drop_slot()  # the server keeps its log as long as the slot exists

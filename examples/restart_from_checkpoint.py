@@ -1,4 +1,4 @@
-"""A job that dies goes on where it was: a second run starts from the last checkpoint, here with more subtasks."""
+"""Recovery: a job dies, and a second run continues from the last checkpoint, here with more subtasks."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clicks of each user gathered into sessions: a session ends when nothing comes for half a minute."""
+"""Session windows: the clicks of each user, where a session ends after half a minute without a click."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""One function, three outputs: good records go on, bad ones and rare ones leave by the side."""
+"""Side outputs: one function with three outputs, for good, bad and rare records."""
 
 from collections.abc import Iterator
 from typing import Any

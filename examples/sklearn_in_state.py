@@ -1,4 +1,4 @@
-"""Models of scikit-learn as state: one for each sensor, trained with every record, exactly once over a kill -9."""
+"""Models of scikit-learn as state: one for each sensor, trained exactly once with every record, also after kill -9."""
 
 import os
 import signal
@@ -46,7 +46,7 @@ with tempfile.TemporaryDirectory() as directory:
     configuration.set_string("execution.checkpointing.dir", directory)
     configuration.set_integer("millstream.epoch.max-records", 100)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    for model_class in (SGDClassifier, CyHalfBinomialLoss):  # the classes that may be read from a checkpoint
+    for model_class in (SGDClassifier, CyHalfBinomialLoss):  # the classes that may be restored from a checkpoint
         env.register_type(model_class)
     sensors = env.from_collection(READINGS).key_by(lambda reading: reading[0], Types.STRING())
     outputs = list(sensors.process(Alarm(f"{directory}/killed")).execute_and_collect())

@@ -38,7 +38,7 @@ def person(context: Context, message: Message) -> None:
 
 @functions.bind(typename="example/greeter")
 async def greeter(context: Context, message: Message) -> None:
-    await asyncio.sleep(0.01)  # as if it asked a service; functions at other addresses run meanwhile
+    await asyncio.sleep(0.01)  # simulates a call of a service; functions at other addresses run meanwhile
     line = f"hello {context.address.id}, visit {message.as_int()}"
     context.send_egress(egress_message_builder("example/lines", line, StringType))
 

@@ -1,4 +1,4 @@
-"""The Table API: the same operations as SQL, as methods; a Python function in a query; a result that is updated."""
+"""The Table API: the operations of SQL as methods, a Python function in a query, and a result with updates."""
 
 from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.expressions import col

@@ -1,4 +1,6 @@
-"""An order that is not paid within a minute is reported: a timer set by one event and deleted by another."""
+"""Timers: an order that is not paid within a minute is reported.
+
+One event registers the timer, another deletes it."""
 
 from collections.abc import Iterator
 

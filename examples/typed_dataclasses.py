@@ -1,4 +1,4 @@
-"""Dataclasses as records: type hints say what a stream holds, so records travel and are stored in columns."""
+"""Dataclasses as records: type hints give the type of a stream, so records are sent and stored as columns."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Window join and co-group: clicks and purchases of the same minute."""
+"""Window join and co-group of clicks and purchases in the same minute."""
 
 from millstream.common import Duration, Time, Types, WatermarkStrategy
 from millstream.datastream import StreamExecutionEnvironment

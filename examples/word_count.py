@@ -1,4 +1,4 @@
-"""Words counted as they come: the first program of every stream processor."""
+"""Count words in a stream: the first program of every stream processor."""
 
 from millstream.common import Types
 from millstream.datastream import StreamExecutionEnvironment
