@@ -1,5 +1,4 @@
-"""From Kafka through keyed state to Kafka, exactly once: kill the job at any time, start it again, and no result is lost or
-repeated.
+"""From Kafka through keyed state to Kafka, exactly once: kill the job at any time, and nothing is lost.
 
 With two arguments, SERVERS and DIRECTORY, this is the job. Without, it starts a broker and kills the job itself."""
 
