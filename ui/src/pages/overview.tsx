@@ -101,7 +101,7 @@ function JobTable({ title, jobs, children }: { title: string; jobs: JobOverview[
             <tbody>
               {jobs.map((job) => (
                 <tr key={job.jid}>
-                  <td>
+                  <td class="wide">
                     <a href={jobLink(job.jid)}>{job.name}</a>
                   </td>
                   <td>

@@ -1,12 +1,12 @@
 // The graph of a job as SVG.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { formatCount, formatDuration, formatPercent, formatRate, shorten, watermarkLag } from "../format";
+import { formatCount, formatDuration, formatPercent, formatRate, watermarkLag } from "../format";
 import { LINE_HEIGHT, type PlacedEdge, type PlacedVertex, drawnLines, placeGraph } from "../graph-layout";
 import type { Graph } from "../types";
 
 const NARROW = 720;
-const CHARACTERS = 32;
+const MARGIN = 12;
 
 export function GraphView(props: { graph: Graph; selected: string | null; onSelect: (vertex: string | null) => void }) {
   const { graph } = props;
@@ -144,7 +144,7 @@ function VertexShape(props: { placed: PlacedVertex; now: number; isSelected: boo
       </g>
       {drawnLines(vertex).map((line, index) => (
         <text key={index} class="operator" x="12" y={26 + index * LINE_HEIGHT}>
-          {shorten(line, CHARACTERS)}
+          {fitText(line, width - 2 * MARGIN)}
         </text>
       ))}
       <g transform={`translate(12,${height - 40})`}>
@@ -166,6 +166,19 @@ function VertexShape(props: { placed: PlacedVertex; now: number; isSelected: boo
       </g>
     </g>
   );
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+/** The text, or as much of its beginning as has room in the font of operators. */
+function fitText(text: string, width: number): string {
+  if (pen === null) return text;
+  pen.font = `600 13px ${getComputedStyle(document.body).fontFamily}`;
+  let shown = text;
+  while (shown.length > 1 && pen.measureText(shown).width > width) {
+    shown = `${shown.slice(0, shown.endsWith("…") ? -2 : -1)}…`;
+  }
+  return shown;
 }
 
 function formatLag(lag: number): string {

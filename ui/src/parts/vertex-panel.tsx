@@ -157,7 +157,7 @@ function DroppedRecords({ job, vertex }: { job: string; vertex: Vertex }) {
     <section>
       <h3>Records that were dropped</h3>
       <p class="hint">The newest ones, at most five of each epoch and subtask. The metrics below count all of them.</p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Records that were dropped">
+      <div class="scroll short" tabIndex={0} role="region" aria-label="Records that were dropped">
         <table>
           <thead>
             <tr>
