@@ -68,6 +68,9 @@ fuzz-rest: $(READY)  ## 20,000 random requests to each REST application, with it
 fuzz-graphs: $(READY)  ## 2,000 random graphs at three parallelisms, compared with networkx and SciPy
 	MILLSTREAM_GRAPHS=2000 $(PYTHON) -m pytest -q --timeout 0 tests/jobs/test_graph_oracles.py
 
+dashboard: $(READY)  ## every page of Flink's own dashboard, in a real browser, with a job of millstream
+	MILLSTREAM_FLINK_WEB=1 $(PYTHON) -m pytest -q --timeout 0 tests/browser/test_flink_dashboard.py
+
 ui:  ## the files of the web UI from its sources, after a change of them; needs Node 20.19 or newer
 	cd ui && npm ci --no-audit --no-fund && npm run build
 

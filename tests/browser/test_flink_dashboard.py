@@ -1,4 +1,4 @@
-"""Flink's own dashboard in a real browser. CI leaves it out: it opens 33 pages."""
+"""Flink's own dashboard in a real browser. `make dashboard` runs it; CI leaves it out, because it opens 33 pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_PROCESS = ["metrics", "logs", "stdout", "thread-dump", "profiler"]
 NOT_SERVED = ("/profiler", "/flamegraph", "/rescales/")  # answered with 404, as by a Flink where they are disabled
 
 pytestmark = pytest.mark.skipif(
-    "MILLSTREAM_FLINK_WEB" not in os.environ, reason="set MILLSTREAM_FLINK_WEB=1 to download and open the dashboard"
+    "MILLSTREAM_FLINK_WEB" not in os.environ, reason="make dashboard downloads and opens the dashboard"
 )
 
 
