@@ -36,6 +36,7 @@ def measure_latency(servers: str, rate: int, seconds: int) -> dict[str, Any]:
     for partition in partitions:
         partition.offset = consumer.get_watermark_offsets(partition, timeout=30)[1]
     consumer.assign(partitions)
+    _await_job(servers, consumer)
     sender = threading.Thread(target=_send, args=(servers, rate, count), daemon=True)
     sender.start()
     step = max(1, rate // _SAMPLES_PER_SECOND)
@@ -58,8 +59,24 @@ def measure_latency(servers: str, rate: int, seconds: int) -> dict[str, Any]:
     return common.latencies(list(samples.values()))
 
 
+def _await_job(servers: str, consumer: Consumer) -> None:
+    """Send a record, and wait until the job has copied it: how long a job takes to start is not measured."""
+    producer = _producer(servers)
+    producer.produce("in", b"0 0", partition=0)
+    producer.flush()
+    deadline = time.monotonic() + _DEADLINE
+    while (message := consumer.poll(0.1)) is None or message.error() is not None:
+        if time.monotonic() > deadline:
+            message = f"the job has copied nothing in {_DEADLINE:g} s"
+            raise SystemExit(message)
+
+
+def _producer(servers: str) -> Producer:
+    return Producer({"bootstrap.servers": servers, "linger.ms": 0, "queue.buffering.max.messages": 1_000_000})
+
+
 def _send(servers: str, rate: int, count: int) -> None:
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0, "queue.buffering.max.messages": 1_000_000})
+    producer = _producer(servers)
     began, number = time.monotonic(), 0
     while number < count:
         due = min(count, int((time.monotonic() - began) * rate) + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,8 @@ def test_an_adaptive_job_follows_the_executors(tmp_path: Path) -> None:
             "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout": "500 ms",
             "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "500 ms",
         }
+        if os.environ.get("MILLSTREAM_TEST_ENGINE", "jobs") != "jobs":
+            settings["millstream.epoch.min-interval"] = "600 ms"  # else it ends before the second executor is there
         specification = Specification(str(tmp_path), parallelism=2, options=settings)
         write_input(specification.input, 6, records=12_000, keys=200, files=4)
         with Drivers(specification) as drivers:

@@ -28,7 +28,7 @@ from millstream.engine.spark.resident.stage import ResidentStage, SlotLost
 from millstream.engine.spark.settings import TASK_FAILURES
 from millstream.engine.spark.tasks_job import pack_tasks
 from millstream.errors import ExternalError, UserError
-from millstream.options import ENGINE, RESIDENT_MEMORY
+from millstream.options import ENGINE, RESIDENT_MEMORY, SCHEDULER, SCHEDULER_MODE
 
 _log = logging.getLogger("millstream.spark")
 
@@ -63,6 +63,9 @@ class ResidentEngine(SparkEngine):
         super().__init__(settings)
         configuration = Configuration.from_dict(dict(settings))
         self._is_required = configuration.get(ENGINE) == "resident"
+        self._follows_slots = (
+            configuration.get(SCHEDULER) == "Adaptive" or configuration.get(SCHEDULER_MODE) == "REACTIVE"
+        )
         self._memory = int(configuration.get(RESIDENT_MEMORY))
         self._stage: ResidentStage | None = None
         self._is_resident = False
@@ -80,14 +83,17 @@ class ResidentEngine(SparkEngine):
             self._start_stage()
             _log.info("job '%s' runs on %s resident slots", name, deployment.plan.slots)
         elif not deployment.plan.batch:
-            if self._is_required:
-                raise (ResidentRefused if find_context_setting(self._context) else TooFewSlots)(obstacle)
+            if self._is_required and find_context_setting(self._context) is not None:
+                raise ResidentRefused(obstacle)
+            if self._is_required and not self._follows_slots:  # an adaptive job will be rescaled to the slots there are
+                raise TooFewSlots(obstacle)
             _log.info("job '%s' runs as Spark jobs, not on resident slots: %s", name, obstacle)
 
     def _find_obstacle(self, deployment: Deployment) -> str | None:
         with _lock:
             held = sum(stage.slots for stage in _stages if stage.context is self._context)
-        return translate_errors(partial(find_obstacle, self._context, deployment, held))
+        patience = _START_SECONDS if self._is_required and not self._follows_slots else 0.0
+        return translate_errors(partial(find_obstacle, self._context, deployment, held, patience))
 
     def _start_stage(self) -> ResidentStage:
         deployment, program = self._deployment, self._program
