@@ -15,6 +15,7 @@ import pyarrow as pa
 from millstream.errors import UserError
 
 Array = np.ndarray
+_REDUCE: dict[str, np.ufunc] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
 class UnusableWeight(UserError):
@@ -78,6 +79,8 @@ class VertexBlock:
         self.sources = np.searchsorted(self.ids, sources)
         self.targets, self.weights, self.forward = targets, weights[order], forward[order].astype(bool)
         self.starts = np.searchsorted(self.sources, np.arange(len(self.ids) + 1))
+        self._all_edges = np.arange(len(self.targets))
+        self._by_target: tuple[Array, Array] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -86,6 +89,20 @@ class VertexBlock:
     def degrees(self) -> Array:
         """The number of outgoing edges of each vertex."""
         return np.diff(self.starts)
+
+    def combine(self, kind: str | None, edges: Array, messages: Array) -> tuple[Array, Array]:
+        """Return the messages along some edges, combined by receiver, in an order that follows from the block.
+
+        The order of all edges by receiver is kept: most programs use it in every round."""
+        if kind is None:
+            return self.targets[edges], messages
+        if edges is not self._all_edges:
+            order, firsts = _group(self.targets[edges])
+            return self.targets[edges[order[firsts]]], _REDUCE[kind].reduceat(messages[order], firsts, axis=0)
+        if self._by_target is None:
+            self._by_target = _group(self.targets)
+        order, firsts = self._by_target
+        return self.targets[order[firsts]], _REDUCE[kind].reduceat(messages[order], firsts, axis=0)
 
     def indexes(self, ids: Array) -> Array:
         """Return the index of each vertex id; all must be there."""
@@ -101,7 +118,7 @@ class VertexBlock:
     def edges_of(self, vertices: Array) -> Array:
         """Return the indexes of the edges of some vertices, given by index."""
         if len(vertices) == len(self.ids):
-            return np.arange(len(self.targets))
+            return self._all_edges
         counts = self.starts[vertices + 1] - self.starts[vertices]
         total = int(counts.sum())
         offsets = np.repeat(self.starts[vertices] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
@@ -140,9 +157,19 @@ def combine_messages(kind: str | None, vertices: Array, messages: Array) -> tupl
     vertices, messages = sort_messages(vertices, messages)
     if kind is None:
         return vertices, messages
-    firsts = np.flatnonzero(np.concatenate(([True], vertices[1:] != vertices[:-1])))
-    reduce = {"sum": np.add, "min": np.minimum, "max": np.maximum}[kind]
-    return vertices[firsts], reduce.reduceat(messages, firsts, axis=0)
+    firsts = _firsts(vertices)
+    return vertices[firsts], _REDUCE[kind].reduceat(messages, firsts, axis=0)
+
+
+def _group(keys: Array) -> tuple[Array, Array]:
+    """Return the order of keys, and where each different one begins in it; equal keys keep their order."""
+    order = np.argsort(keys, kind="stable")
+    return order, _firsts(keys[order])
+
+
+def _firsts(keys: Array) -> Array:
+    """Return where each different key begins; keys are sorted, and there is at least one."""
+    return np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
 
 
 def check_weights(sources: Array, targets: Array, weights: Array) -> None:

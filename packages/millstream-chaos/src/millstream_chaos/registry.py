@@ -19,6 +19,7 @@ CASES: Mapping[str, str] = {
     "kafka": "Kafka > keyed state, timers, windows > Kafka exactly-once; workers and drivers killed",
     "brokers": "the broker is killed and restarted, transactions expire, topics lose unread records",
     "replicas": "three brokers: leaders are killed, replicas fall behind, too few are in sync",
+    "loops": "iterations and entities, as Spark jobs and on resident slots; workers and drivers killed",
     "poison": "records that cannot be read, in every format: fail, skip and dead-letter",
     "executors": "the same on a standalone cluster; executors and whole machines killed",
     "mixed": "a cluster with state on disk: processes killed or stopped, several at once; SQL; rescales",

@@ -178,7 +178,7 @@ class SuperstepOperator(Operator):
         if not len(edges):
             return np.zeros(0, dtype=np.int64), np.zeros(self._shape(0), dtype=self._program.dtype)
         messages = np.asarray(rowwise.call_user_code(self.context, self._program.message, block, edges))
-        return combine_messages(self._program.combiner, block.targets[edges], messages.astype(self._program.dtype))
+        return block.combine(self._program.combiner, edges, messages.astype(self._program.dtype, copy=False))
 
     def _send(
         self, block: VertexBlock, senders: np.ndarray, delayed: Sequence[tuple[np.ndarray, np.ndarray]] = ()

@@ -37,6 +37,7 @@ from millstream.testing.host import LOCALHOST, Host
 from millstream.times import Duration, Time
 from millstream.types.factory import Types
 from millstream.windows.assigners import TumblingEventTimeWindows
+from millstream_chaos.jobs.loop_job import build_loops
 from millstream_chaos.jobs.sql_job import add_statements
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG()])  # key, sequence, time, value
@@ -60,6 +61,7 @@ class Specification:
     kafka: str = ""  # the servers of a broker with topics "input", "running" and "windowed", instead of files
     producing: dict[str, str] = field(default_factory=dict)  # properties of the Kafka sinks
     sql: bool = False  # the SQL form of the job, see `sql_job`; it reads and writes Kafka
+    loops: int = 0  # the job of `loop_job` instead, with so many rounds
 
     @property
     def input(self) -> Path:
@@ -191,6 +193,10 @@ def build(specification: Specification) -> StreamExecutionEnvironment:
     environment.set_parallelism(specification.parallelism)
     if specification.sql:
         add_statements(environment, specification.kafka)
+        return environment
+    if specification.loops:
+        for name, stream in build_loops(environment, specification.loops).items():
+            stream.sink_to(_sink(specification, name)).uid(f"{name} output")
         return environment
     source = _source(specification)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(DISORDER))
