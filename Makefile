@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 PIP    := $(PYTHON) -m pip --disable-pip-version-check install --quiet --timeout 120 --retries 10
 
-.PHONY: help demo test test-matrix test-resident check lint docs bench bench-quick bench-guard chaos fuzz fuzz-sql fuzz-rest fuzz-graphs ui clean
+.PHONY: help demo test test-matrix test-resident check lint docs bench bench-quick bench-guard chaos fuzz fuzz-sql fuzz-rest fuzz-graphs dashboard ui clean
 .DEFAULT_GOAL := help
 
 help:  ## what can be made

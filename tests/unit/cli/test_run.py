@@ -76,6 +76,13 @@ def test_flinks_options_are_accepted(program, capsys):
     assert arguments == ["--x", "1"]
 
 
+def test_arguments_of_a_module_need_no_separator(tmp_path, monkeypatch, capsys):
+    (tmp_path / "program_of_a_module.py").write_text(DEFAULTS)
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "-pym", "program_of_a_module", "-p", "4", "--records", "7"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"parallelism.default": "4"}, ["--records", "7"]]
+
+
 def test_two_dashes_begin_the_arguments_of_the_program(program, capsys):
     assert main(["run", program(DEFAULTS), "-n", "--", "-p", "7"]) == 0
     assert json.loads(capsys.readouterr().out)[1] == ["-p", "7"]
