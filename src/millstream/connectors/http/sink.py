@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.connector.http_client import HttpClient, HttpOptions, HttpRequestFailed, StatusCodes
 from millstream.connector.sink import Sink, SinkWriter, WriterContext
-from millstream.connectors.http.client import HttpClient, HttpOptions, HttpRequestFailed, StatusCodes
 
 _SHOWN = 300  # characters of a response that an error shows
 

@@ -1,5 +1,19 @@
-"""PyFlink's `datastream.connectors.elasticsearch`: a connector written in Java. The import says what to use instead."""
+"""PyFlink's `datastream.connectors.elasticsearch`: Elasticsearch and OpenSearch as a sink."""
 
-from millstream.datastream.connectors.missing import ConnectorMissing
+from millstream.connectors.elasticsearch import (
+    Elasticsearch6SinkBuilder,
+    Elasticsearch7SinkBuilder,
+    ElasticsearchEmitter,
+    ElasticsearchSink,
+    ElasticsearchSinkBuilderBase,
+    FlushBackoffType,
+)
 
-raise ConnectorMissing(__name__)
+__all__ = [
+    "Elasticsearch6SinkBuilder",
+    "Elasticsearch7SinkBuilder",
+    "ElasticsearchEmitter",
+    "ElasticsearchSink",
+    "ElasticsearchSinkBuilderBase",
+    "FlushBackoffType",
+]

@@ -9,7 +9,6 @@ _SINK = "write it as a sink of your own (docs/howto/write-a-sink.md), or write t
 _STREAM = "use Kafka, a receiver (docs/howto/receive-what-cannot-be-replayed.md), or write a source of your own"
 _INSTEAD = {
     "cassandra": ("Cassandra", _SINK),
-    "elasticsearch": ("Elasticsearch", _SINK),
     "kinesis": ("Kinesis", _STREAM),
     "pulsar": ("Pulsar", _STREAM),
     "rabbitmq": ("RabbitMQ", _STREAM),

@@ -23,7 +23,7 @@ from millstream.connectors.files.ranges import FileFormat
 from millstream.connectors.files.rolling import DefaultRollingPolicy, OnCheckpointRollingPolicy, OutputFileConfig
 from millstream.connectors.files.sink import FileSink
 from millstream.connectors.files.source import FileSource, FileSourceBuilder
-from millstream.formats import format_named
+from millstream.formats import format_named, format_names
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
@@ -57,7 +57,7 @@ _BULK_FORMATS = ("parquet", "orc", "avro")
 
 def _read_options(context: TableContext) -> tuple[str, TableFormat, t.RowType]:
     """Return the path, the format, and the columns that are in the files: all but partition columns."""
-    context.required("format")
+    context.required("format", f"set it to one of {', '.join(format_names())}")
     table_format = read_format(context, "format")
     assert table_format is not None
     context.check(_OPTIONS, [table_format.prefix])

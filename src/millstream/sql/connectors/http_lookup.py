@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from millstream.connector.lookup_cache import Key
-from millstream.connectors.http.client import (
+from millstream.connector.http_client import (
     Backoff,
     HttpClient,
     HttpOptions,
@@ -22,6 +21,7 @@ from millstream.connectors.http.client import (
     StatusCodes,
     check_url,
 )
+from millstream.connector.lookup_cache import Key
 from millstream.errors import ExternalError
 from millstream.formats import Format, OnError
 from millstream.sql.columns import external

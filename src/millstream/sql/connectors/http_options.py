@@ -5,10 +5,9 @@ Does not know: what is requested."""
 
 from __future__ import annotations
 
-import base64
 import logging
 
-from millstream.connectors.http.client import StatusCodes, TlsOptions
+from millstream.connector.http_client import StatusCodes, TlsOptions, encode_basic
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.connector.table_formats import call_for_table
 
@@ -29,7 +28,7 @@ def read_headers(context: TableContext, prefix: str, *, raw: bool = False) -> tu
         if key.startswith(prefix):
             name = key.removeprefix(prefix)
             if name.lower() == "authorization" and not raw and ":" in value and " " not in value:
-                value = "Basic " + base64.b64encode(value.encode()).decode()
+                value = encode_basic(*value.split(":", 1))
             headers = {other: text for other, text in headers.items() if other.lower() != name.lower()}
             headers[name] = value
     return tuple(headers.items())

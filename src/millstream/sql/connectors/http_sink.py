@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.connectors.http.client import Backoff, HttpOptions, StatusCodes, check_url
+from millstream.connector.http_client import Backoff, HttpOptions, StatusCodes, check_url
 from millstream.connectors.http.sink import HttpSink
 from millstream.formats import Format
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink

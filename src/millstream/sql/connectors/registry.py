@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 
 from millstream.sql.connector.table_connector import TableConnector, TableContext
 from millstream.sql.connectors import (
+    elasticsearch,
     faker,
     filesystem,
     http_lookup,
@@ -29,6 +30,7 @@ from millstream.sql.errors import nearest
 _GROUP = "millstream.table_connectors"
 _BUILT_IN = (
     *simple.CONNECTORS,
+    *elasticsearch.CONNECTORS,
     *faker.CONNECTORS,
     *filesystem.CONNECTORS,
     *http_lookup.CONNECTORS,

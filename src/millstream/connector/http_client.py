@@ -6,6 +6,7 @@ Does not know: what requests ask for."""
 
 from __future__ import annotations
 
+import base64
 import functools
 import http.client
 import re
@@ -114,13 +115,14 @@ class HttpResponse:
 
 @dataclass(frozen=True)
 class HttpOptions:
-    """How requests are sent. Times are in seconds."""
+    """How requests are sent. Times are in seconds; `connect_timeout` is that of the connection, by default the same."""
 
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     timeout: float = 30.0
     backoff: Backoff = Backoff()
     retried: StatusCodes = StatusCodes()
     tls: TlsOptions = TlsOptions()
+    connect_timeout: float | None = None
 
 
 def check_url(url: str) -> None:
@@ -129,6 +131,11 @@ def check_url(url: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         message = f"'{url}' is not the URL of an HTTP server"
         raise InvalidHttpOption(message, hint="write http://host:port/path or https://host/path")
+
+
+def encode_basic(user: str, password: str) -> str:
+    """Return the header `Authorization` of a user."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 class HttpClient:
@@ -165,6 +172,9 @@ class HttpClient:
             if connection is None:
                 connection = self._connect(*server)
             try:
+                if not is_used and self._options.connect_timeout is not None:
+                    connection.connect()
+                    connection.sock.settimeout(self._options.timeout)
                 path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
                 connection.request(method, path, body, dict(self._options.headers))
                 answer = connection.getresponse()
@@ -197,10 +207,11 @@ class HttpClient:
         return None
 
     def _connect(self, scheme: str, host: str) -> http.client.HTTPConnection:
+        timeout = self._options.connect_timeout or self._options.timeout
         if scheme == "https":
             context = _tls_context(self._options.tls)
-            return http.client.HTTPSConnection(host, timeout=self._options.timeout, context=context)
-        return http.client.HTTPConnection(host, timeout=self._options.timeout)
+            return http.client.HTTPSConnection(host, timeout=timeout, context=context)
+        return http.client.HTTPConnection(host, timeout=timeout)
 
     def close(self) -> None:
         """Close the connections."""
