@@ -3,13 +3,19 @@
 import importlib
 import logging
 import sys
+import types
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from millstream.datastream import StreamExecutionEnvironment
+from millstream.client import unexecuted
+from millstream.datastream import MapFunction, StreamExecutionEnvironment
 from millstream.engine import announcement
-from millstream.errors import UserError
+from millstream.errors import MillstreamError, UserError
+from millstream.job.job_status import JobStatus
+from millstream.runtime.keys import field_getter
+from millstream.runtime.rowwise import UserFunctionFailed, flat_map_rows
 from millstream.table import DataTypes, EnvironmentSettings, TableEnvironment
 from millstream.table.udf import udaf, udf, udtf
 
@@ -45,7 +51,85 @@ def test_a_missing_column_is_a_clear_error() -> None:
     assert str(caught.value) == "the table has no column 'idd'; did you mean 'id'?"
 
 
-@pytest.mark.parametrize("module", ["cassandra", "elasticsearch", "kinesis", "pulsar", "rabbitmq"])
+def doubled(value: Any) -> Any:
+    yield 2 * value
+
+
+class Doubling(MapFunction):
+    def map(self, value: Any) -> Any:
+        yield 2 * value
+
+
+def table() -> Any:
+    return TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).from_elements([(1, "a")], ["id", "name"])
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: numbers().map(doubled), "doubled has a yield, so it returns a generator; hint: write return"),
+        (lambda: numbers().map(Doubling()), "Doubling.map has a yield, so it returns a generator"),
+        (lambda: numbers().filter(doubled), "doubled has a yield"),
+        (lambda: numbers().union([1]), "union takes streams, not list; hint: make a stream of the data first"),
+        (lambda: list(numbers()), "a stream cannot be iterated over: .*; hint: use execute_and_collect"),
+        (
+            lambda: StreamExecutionEnvironment.get_execution_environment().enable_checkpointing("10s"),  # type: ignore[arg-type]
+            r"the checkpoint interval in ms must be a whole number of at least \d+, not '10s'",
+        ),
+        (lambda: list(table()), r"the rows of a table exist when it is executed; hint: call execute\(\).collect\(\)"),
+        (lambda: table()["id"], r"a table has no columns in brackets; hint: write col\('id'\)"),
+        (
+            lambda: table().where("id > 1"),
+            r"not the text 'id > 1'; hint: write it as in col\('amount'\)",
+        ),
+        (
+            lambda: TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).execute_sql("SELECT 1; SELECT 2"),
+            "hint: this takes one statement: run each statement by itself",
+        ),
+        (
+            lambda: TableEnvironment.create(EnvironmentSettings.in_streaming_mode()).from_pandas(
+                pd.DataFrame({"n": [1, 2], "a": [1, "x"]})
+            ),
+            r"the column 'a' has values of several types: .*; hint: convert it",
+        ),
+        (lambda: field_getter("f0")(("a", 1)), r"\('a', 1\) has no field 'f0'; hint: give the position"),
+        (
+            lambda: flat_map_rows("Flat Map", lambda value: value, [1]),
+            r"the function returned 1, which is not iterable",
+        ),
+    ],
+)
+def test_a_mistake_is_answered_with_what_to_write(call: Any, text: str) -> None:
+    with pytest.raises(MillstreamError, match=text):
+        call()
+
+
+def test_an_error_of_a_flat_map_is_its_own() -> None:
+    def fail(value: Any) -> Any:
+        yield value
+        message = "int + str"
+        raise TypeError(message)
+
+    with pytest.raises(UserFunctionFailed, match=r"TypeError: int \+ str"):
+        flat_map_rows("Flat Map", fail, [1])
+    assert flat_map_rows("Flat Map", lambda value: None if value else [value], [0, 1])[0] == [0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("collect", "the table has no column 'collect'; call execute().collect()"),
+        ("show", "the table has no column 'show'; call execute().print()"),
+        ("head", "the table has no column 'head'; call limit(5).execute().print()"),
+    ],
+)
+def test_methods_of_other_libraries_say_what_a_table_has(name: str, text: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(table(), name)
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("module", ["cassandra", "kinesis", "pulsar", "rabbitmq"])
 def test_a_missing_connector_says_what_to_use(module: str) -> None:
     name = f"millstream.datastream.connectors.{module}"
     with pytest.raises(ModuleNotFoundError, match=r"there is no connector for \w+, .*; (use|write)") as caught:
@@ -129,3 +213,30 @@ def test_a_terminal_shows_that_the_engine_starts(
         announcement.announce_start("Spark on local[2]")
     assert terminal.text == ""
     assert capsys.readouterr().out == ""
+
+
+class RunningJob:
+    def __init__(self, name: str, status: JobStatus) -> None:
+        self.name, self._status = name, status
+
+    def status(self) -> JobStatus:
+        return self._status
+
+
+def test_a_job_that_the_program_does_not_wait_for_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(unexecuted, "_jobs", [])
+    monkeypatch.setattr(unexecuted, "_unexecuted", {})
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    for path in ("/usr/bin/millstream", unexecuted.__file__, "/srv/job.py"):
+        main.__file__ = path
+        for status in (JobStatus.RUNNING, JobStatus.FINISHED, JobStatus.CANCELLING):
+            unexecuted.note_job(RunningJob(f"{path} {status.name}", status))
+    unexecuted.warn_at_exit()
+    assert [record.args for record in caplog.records] == [("/srv/job.py RUNNING",)]
+    unexecuted.forget_all()
+    unexecuted.warn_at_exit()
+    assert len(caplog.records) == 1

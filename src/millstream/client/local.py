@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from millstream.client import unexecuted
 from millstream.client.job_client import JobClient
 from millstream.client.job_progress import Progress
 from millstream.client.live_display import is_notebook
@@ -104,7 +105,10 @@ def submit(
     progress = Progress(name) if is_notebook() else None
     if progress is not None:
         listeners = (*listeners, progress)
-    return JobClient(LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners)), progress)
+    handle = LocalHandle(entrypoint.submit(graph, configuration, name, listeners=listeners))
+    if not any(node.sink is not None and node.sink.driver_only for node in graph.nodes):
+        unexecuted.note_job(handle)
+    return JobClient(handle, progress)
 
 
 def serve(settings: Mapping[str, str]) -> str | None:

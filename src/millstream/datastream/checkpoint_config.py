@@ -39,7 +39,7 @@ class InvalidCheckpointSetting(UserError, ValueError):
 
     def __init__(self, setting: str, value: int, least: int) -> None:
         self.setting, self.value, self.least = setting, value, least
-        super().__init__(f"{setting} must be at least {least}, not {value}")
+        super().__init__(f"{setting} must be a whole number of at least {least}, not {value!r}")
 
 
 class CheckpointConfig:
@@ -256,5 +256,5 @@ def _millis(duration: Duration | None) -> int:
 
 
 def _require(setting: str, value: int, least: int) -> None:
-    if value < least:
+    if not isinstance(value, int) or value < least:
         raise InvalidCheckpointSetting(setting, value, least)

@@ -6,7 +6,7 @@ Does not know: graphs beyond transformations, engines, state."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, overload
 
 from millstream.client import html
 from millstream.connector.sink import Sink
@@ -349,6 +349,10 @@ class DataStream(OperatorSettings, Generic[T]):
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(explain_missing_method(name, type(self), KeyedStream))
 
+    def __iter__(self) -> NoReturn:
+        message = "a stream cannot be iterated over: its records exist when the job runs"
+        raise InvalidArgumentType(message, hint="use execute_and_collect()")
+
     # --------------------------------------------------------------------------------------------- several streams
 
     def union(self, *streams: DataStream[Any]) -> DataStream[T]:
@@ -358,6 +362,11 @@ class DataStream(OperatorSettings, Generic[T]):
             *streams: The other streams.
 
         """
+        given: tuple[object, ...] = streams
+        for stream in given:
+            if not isinstance(stream, DataStream):
+                message = f"union takes streams, not {type(stream).__name__}"
+                raise InvalidArgumentType(message, hint="make a stream of the data first: env.from_collection(...)")
         return DataStream(self._env, tuple(edge for stream in (self, *streams) for edge in stream._inputs))
 
     def connect(self, ds: DataStream | BroadcastStream) -> Any:

@@ -136,6 +136,12 @@ class CallableCoGroup(CallableFunction, CoGroupFunction):
         return self.function(first, second)
 
 
+_ONE_RESULT: dict[type[Function], str] = {
+    MapFunction: "map",
+    FilterFunction: "filter",
+    ReduceFunction: "reduce",
+    KeySelector: "get_key",
+}
 ADAPTERS: dict[type[Function], type[CallableFunction]] = {
     MapFunction: CallableMap,
     FlatMapFunction: CallableFlatMap,
@@ -159,6 +165,7 @@ def as_function(value: object, function_class: Callable[..., F]) -> F:
 
 def _as_function(value: object, function_class: type[Function]) -> object:
     if isinstance(value, function_class):
+        _refuse_generator(value, getattr(value, _ONE_RESULT.get(function_class, ""), None), function_class)
         return value
     if isinstance(value, type) and issubclass(value, Function):
         reason = f"the class {value.__name__} itself was given"
@@ -177,7 +184,16 @@ def _as_function(value: object, function_class: type[Function]) -> object:
     if not _accepts_arguments(value, adapter.arity):
         reason = f"{getattr(value, '__qualname__', repr(value))} cannot be called with {_arguments(adapter.arity)}"
         raise WrongFunctionType(value, function_class, reason=reason, hint="change its parameters")
+    _refuse_generator(value, value, function_class)
     return adapter(value)
+
+
+def _refuse_generator(value: object, function: object, function_class: type[Function]) -> None:
+    """Refuse a function with `yield` where one result is needed: its result would be a generator."""
+    if function_class in _ONE_RESULT and inspect.isgeneratorfunction(function):
+        reason = f"{getattr(function, '__qualname__', repr(value))} has a yield, so it returns a generator"
+        hint = "write return instead of yield, or use flat_map, which takes any number of results"
+        raise WrongFunctionType(value, function_class, reason=reason, hint=hint)
 
 
 def _accepts_arguments(function: Callable[..., Any], arity: int) -> bool:

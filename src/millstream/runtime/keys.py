@@ -11,12 +11,23 @@ from typing import Any
 
 import numpy as np
 
+from millstream.errors import UserError
 from millstream.runtime import rowwise
 from millstream.runtime.batch import Batch
 from millstream.state.key_groups import KeyGrouper, UnusableKey
 from millstream.state.key_hashes import KeyHasher
 from millstream.types.copies import is_immutable
 from millstream.types.factory import TypeInformation
+
+
+class NoSuchField(UserError):
+    """A record does not have the field that is its key."""
+
+    def __init__(self, field: str, record: object) -> None:
+        super().__init__(
+            f"{rowwise.shorten(record)} has no field '{field}'",
+            hint="give the position of a field in a tuple, as in key_by(0), or a function of the record",
+        )
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,11 @@ def field_getter(field: str | int) -> Callable[[Any], Any]:
         return lambda record: record[field]
 
     def get(record: Any) -> Any:
-        return getattr(record, field) if hasattr(record, field) else record[field]
+        if hasattr(record, field):
+            return getattr(record, field)
+        try:
+            return record[field]
+        except (TypeError, LookupError):
+            raise NoSuchField(field, record) from None
 
     return get

@@ -177,14 +177,19 @@ def flat_map_rows(
     """Return all results of function(row), and their number for each row."""
     out: list[Any] = []
     ends: list[int] = []
-    row = _NOTHING
+    row = results = _NOTHING
     try:
         for row in rows:
+            results = _NOTHING
             results = function(row)
             if results is not None:
                 out.extend(results if copy_result is None else map(copy_result, results))
             ends.append(len(out))
     except (Exception, SystemExit) as problem:
+        if results is not _NOTHING and not isinstance(results, Iterable):
+            description = f"the function returned {shorten(results)}, which is not iterable"
+            hint = "yield the results, or return a list of them, or None"
+            raise UserFunctionFailed(operator, description, "", record=shorten(row), hint=hint) from None
         raise failure(operator, problem, record=row) from problem
     return out, np.diff(np.array(ends, dtype=np.int64), prepend=0)
 

@@ -137,14 +137,22 @@ def read_pandas(frame: Any, schema: Any, zone: str) -> tuple[t.RowType, pa.Table
     if not isinstance(frame, pd.DataFrame):
         message = f"from_pandas needs a pandas DataFrame, not {type(frame).__name__}"
         raise WrongData(message, hint="use from_elements for a list, and from_arrow for Arrow data")
-    fields = list(pa.Schema.from_pandas(frame, preserve_index=False))
     names = [str(name) for name in frame.columns]
-    row = resolve_row_type(schema, names, lambda i: sql_type_of_arrow(fields[i].type, names[i], zones=False))
+    row = resolve_row_type(schema, names, lambda i: sql_type_of_arrow(_infer(frame, i), names[i], zones=False))
     columns = [
         _convert_pandas_column(frame.iloc[:, i], field.data_type, field.name, zone)
         for i, field in enumerate(row.fields)
     ]
     return row, pa.Table.from_arrays(columns, names=row.names)
+
+
+def _infer(frame: Any, index: int) -> pa.DataType:
+    """Return the Arrow type of a column of a DataFrame."""
+    try:
+        return pa.Schema.from_pandas(frame.iloc[:, [index]], preserve_index=False).field(0).type
+    except pa.ArrowException as problem:
+        message = f"the column '{frame.columns[index]}' has values of several types: {problem}"
+        raise WrongData(message, hint="convert it, as in frame['name'].astype(str), or give a schema") from None
 
 
 def _convert_pandas_column(series: Any, data_type: t.DataType, name: str, zone: str) -> pa.Array:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.connectors.arrow import ArrowFilesSource
+from millstream.engine.interpreter import use_own_interpreter
 from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.files.locations import absolute_location, join_path
 from millstream.files.remote import get_file_system
@@ -212,6 +213,7 @@ def read_spark(frame: Any, path: str | None) -> tuple[t.RowType, ArrowFilesSourc
     """Run a DataFrame, whose tasks write their partitions to files; return its row type and a source of the files."""
     row = read_row_type_of_spark(frame)
     directory = create_directory(path, frame.sparkSession)
+    use_own_interpreter(frame.sparkSession.sparkContext)
     reports = frame.mapInArrow(PartitionWriter(directory, row), _REPORT).collect()
     files = tuple((report["path"], report["row_count"]) for report in reports if report["row_count"])
     return row, ArrowFilesSource(files, row_type_info(row))

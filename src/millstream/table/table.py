@@ -9,7 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from millstream.errors import InvalidArgumentType
 from millstream.sql.errors import SqlValidationError, nearest
@@ -54,6 +54,13 @@ __all__ = [
 ]
 
 _view_numbers = itertools.count()  # unique in the process, as in Flink
+_COLLECT, _PRINT = "execute().collect()", "execute().print()"
+_INSTEAD = {  # methods that a table has in other libraries
+    **dict.fromkeys(("collect", "to_list", "iterrows", "rows"), f"call {_COLLECT}"),
+    **dict.fromkeys(("show", "print"), f"call {_PRINT}"),
+    "head": f"call limit(5).{_PRINT}",
+    "columns": "call get_schema().get_field_names()",
+}
 
 
 class Table(TableCombinations, TableData):
@@ -106,9 +113,16 @@ class Table(TableCombinations, TableData):
         names = self._plan.schema.names
         if name not in names:
             message = f"the table has no column '{name}'"
-            hint = nearest(name, names)
+            hint = _INSTEAD.get(name) or nearest(name, names)
             raise AttributeError(f"{message}; {hint}" if hint else message)
         return Expression(s.Name(0, (name,)))
+
+    def __getitem__(self, key: Any) -> NoReturn:  # Python calls it also to iterate
+        if isinstance(key, str):
+            message, hint = "a table has no columns in brackets", f"write col('{key}')"
+        else:
+            message, hint = "the rows of a table exist when it is executed", f"call {_COLLECT}"
+        raise InvalidArgumentType(message, hint=hint)
 
     # --------------------------------------------------------------------------------------------------- syntax trees
 
@@ -161,6 +175,9 @@ class Table(TableCombinations, TableData):
             A table with the same columns.
 
         """
+        if isinstance(predicate, str):
+            message = f"a condition is an expression, not the text '{predicate}'"
+            raise InvalidArgumentType(message, hint="write it as in col('amount') > 1, or use SQL: sql_query(...)")
         filtered = self._bind(s.Select(0, ((s.Star(0), None),), self._source(), to_node(predicate)))
         filtered._declared_schema = self._declared_schema
         return filtered

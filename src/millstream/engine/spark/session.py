@@ -31,6 +31,7 @@ from pyspark.errors import PySparkRuntimeError
 from millstream.config.secrets import mask_secret
 from millstream.engine.announcement import announce_start
 from millstream.engine.contract import EngineGone
+from millstream.engine.interpreter import use_own_interpreter
 from millstream.engine.spark.calls import try_within
 from millstream.engine.spark.class_archive import create_in_background
 from millstream.engine.spark.health import SparkLost, find_context_problem, find_jvm_problem
@@ -155,6 +156,7 @@ def spark_context(
                 refuse_unusable(dict(active.getConf().getAll()))
                 _stop_once(active)
                 serve_over_tcp(active)
+                use_own_interpreter(active)
                 return active
             _discard_lost(active, problem, configuration)
         _forget_lost_gateway(answer_seconds)

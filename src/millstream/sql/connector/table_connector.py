@@ -63,11 +63,11 @@ class TableContext:
         """Create an error that names the table; the caller raises it."""
         return SqlValidationError(f"table '{'.'.join(self.name)}': {message}", hint=hint, about=self.name[-1])
 
-    def required(self, key: str) -> str:
+    def required(self, key: str, hint: str | None = None) -> str:
         """Return the value of an option; raise if it is missing."""
         if key not in self.options:
             message = f"option '{key}' is missing"
-            raise self.fail(message)
+            raise self.fail(message, hint)
         return self.options[key]
 
     def integer(self, key: str, default: int | None = None) -> int | None:

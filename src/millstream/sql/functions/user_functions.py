@@ -210,7 +210,7 @@ class UserFunction:
         try:
             return SqlTypeInfo(data_type).to_arrow(values)
         except TypeMismatch as problem:
-            raise WrongResult(self.name, str(problem)) from None
+            raise WrongResult(self.name, problem.message) from None
 
 
 class _RowFunction(AsyncFunction[Any, Any]):

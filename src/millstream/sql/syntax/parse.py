@@ -82,10 +82,11 @@ def _query_parser(cursor: Cursor) -> QueryParser:
 
 
 def _expect_end(cursor: Cursor, *, semicolons: bool = False) -> None:
+    hint = None
     while semicolons and cursor.accept(";"):
-        pass
+        hint = "this takes one statement: run each statement by itself, or all of them with `millstream sql -f FILE`"
     if cursor.token.type != "end":
-        cursor.reject("the end of the statement")
+        cursor.reject("the end of the statement", hint=hint)
 
 
 def _run(cursor: Cursor, parse: Callable[[], T]) -> T:
