@@ -312,3 +312,17 @@ def test_a_builtin_function_comes_before_a_function_of_a_catalog(t_env: TableEnv
     t_env.create_temporary_function("upper", mine)
     t_env.create_temporary_system_function("lower", mine)
     assert rows(t_env.sql_query("SELECT UPPER('a'), LOWER('A')")) == [("A", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: table.alias("a", "a"), "several columns 'a'"),
+        (lambda table: table.rename_columns(col("id").alias("k")), "several columns 'k'"),
+        (lambda table: table.fetch(-1), "fetch is -1"),
+        (lambda table: table.limit(1, -2), "offset is -2"),
+    ],
+)
+def test_columns_of_one_name_and_negative_limits_are_refused(orders: Any, change: Any, message: str) -> None:
+    with pytest.raises(SqlValidationError, match=message):
+        change(orders)

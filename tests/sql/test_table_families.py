@@ -86,6 +86,8 @@ def test_rows_are_skipped_and_fetched(orders: Any) -> None:
     ordered = orders.order_by(col("v").asc)
     assert rows(ordered.fetch(1)) == [(1, "a", 10)]
     assert rows(ordered.offset(1).fetch(1)) == [(2, "b", 20)]
+    assert rows(ordered.fetch(2).offset(1)) == [(2, "b", 20)]
+    assert rows(ordered.fetch(1).fetch(2)) == rows(ordered.fetch(1))
     assert rows(ordered.limit(5, 2)) == [(3, "a", 30)]
 
 

@@ -157,12 +157,16 @@ class Table(TableCombinations, TableData):
         Returns:
             A table with the same rows and the new names.
 
+        Raises:
+            SqlValidationError: If there are more names than columns, or two columns of one name.
+
         """
         names = [field, *fields]
         if len(names) > len(self._plan.schema):
             message = f"alias has {len(names)} names, but the table has {len(self._plan.schema)} columns"
             raise SqlValidationError(message)
         all_names = [*names, *self._plan.schema.names[len(names) :]]
+        self._check_names_differ(all_names)
         return Table(l.project(self._plan, self._plan.refs(), all_names), self._t_env)
 
     def filter(self, predicate: Any) -> Table:
@@ -245,6 +249,9 @@ class Table(TableCombinations, TableData):
         Returns:
             A table without these rows.
 
+        Raises:
+            SqlValidationError: If a number is negative.
+
         """
         return self._limit(None, offset)
 
@@ -256,6 +263,9 @@ class Table(TableCombinations, TableData):
 
         Returns:
             A table with at most so many rows.
+
+        Raises:
+            SqlValidationError: If a number is negative.
 
         """
         return self._limit(fetch, None)
@@ -270,13 +280,21 @@ class Table(TableCombinations, TableData):
         Returns:
             A table with at most `fetch` rows.
 
+        Raises:
+            SqlValidationError: If a number is negative.
+
         """
         return self._limit(fetch, offset)
 
     def _limit(self, fetch: int | None, offset: int | None) -> Table:
         plan = self._plan
+        for name, number in (("fetch", fetch), ("offset", offset)):
+            if number is not None and number < 0:
+                message = f"{name} is {number}, but a number of rows is 0 or greater"
+                raise SqlValidationError(message)
         if isinstance(plan, l.Sort):
-            limit = plan.limit if fetch is None else fetch
+            left = None if plan.limit is None else max(plan.limit - (offset or 0), 0)
+            limit = min((number for number in (left, fetch) if number is not None), default=None)
             return Table(replace(plan, limit=limit, offset=plan.offset + (offset or 0)), self._t_env)
         return Table(l.Sort(plan.schema, plan, (), fetch, offset or 0), self._t_env)
 
@@ -357,10 +375,7 @@ class Table(TableCombinations, TableData):
         new_names = {to_node(field).parts[-1]: field._aliases[0] for field in fields}  # type: ignore[attr-defined]
         self._check_columns(new_names)
         names = [new_names.get(name, name) for name in self._plan.schema.names]
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        if repeated:
-            message = f"the table would have several columns '{repeated[0]}'"
-            raise SqlValidationError(message)
+        self._check_names_differ(names)
         return Table(l.project(self._plan, self._plan.refs(), names), self._t_env)
 
     def drop_columns(self, *fields: Any) -> Table:
@@ -383,6 +398,13 @@ class Table(TableCombinations, TableData):
                 0, tuple((s.Name(0, (n,)), None) for n in self._plan.schema.names if n not in dropped), self._source()
             )
         )
+
+    @staticmethod
+    def _check_names_differ(names: Iterable[str]) -> None:
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            message = f"the table would have several columns '{repeated[0]}'"
+            raise SqlValidationError(message)
 
     def _check_columns(self, names: Iterable[str]) -> None:
         for name in names:

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
   | (?P<unclosed>/\*)
   | (?P<bytes>[xX]'(?:[^']|'')*')
   | (?P<unicode>[uU]&'(?:[^']|'')*')
-  | (?P<charset>_[A-Za-z0-9-]+'(?:[^']|'')*')
+  | (?P<charset>(?:_[A-Za-z0-9-]+|[nN])'(?:[^']|'')*')
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>`(?:[^`]|``)*`)
   | (?P<number>(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)

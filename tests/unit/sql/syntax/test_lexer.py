@@ -17,6 +17,8 @@ def parts(text: str) -> list[tuple[str, str, str]]:
         ("`a``b`", ("quoted", "a`b", "")),
         ("'it''s'", ("string", "it's", "")),
         (r"U&'\0041\\'", ("string", "A\\", "")),
+        ("_UTF16'é'", ("string", "é", "")),
+        ("N'it''s'", ("string", "it's", "")),
         (r"u&'\+01F600'", ("string", "\U0001f600", "")),
         ("_UTF16'x'", ("string", "x", "")),
         ("x'0aFF'", ("bytes", "0aFF", "")),
