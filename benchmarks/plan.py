@@ -10,6 +10,7 @@ from dataclasses import replace
 from benchmarks import batch_input
 from benchmarks.contest import Benchmark, Contestant, Goal, Of
 from benchmarks.nexmark import measure as nexmark_queries
+from benchmarks.plan_iterations import ITERATIONS
 from benchmarks.plan_resident import RESIDENT, compare_engines
 
 JVM = {"warm_up": 20.0, "timed": 20.0}  # least seconds: generated code is compiled while it runs
@@ -397,6 +398,7 @@ BENCHMARKS = (
     *SQL_GROUP,
     SQL_JOIN,
     *SQL_UDF,
+    *ITERATIONS,
     *RESIDENT,
     *ON_RESIDENT_SLOTS,
 )
