@@ -1,4 +1,4 @@
-"""What was sampled while one job runs: stacks of its tasks, records that it dropped, and keys with many records.
+"""Samples of a running job: stacks of its tasks, dropped records, and keys with many records.
 
 Promises: memory is bounded; the methods may be called from any thread.
 Does not know: who looks at them."""

@@ -1,7 +1,8 @@
 """Server-sent events: one stream for all resources that a page of the web UI shows.
 
 Promises: an event has a resource whose answer changed, at most once a second; each resource is asked for as a request
-of its own, so tokens and session clusters work as for other requests. A reader that is slow, or gone, delays nobody.
+of its own, so tokens and session clusters work as for other requests. A slow or disconnected reader does not delay
+others.
 Does not know: what the resources are. The path is not part of the OpenAPI document: its answer does not end."""
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PAUSE = 9  # times as long as the answers took
 
 
 class NoResource(UserError):
-    """A path that cannot be followed."""
+    """A path to which clients cannot subscribe."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -80,8 +81,8 @@ async def _events(request: Request, paths: list[str]) -> AsyncIterator[bytes]:
                 yield b"data: " + head[:-1].encode() + b', "answer": ' + body + b"}\n\n"
         if loop.time() - sent_at > _SILENCE:
             sent_at = loop.time()
-            yield b":\n\n"  # a comment: without data, nobody notices that the reader is gone
-        # a machine with much to do is asked less often
+            yield b":\n\n"  # a comment: without data, the server does not detect that the reader has gone
+        # a machine under load is polled less often
         due = loop.time() + max(_INTERVAL, _PAUSE * (loop.time() - begin))
         while loop.time() < due:
             if getattr(request.app.state, "is_stopping", bool)() or await request.is_disconnected():

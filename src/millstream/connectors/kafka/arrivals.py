@@ -32,7 +32,7 @@ _SETTINGS = {
     "fetch.message.max.bytes": 1 << 10,
     "fetch.queue.backoff.ms": 1,
     "fetch.error.backoff.ms": 500,
-    "error_cb": lambda _: None,  # the job's own requests report what is wrong
+    "error_cb": lambda _: None,  # the requests of the job itself report the failure
 }
 
 
@@ -42,7 +42,7 @@ class Arrivals:
     def __init__(self, settings: Mapping[str, Any], notify: Callable[[], None]) -> None:
         self._settings, self._notify = {**settings, **_SETTINGS}, notify
         self._changed = threading.Condition()
-        self._watched: dict[tuple[str, int], int] = {}  # offsets; empty while nothing is to be notified
+        self._watched: dict[tuple[str, int], int] = {}  # offsets; empty while there is no function to notify
         self._is_closed = False
         self._thread: threading.Thread | None = None
 
@@ -85,7 +85,7 @@ class Arrivals:
             return not self._is_closed
 
     def _await_arrival(self, consumer: Any) -> None:
-        """Read until a record has arrived, or nothing is to be watched any more."""
+        """Read until a record has arrived, or no offsets are watched any more."""
         stale = 0
         while watched := self._watched:
             assigned = {(partition.topic, partition.partition) for partition in consumer.assignment()}
