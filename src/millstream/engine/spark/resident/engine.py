@@ -32,7 +32,8 @@ from millstream.options import ENGINE, RESIDENT_MEMORY, SCHEDULER, SCHEDULER_MOD
 
 _log = logging.getLogger("millstream.spark")
 
-_START_SECONDS = 60.0
+_START_SECONDS = 300.0  # many slots on few cores start one after another
+_PATIENCE = 60.0  # seconds to wait for missing task slots of a cluster
 _ATTEMPTS = int(TASK_FAILURES)
 _stages: list[ResidentStage] = []  # those of this process that hold task slots
 _lock = threading.Lock()
@@ -92,7 +93,7 @@ class ResidentEngine(SparkEngine):
     def _find_obstacle(self, deployment: Deployment) -> str | None:
         with _lock:
             held = sum(stage.slots for stage in _stages if stage.context is self._context)
-        patience = _START_SECONDS if self._is_required and not self._follows_slots else 0.0
+        patience = _PATIENCE if self._is_required and not self._follows_slots else 0.0
         return translate_errors(partial(find_obstacle, self._context, deployment, held, patience))
 
     def _start_stage(self) -> ResidentStage:

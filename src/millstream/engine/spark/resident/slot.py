@@ -39,7 +39,7 @@ from millstream.runtime.block import BlockKind
 READY, RUN, DONE, LOST, TASKS = 3, 4, 5, 6, 7  # kinds of the frames between driver and slots
 
 _SWITCH_INTERVAL = 0.0005  # seconds; a thread that reads blocks must not wait 5 ms for one that computes
-_PEER_SECONDS = 60.0
+_PEER_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
