@@ -23,7 +23,7 @@ from millstream.connector.source import (
     SplitEnumerator,
     SplitRange,
 )
-from millstream.sql.columns import arrow_type, row_type_info
+from millstream.sql.columns import arrow_type, create_row_type_info
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource
 from millstream.sql.connectors.registry import register
 from millstream.sql.types import data_types as t
@@ -43,7 +43,7 @@ class NexmarkSource(Source):
 
     def type_info(self) -> TypeInformation:
         """Rows of the table."""
-        return row_type_info(self.schema)
+        return create_row_type_info(self.schema)
 
     def create_enumerator(self, parallelism: int, state: Any = None) -> SplitEnumerator:
         """As many splits as readers."""

@@ -5,7 +5,7 @@ import ast
 from sources import allowed, trees
 
 VISITS = {"to_pylist", "as_py", "iterrows", "itertuples"}
-HELPERS = {"to_python_values", "internal_values", "tuples_of", "read_rows_with_kinds", "from_arrow"}
+HELPERS = {"to_python_values", "to_internal_values", "to_tuples", "read_rows_with_kinds", "from_arrow"}
 
 
 def visits(tree: ast.Module) -> list[int]:
@@ -34,8 +34,8 @@ def helpers_defined(tree: ast.Module) -> set[str]:
 
 
 def test_the_check_detects_a_row_helper():
-    assert helpers_used(ast.parse("from millstream.sql.columns import tuples_of as rows")) == {"tuples_of"}
-    assert helpers_used(ast.parse("from millstream.sql import columns\ncolumns.internal_values(a, b)"))
+    assert helpers_used(ast.parse("from millstream.sql.columns import to_tuples as rows")) == {"to_tuples"}
+    assert helpers_used(ast.parse("from millstream.sql import columns\ncolumns.to_internal_values(a, b)"))
     assert helpers_used(ast.parse("keys = zip(*map(to_python_values, columns))")) == {"to_python_values"}
 
 

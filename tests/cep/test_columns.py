@@ -22,7 +22,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.nfa.conditions import Predicate
 from millstream.testing import OperatorHarness
 from millstream.testing.ends import Rows, Watermark
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 
 OVER = OutputTag("over")
 
@@ -44,8 +44,8 @@ FIELDS = [Types.LONG(), Types.DOUBLE(), Types.STRING()]
 KINDS: dict[str, tuple[Any, Callable[..., Any], dict[str, str]]] = {
     "row": (Types.ROW_NAMED(["n", "x", "text"], FIELDS), Row, {}),
     "tuple": (Types.TUPLE(FIELDS), lambda *values: values, {"n": "0", "x": "1", "text": "2"}),
-    "named tuple": (type_of_hint(Named), Named, {}),
-    "dataclass": (type_of_hint(Data), Data, {}),
+    "named tuple": (find_type_of_hint(Named), Named, {}),
+    "dataclass": (find_type_of_hint(Data), Data, {}),
 }
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 REALS = st.floats() | st.sampled_from([0.0, -0.0, 1.0, 2.5])

@@ -21,7 +21,7 @@ from millstream.datastream import DataStream, OutputTag, RuntimeContext
 from millstream.errors import UserError
 from millstream.runtime.rowwise import UserFunctionFailed
 from millstream.testing import OperatorHarness
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 
 LATE, OVER = OutputTag("late"), OutputTag("over")
 
@@ -171,7 +171,7 @@ def test_declared_classes_wait_in_state(backend: str) -> None:
 
 
 def _type_of(cls: type) -> Any:
-    return type_of_hint(cls)
+    return find_type_of_hint(cls)
 
 
 def test_state_is_bounded_by_the_window_and_gone_when_nothing_is_open() -> None:

@@ -19,7 +19,7 @@ from millstream.functions import KeyedProcessFunction
 from millstream.job.job_status import JobStatus
 from millstream.state_descriptors.descriptors import ValueStateDescriptor
 from millstream.types.factory import Types
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 from millstream_chaos.samples import expected
 from millstream_chaos.samples.programs import by_key, one_split
 from millstream_chaos.simulation import Faults, Setup, World, find_operation, run
@@ -105,7 +105,7 @@ class Total:
 
 class Summing(KeyedProcessFunction):
     def open(self, runtime_context: Any) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("sum", type_of_hint(Sum)))
+        self.state = runtime_context.get_state(ValueStateDescriptor("sum", find_type_of_hint(Sum)))
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         before = self.state.value() or Sum(0)
@@ -117,7 +117,7 @@ class Totalling(KeyedProcessFunction):
     """The same with another state: a field is renamed, one is new."""
 
     def open(self, runtime_context: Any) -> None:
-        self.state = runtime_context.get_state(ValueStateDescriptor("sum", type_of_hint(Total)))
+        self.state = runtime_context.get_state(ValueStateDescriptor("sum", find_type_of_hint(Total)))
 
     def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
         before = self.state.value() or Total()

@@ -14,7 +14,7 @@ from millstream.state.evolution import Unresolvable, resolve, resolve_key, resol
 from millstream.types.evolution import NoSuchField, renamed
 from millstream.types.factory import Types
 from millstream.types.row import Row
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 
 
 def migrated(old, new, values, now=0):
@@ -29,7 +29,7 @@ def record(name, **fields):
         for each, kind in fields.items()
     ]
     cls = make_dataclass(name, made)
-    return cls, type_of_hint(cls)
+    return cls, find_type_of_hint(cls)
 
 
 def test_fields_are_matched_by_name_whatever_their_order():
@@ -46,7 +46,7 @@ def test_a_new_field_has_its_default_in_old_records():
         count: int = 7
 
     old_cls, old = record("Old", a=int)
-    one, two = migrated(old, type_of_hint(New), [old_cls(1), old_cls(2)])
+    one, two = migrated(old, find_type_of_hint(New), [old_cls(1), old_cls(2)])
     assert (one, two) == (New(1, [], 7), New(2, [], 7))
     assert one.tags is not two.tags
 
@@ -71,7 +71,7 @@ def test_a_field_is_renamed_by_its_metadata():
         total: int = field(metadata={"renamed_from": "sum"})
 
     old_cls, old = record("Old", sum=int)
-    assert migrated(old, type_of_hint(New), [old_cls(5)]) == [New(5)]
+    assert migrated(old, find_type_of_hint(New), [old_cls(5)]) == [New(5)]
 
 
 def test_a_field_of_a_row_is_renamed_by_a_map():
@@ -100,7 +100,7 @@ def test_named_tuples_rows_and_dataclasses_are_interchangeable():
         a: int = 0
 
     old_cls, old = record("Old", a=int, b=str)
-    assert migrated(old, type_of_hint(Pair), [old_cls(1, "x")]) == [Pair("x", 1)]
+    assert migrated(old, find_type_of_hint(Pair), [old_cls(1, "x")]) == [Pair("x", 1)]
     as_row = migrated(old, Types.ROW_NAMED(["b"], [Types.STRING()]), [old_cls(1, "x")])
     assert [row.as_dict() for row in as_row] == [{"b": "x"}]
 

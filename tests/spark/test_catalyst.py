@@ -24,7 +24,7 @@ from millstream.engine.spark.compatibility import collect_batches, create_frame
 from millstream.errors import UserError
 from millstream.sql.catalyst import columns as spark_columns
 from millstream.sql.catalyst.expressions import spell_expression
-from millstream.sql.columns import arrow_type, internal_values
+from millstream.sql.columns import arrow_type, to_internal_values
 from millstream.sql.connectors.simple import register_values
 from millstream.sql.evaluation.evaluate import Frame, Projection
 from millstream.sql.logical import nodes as l
@@ -143,7 +143,9 @@ def test_spark_expressions_compute_the_same_as_our_functions(spark_context: Any)
     for i, (text, expression, _) in enumerate(named):
         (ours,) = Projection([expression]).columns(frame)
         theirs = table.column(i).combine_chunks().cast(arrow_type(expression.type), safe=False)
-        pairs = zip(internal_values(ours, expression.type), internal_values(theirs, expression.type), rows, strict=True)
+        pairs = zip(
+            to_internal_values(ours, expression.type), to_internal_values(theirs, expression.type), rows, strict=True
+        )
         differ = [pair for pair in pairs if not _same(*pair[:2])]
         if differ:
             wrong[text] = differ[0][:2], len(differ)

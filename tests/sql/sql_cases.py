@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from case_columns import declared_columns
 
-from millstream.sql.columns import converter
+from millstream.sql.columns import create_internal_converter
 from millstream.sql.connectors.simple import register_values
 from millstream.sql.functions import text
 from millstream.sql.syntax import parse_type
@@ -74,7 +74,7 @@ def changelog(env: TableEnvironment, sql: str) -> tuple[list[str], list[str], li
 
 def as_text(row: t.RowType) -> Callable[[Any], list[str]]:
     """A change of a table in Flink's text: its kind, then its cells."""
-    makers = [converter(kind) for kind in row.types]
+    makers = [create_internal_converter(kind) for kind in row.types]
 
     def shown(each: Any) -> list[str]:
         cells = [

@@ -12,7 +12,7 @@ from millstream.sql.errors import SqlError
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions import aggregation, bitmap_aggregates
 from millstream.sql.functions.aggregates import create_aggregation as made
-from millstream.sql.functions.spark import spark_type
+from millstream.sql.functions.spark import get_spark_type
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
 from millstream.table import Bitmap, DataTypes, TableEnvironment
@@ -46,7 +46,7 @@ def test_only_bitmaps_are_bitmaps() -> None:
 
 def test_spark_is_given_no_bitmaps() -> None:
     """A plan with bitmaps runs on the engine's own operators: as bytes, Spark would compare and order them."""
-    assert spark_type(t.BITMAP) is None
+    assert get_spark_type(t.BITMAP) is None
 
 
 @pytest.mark.parametrize("retracts", [False, True])

@@ -16,8 +16,8 @@ import pytest
 
 from millstream.connectors.files.buckets import BucketContext
 from millstream.formats import format_named
-from millstream.sql.columns import row_type_info, struct_of
-from millstream.sql.connector.table_formats import Columns, arrow_schema, named_arrow_type
+from millstream.sql.columns import combine_columns, create_row_type_info
+from millstream.sql.connector.table_formats import Columns, create_arrow_schema, create_named_arrow_type
 from millstream.sql.connectors.file_partitions import ColumnsEncoder, PartitionBuckets
 from millstream.sql.types import data_types as t
 
@@ -87,10 +87,12 @@ def _table(kinds: list[t.DataType], rng: random.Random, count: int = 60) -> tupl
     row = t.row_of([f"c{i}" for i in range(len(kinds))], kinds, null=False)
     nulls = rng.choice((0.0, 0.2, 1.0))
     columns = [
-        pa.array([None if rng.random() < nulls else _value(kind, rng) for _ in range(count)], named_arrow_type(kind))
+        pa.array(
+            [None if rng.random() < nulls else _value(kind, rng) for _ in range(count)], create_named_arrow_type(kind)
+        )
         for kind in kinds
     ]
-    return row, struct_of(columns, None, row, count).slice(rng.randrange(3))
+    return row, combine_columns(columns, None, row, count).slice(rng.randrange(3))
 
 
 @pytest.mark.parametrize("seed", range(90))
@@ -101,9 +103,12 @@ def test_columns_are_written_as_rows_are(seed: int) -> None:
     row, array = _table(kinds, rng)
     names = rng.sample(row.names, rng.randrange(1, len(kinds) + 1))
     chosen = t.row_of(names, [row.types[row.names.index(name)] for name in names], null=False)
-    form, columns = format_named("csv", arrow_schema(chosen), _DIALECTS[seed % len(_DIALECTS)]), Columns(row, names)
+    form, columns = (
+        format_named("csv", create_arrow_schema(chosen), _DIALECTS[seed % len(_DIALECTS)]),
+        Columns(row, names),
+    )
     encoder, by_rows, by_columns = ColumnsEncoder(form, columns, row), io.BytesIO(), io.BytesIO()
-    encoder.encode_many(row_type_info(row).from_arrow(array), by_rows)
+    encoder.encode_many(create_row_type_info(row).from_arrow(array), by_rows)
     encoder.encode_many(array, by_columns)
     assert by_columns.getvalue() == by_rows.getvalue()
     assert form.encode_lines(columns.project_arrays(array), b"\n") is not None  # it was not the other way again
@@ -112,11 +117,11 @@ def test_columns_are_written_as_rows_are(seed: int) -> None:
 def test_what_columns_cannot_tell_is_written_row_by_row() -> None:
     """Types that only the row's writer knows."""
     row, array = _table([t.INT, t.ArrayType(t.STRING)], random.Random(1))
-    form, columns = format_named("csv", arrow_schema(row), {}), Columns(row, row.names)
+    form, columns = format_named("csv", create_arrow_schema(row), {}), Columns(row, row.names)
     assert form.encode_lines(columns.project_arrays(array), b"\n") is None
     by_rows, by_columns = io.BytesIO(), io.BytesIO()
     encoder = ColumnsEncoder(form, columns, row)
-    encoder.encode_many(row_type_info(row).from_arrow(array), by_rows)
+    encoder.encode_many(create_row_type_info(row).from_arrow(array), by_rows)
     encoder.encode_many(array, by_columns)
     assert by_columns.getvalue() == by_rows.getvalue()
 
@@ -126,7 +131,7 @@ def test_what_columns_cannot_tell_is_written_row_by_row() -> None:
 def test_a_day_that_python_has_no_word_for_is_not_written(kind: t.DataType, day: int) -> None:
     """The last before, and the first behind; those between have one."""
     row = t.row_of(["c"], [kind], null=False)
-    form, arrow = format_named("csv", arrow_schema(row), {}), named_arrow_type(kind)
+    form, arrow = format_named("csv", create_arrow_schema(row), {}), create_named_arrow_type(kind)
     unit = 1 if kind == t.DATE else 86_400 * (1000 if arrow.unit == "ms" else 1_000_000)
     bound = day * unit if day > 0 else (day + 1) * unit - 1
     numbers = pa.array([bound, bound - 1 if day > 0 else bound + 1], pa.int32() if kind == t.DATE else pa.int64())
@@ -142,11 +147,11 @@ def test_rows_are_in_the_same_folders_by_columns(seed: int) -> None:
     kinds = [t.BIGINT, *rng.choices(_SINGLE, k=rng.randrange(1, 4))]
     row, array = _table(kinds, rng)
     small = array.take(pa.array(rng.choices(range(8), k=len(array))))
-    rows, context = row_type_info(row).from_arrow(small), BucketContext(None, 0)
+    rows, context = create_row_type_info(row).from_arrow(small), BucketContext(None, 0)
     assigner = PartitionBuckets(row, row.names[1:], "nothing")
     expected: dict[str, list[Any]] = {}
     for each in rows:
         expected.setdefault(assigner.get_bucket_id(each, context), []).append(str(each))
-    found = [(name, [str(each) for each in row_type_info(row).from_arrow(part)])
+    found = [(name, [str(each) for each in create_row_type_info(row).from_arrow(part)])
              for name, part in assigner.buckets_of(small, context)]  # fmt: skip
     assert found == list(expected.items())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sql_cases import changelog, materialised
 
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.connector.lookup_reload import PeriodicReload, TimedReload
 from millstream.sql.connectors.simple import register_values
 from millstream.sql.errors import SqlError
@@ -87,10 +87,10 @@ def test_files_are_looked_up_as_a_whole(env: TableEnvironment, inline_engine: No
 def test_a_table_is_read_again_when_it_is_due_and_not_before(env: TableEnvironment, tmp_path: Path) -> None:
     files_table(env, tmp_path)
     spec = spec_of(env, JOIN.format("", ""))
-    kinds = [row_type_info(spec.left)]
+    kinds = [create_row_type_info(spec.left)]
     row = [1, "a", datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)]
     width = len(spec.left)
-    with OperatorHarness.of_spec(spec, input_types=kinds, output_type=row_type_info(spec.output)) as harness:
+    with OperatorHarness.of_spec(spec, input_types=kinds, output_type=create_row_type_info(spec.output)) as harness:
         seen = []
         for now, name in ((0, "apple"), (9_999, "pear"), (10_000, "plum"), (19_999, "fig"), (25_000, "kiwi")):
             (tmp_path / "tag=1" / "part").write_text(f"{name},a\n")

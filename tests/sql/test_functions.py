@@ -7,10 +7,10 @@ from sql_cases import GOLDEN, content
 
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.errors import SqlError, SqlNotSupported
-from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
+from millstream.sql.evaluation.evaluate import EvaluationFailed, evaluate_constant
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregates import AGGREGATES, create_aggregation
-from millstream.sql.functions.library import all_functions
+from millstream.sql.functions.library import list_functions
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.special_forms import SPECIAL_FORMS
 from millstream.sql.functions.text import to_text
@@ -30,7 +30,7 @@ CASES = [
 
 def computed(sql: str) -> tuple[str, str]:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
-    value = constant(bound, now=1_700_000_000_000)
+    value = evaluate_constant(bound, now=1_700_000_000_000)
     shown = f"x'{value.hex()}'" if isinstance(value, bytes) and t.is_bytes(bound.type) else None
     return str(bound.type), "<NULL>" if value is None else shown or to_text(value, bound.type)
 
@@ -73,7 +73,7 @@ def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
 )
 def test_epochs_and_texts_become_the_timestamps_that_flink_documents(sql: str, zone: str, value: str) -> None:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
-    assert to_text(constant(bound, zone=zone), bound.type) == value
+    assert to_text(evaluate_constant(bound, zone=zone), bound.type) == value
 
 
 def test_the_precision_of_an_epoch_is_checked_when_the_query_is_planned() -> None:
@@ -95,7 +95,7 @@ def test_the_precision_of_an_epoch_is_checked_when_the_query_is_planned() -> Non
 )
 def test_the_current_time_is_that_of_the_epoch_in_the_session_zone(sql: str, zone: str, value: str) -> None:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
-    assert to_text(constant(bound, now=1_700_000_000_000, zone=zone), bound.type) == value
+    assert to_text(evaluate_constant(bound, now=1_700_000_000_000, zone=zone), bound.type) == value
 
 
 @pytest.mark.parametrize(("numbers", "variance"), [([1.0, 2.0, 4.0], 7 / 3), ([5.0, None, 5.0], 0.0), ([3.0], None)])
@@ -130,7 +130,7 @@ def test_ntile_needs_a_number_of_buckets(call: str) -> None:
 
 
 def test_every_function_has_a_sentence_for_the_reference_page() -> None:
-    docs = [each.doc for each in (*all_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
+    docs = [each.doc for each in (*list_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
     docs += [each.doc for each in AGGREGATES.values()]
     assert [doc for doc in docs if not doc.endswith(".")] == []
 

@@ -4,7 +4,7 @@ import pytest
 
 from millstream.sql.catalog.catalog import Catalogs
 from millstream.sql.errors import SqlError
-from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
+from millstream.sql.evaluation.evaluate import EvaluationFailed, evaluate_constant
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
 from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.syntax import parse_expression
@@ -15,7 +15,7 @@ ITEMS = """'{"items": [{"itemId":1234, "count":10}, null, [1, "x"], true, 1.50]}
 
 
 def evaluate(sql: str) -> object:
-    return constant(ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql)))
+    return evaluate_constant(ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql)))
 
 
 @pytest.mark.parametrize(

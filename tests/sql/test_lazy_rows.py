@@ -15,7 +15,7 @@ from millstream.connectors.blackhole import BlackHoleWriter
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator
 from millstream.runtime.operators.sink import SinkOperator
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.operators.lazy_rows import (
     ConcatenatedRows,
     JoinedRows,
@@ -26,7 +26,7 @@ from millstream.sql.operators.lazy_rows import (
     SelectedRows,
 )
 from millstream.sql.operators.mini_batch import MiniBatch
-from millstream.sql.operators.number_tuples import number_tuple_hashes
+from millstream.sql.operators.number_tuples import hash_number_tuples
 from millstream.sql.operators.rank.local_rank import LocalRankOperator, LocalRankSpec
 from millstream.sql.operators.rank.ordering import sort_stably
 from millstream.sql.types import data_types as t
@@ -66,7 +66,7 @@ def test_late_rows_are_those_that_were_chosen(chosen: list[int], data: st.DataOb
 
 def batch_of(rows: list[tuple[int | None, ...]]) -> LazyBatch:
     columns = [pa.array(values, pa.int64()) for values in zip(*rows, strict=True)]
-    return LazyBatch(row_type_info(SCHEMA), MaterializedRows(columns, len(rows)), None, SCHEMA)
+    return LazyBatch(create_row_type_info(SCHEMA), MaterializedRows(columns, len(rows)), None, SCHEMA)
 
 
 def test_a_late_batch_is_cut_like_any_other() -> None:
@@ -161,11 +161,11 @@ def test_rows_are_left_out_early_where_they_are_dealt_out(source: str, key: str,
 def test_hashes_of_whole_numbers_are_those_of_tuples(width: int, bits: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     columns = [draw.integers(-(1 << bits), 1 << bits, 40) >> draw.integers(0, bits, 40) for _ in range(width)]
-    found = number_tuple_hashes(columns)
+    found = hash_number_tuples(columns)
     expected = [stable_hash(key) for key in zip(*(column.tolist() for column in columns), strict=True)]
     assert found is None or found.tolist() == expected
     assert found is not None or width > 2
-    assert number_tuple_hashes([np.array([-(2**63)]), np.array([1])]) is None
+    assert hash_number_tuples([np.array([-(2**63)]), np.array([1])]) is None
 
 
 @pytest.mark.parametrize("span", [1, 50, 2**40, 2**62])
@@ -212,4 +212,4 @@ def test_a_writer_that_does_not_read_gets_no_records() -> None:
     sink = SinkOperator.__new__(SinkOperator)
     assert isinstance(sink, Operator)
     sink._writer = BlackHoleWriter()
-    sink.on_batch(Unreadable(row_type_info(SCHEMA), array=pa.array([1])), 0)
+    sink.on_batch(Unreadable(create_row_type_info(SCHEMA), array=pa.array([1])), 0)

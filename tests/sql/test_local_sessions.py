@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.sql.columns import array_of, struct_of
+from millstream.sql.columns import combine_columns, create_row_array
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.window.local_sessions import SessionParts, Sessions, create_session_schema
@@ -27,7 +27,7 @@ ROWS = st.lists(
 
 
 def array(rows: list[Any]) -> pa.Array:
-    return array_of([(key, timestamps.to_timestamp(time), value) for key, time, value in rows], None, SCHEMA)
+    return create_row_array([(key, timestamps.to_timestamp(time), value) for key, time, value in rows], None, SCHEMA)
 
 
 def as_rows(found: Sessions) -> list[tuple[Any, ...]]:
@@ -42,7 +42,7 @@ def test_sessions_of_sessions_are_those_of_all_rows(rows: list[Any], cut: int, s
     for each in (rows[:cut], rows[cut:]):
         if each:
             made = PARTS.pass_rows(array(each)) if singly else PARTS.chunk(array(each)).columns
-            pieces.append(struct_of(list(made), None, schema, len(made[0])))
+            pieces.append(combine_columns(list(made), None, schema, len(made[0])))
     assert as_rows(PARTS.merge_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.assign_sessions(array(rows)))
 
 
@@ -50,7 +50,9 @@ def test_a_session_may_lie_within_another() -> None:
     rows = [("a", 0, 1), ("a", 4, 1), ("a", 8, 1), ("a", 2, 5), ("a", 14, 1)]
     found = PARTS.merge_sessions(
         pa.concat_arrays(
-            struct_of(list(PARTS.chunk(array(each)).columns), None, create_session_schema(SCHEMA, (0,), CALLS), count)
+            combine_columns(
+                list(PARTS.chunk(array(each)).columns), None, create_session_schema(SCHEMA, (0,), CALLS), count
+            )
             for each, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))
         )
     )

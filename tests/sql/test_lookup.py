@@ -25,7 +25,7 @@ from millstream.sql.connector.table_connector import TableConnector, TableContex
 from millstream.sql.connectors.registry import register
 from millstream.sql.connectors.simple import register_values
 from millstream.sql.errors import SqlError
-from millstream.sql.operators.join.lookup_join import distinct_keys
+from millstream.sql.operators.join.lookup_join import find_distinct_keys
 from millstream.sql.types import data_types as t
 from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.types.row import Row, RowKind
@@ -198,7 +198,7 @@ def test_a_hint_that_is_wrong_is_refused(env: TableEnvironment, hint: str, reaso
 )
 def test_the_distinct_keys_are_those_of_the_rows(rows: list[tuple[str | None, int | None]], width: int) -> None:
     columns = [pa.array([row[0] for row in rows], pa.string()), pa.array([row[1] for row in rows], pa.int32())]
-    places, keys = distinct_keys(columns[:width], [t.STRING, t.INT][:width])
+    places, keys = find_distinct_keys(columns[:width], [t.STRING, t.INT][:width])
     assert len(set(keys)) == len(keys)
     assert [None if place == len(keys) else keys[place] for place in places.tolist()] == [
         None if None in row[:width] else row[:width] for row in rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.sql.compiled.secrets import PlanSecretMissing, secret_key
+from millstream.sql.compiled.secrets import PlanSecretMissing, get_secret_key
 from millstream.table import EnvironmentSettings, PlanReference, TableEnvironment
 
 PASSWORD, TOKEN = "hunter2", "open-sesame"
@@ -19,7 +19,7 @@ NAME = ("default_catalog", "default_database", "snk")
 SASL = "properties.sasl.password"
 INSERT = f"INSERT INTO snk /*+ OPTIONS('properties.ssl.key.password'='{TOKEN}') */ SELECT id FROM src"
 PLAIN_INSERT = "INSERT INTO snk SELECT id FROM src"
-HINT_KEY = secret_key(NAME, "properties.ssl.key.password")
+HINT_KEY = get_secret_key(NAME, "properties.ssl.key.password")
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +66,7 @@ def test_a_url_with_a_password_is_left_out() -> None:
     text = env.compile_plan_sql("INSERT INTO db SELECT id FROM src").as_json_string()
     assert PASSWORD not in text
     table = (*NAME[:2], "db")
-    assert _load(text, _fresh(**{secret_key(table, "url"): URL}))["url"] == URL
+    assert _load(text, _fresh(**{get_secret_key(table, "url"): URL}))["url"] == URL
 
 
 def test_the_file_is_its_owners_only(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_the_file_is_its_owners_only(tmp_path: Path) -> None:
 
 def test_a_secret_comes_from_the_session() -> None:
     text = _create(_fresh()).compile_plan_sql(INSERT).as_json_string()
-    found = _load(text, _fresh(**{secret_key(NAME, SASL): "other", HINT_KEY: TOKEN}))
+    found = _load(text, _fresh(**{get_secret_key(NAME, SASL): "other", HINT_KEY: TOKEN}))
     assert found[SASL] == "other"
     assert found["properties.ssl.key.password"] == TOKEN
 

@@ -74,7 +74,7 @@ def test_procedures_are_listed(t_env: TableEnvironment) -> None:
         ("repeat_word()", "needs the argument 'word' of type STRING"),
         ("repeat_word(1)", "the argument 'word' must be STRING, not INT"),
         ("repeat_word('a', 1, 2)", "takes 2 arguments at most"),
-        ("repeat_word('a', word => 'b')", "'word' is given twice"),
+        ("repeat_word('a', word => 'b')", "'word' occurs twice"),
         ("repeat_word(words => 'b')", "has no parameter 'words'"),
         ("repeat_word('a', UNIX_TIMESTAMP())", "'times' must be a constant"),
         ("repeat_word(id)", "id"),

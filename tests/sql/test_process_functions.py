@@ -144,7 +144,7 @@ def test_unknown_and_wrong_arguments_are_refused(t_env: TableEnvironment) -> Non
         "SELECT * FROM greeting(input => TABLE names, mark => TRUE IS NULL, uid => 3)": "must be a string",
         "SELECT * FROM timeout(TABLE names PARTITION BY name)": "needs the argument 'on_time'",
         "SELECT * FROM memory(input => TABLE names PARTITION BY name, on_time => DESCRIPTOR(n))": "not an event-time",
-        "SELECT * FROM last_purchase(TABLE names PARTITION BY name, TABLE names PARTITION BY n)": "partitioned alike",
+        "SELECT * FROM last_purchase(TABLE names PARTITION BY name, TABLE names PARTITION BY n)": "partitioned by equal types",
     }.items():
         with pytest.raises(SqlError, match=words):
             t_env.sql_query(query)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.library import built_in_names, known_names
+from millstream.sql.functions.library import list_built_in_names, list_names
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS
 from millstream.sql.logical.bind.expressions import _SPECIAL, GROUPINGS, WINDOW_PARTS
@@ -56,10 +56,10 @@ def test_the_page_of_functions_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param([*known_names(), *AGGREGATES, *OVER_FUNCTIONS], id="registries"),
+        pytest.param([*list_names(), *AGGREGATES, *OVER_FUNCTIONS], id="registries"),
         pytest.param([*_SPECIAL, *GROUPINGS, *WINDOW_PARTS], id="binder"),
         pytest.param([*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS, *OWN_SYNTAX], id="syntax of their own"),
-        pytest.param([name.upper() for name in built_in_names()], id="SHOW FUNCTIONS"),
+        pytest.param([name.upper() for name in list_built_in_names()], id="SHOW FUNCTIONS"),
         pytest.param(FLINK.split(), id="Flink"),
     ],
 )

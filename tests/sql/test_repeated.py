@@ -33,7 +33,7 @@ def equals(one: Expression, value: str) -> Apply:
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows LOWER was computed of, call by call."""
-    function, seen = registry.function_named("LOWER"), []
+    function, seen = registry.get_function("LOWER"), []
 
     def counted(frame: Frame, args: list[Any], kinds: Any, kind: Any) -> Any:
         seen.append(len(args[0]))

@@ -14,9 +14,9 @@ from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.window.slices import (
     can_slice,
     compute_last_ends,
+    compute_slice_ends,
+    compute_start,
     compute_window_ends,
-    slice_ends,
-    start_of,
 )
 from millstream.sql.operators.window.window_aggregate import assign_windows
 
@@ -40,15 +40,15 @@ def test_windows_of_slices_are_those_of_their_rows(moments: list[int], window: W
     times = np.array(moments, dtype=np.int64)
     rows, starts, ends = assign_windows(times, window)
     found = set()
-    slices = slice_ends(times, window)
+    slices = compute_slice_ends(times, window)
     for row, each in enumerate(slices):
         own = compute_window_ends(np.array([each]), window)
-        found |= {(row, start_of(int(end), window), int(end)) for end in own}
+        found |= {(row, compute_start(int(end), window), int(end)) for end in own}
         assert compute_last_ends(np.array([each]), window)[0] == own[-1]
         for end in compute_window_ends(
             np.unique(slices), window
         ).tolist():  # a window has the slices from its start to its end
-            assert (start_of(end, window) < each <= end) == (end in own)
+            assert (compute_start(end, window) < each <= end) == (end in own)
     assert can_slice(window)
     assert found == set(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))
 

@@ -91,7 +91,7 @@ REFUSED = [
     ("LOAD MODULE hive", "no module 'hive' is installed"),
     ("UNLOAD MODULE hive", "there is no module 'hive'"),
     ("USE MODULES hive", "there is no module 'hive'"),
-    ("USE MODULES core, core", "is given twice"),
+    ("USE MODULES core, core", "is listed twice"),
     ("ANALYZE TABLE t COMPUTE STATISTICS", "ANALYZE TABLE needs batch mode"),
     ("CREATE MATERIALIZED TABLE m AS SELECT 1 AS a", "option 'connector' is missing"),
     ("ALTER TABLE t ADD PARTITION (id = 1)", "is not partitioned"),

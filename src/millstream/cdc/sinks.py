@@ -19,8 +19,8 @@ from millstream.cdc.sources import check_options, required
 from millstream.connectors.jdbc.options import JdbcConnectionOptions
 from millstream.connectors.lakehouse.evolution import add_delta_columns, add_iceberg_columns
 from millstream.connectors.lakehouse.iceberg_catalog import TableLoader
-from millstream.sql.arrow_exchange import sql_type_of_arrow
-from millstream.sql.columns import row_type_info
+from millstream.sql.arrow_exchange import find_sql_type_of_arrow
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.types import data_types as t
 from millstream.types.factory import RowTypeInfo
 
@@ -182,14 +182,14 @@ class IcebergPipelineSink(PipelineSink):
 
 
 def _row_type(table: SinkTable) -> RowTypeInfo:
-    return row_type_info(t.row_of(list(table.columns), list(table.columns.values())))
+    return create_row_type_info(t.row_of(list(table.columns), list(table.columns.values())))
 
 
 def _with_other_columns(table: SinkTable, existing: pa.Schema | None) -> Mapping[str, t.DataType]:
     """Return the columns in the order of the existing table, with those that only it has."""
     if existing is None:
         return table.columns
-    return {field.name: table.columns.get(field.name, sql_type_of_arrow(field.type)) for field in existing}
+    return {field.name: table.columns.get(field.name, find_sql_type_of_arrow(field.type)) for field in existing}
 
 
 _SINKS: Mapping[str, type[PipelineSink]] = {

@@ -46,7 +46,7 @@ class AfterMatchSkipStrategy:
             pattern_name: The name of the step.
 
         """
-        return AfterMatchSkipStrategy(Skip(SkipKind.SKIP_TO_FIRST, _name(pattern_name)))
+        return AfterMatchSkipStrategy(Skip(SkipKind.SKIP_TO_FIRST, _check_name(pattern_name)))
 
     @staticmethod
     def skip_to_last(pattern_name: str) -> AfterMatchSkipStrategy:
@@ -56,7 +56,7 @@ class AfterMatchSkipStrategy:
             pattern_name: The name of the step.
 
         """
-        return AfterMatchSkipStrategy(Skip(SkipKind.SKIP_TO_LAST, _name(pattern_name)))
+        return AfterMatchSkipStrategy(Skip(SkipKind.SKIP_TO_LAST, _check_name(pattern_name)))
 
     def throw_exception_on_miss(self) -> AfterMatchSkipStrategy:
         """Fail the job if the step has no event in a match, or if the match would be skipped to its own first event.
@@ -92,7 +92,7 @@ class AfterMatchSkipStrategy:
         return f"AfterMatchSkipStrategy.{self._skip.kind.value.lower()}{name}"
 
 
-def _name(name: str) -> str:
+def _check_name(name: str) -> str:
     if not isinstance(name, str) or not name:
         msg = f"a skip strategy needs the name of a step, not {name!r}"
         raise UserError(msg)

@@ -10,7 +10,7 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.functions import ReduceFunction
-from millstream.types.fields import field_of
+from millstream.types.fields import read_field
 from millstream.types.row import Row
 
 
@@ -55,7 +55,7 @@ class FieldAggregate(ReduceFunction):
                 return record
             raise NoSuchPosition(self.position, record)
         try:
-            return field_of(record, self.position)
+            return read_field(record, self.position)
         except (IndexError, KeyError, AttributeError, TypeError, ValueError, UserError):
             raise NoSuchPosition(self.position, record) from None
 

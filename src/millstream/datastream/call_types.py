@@ -12,7 +12,7 @@ from millstream.functions import KeySelector, as_function
 from millstream.runtime.keys import KeySelection
 from millstream.state_descriptors.descriptors import as_type
 from millstream.types.factory import TypeInformation, Types
-from millstream.types.type_hints import return_type_of
+from millstream.types.type_hints import find_return_type
 
 if TYPE_CHECKING:
     from millstream.datastream.data_stream import DataStream
@@ -22,7 +22,7 @@ def result_type(declared_type: Any, method: Any, *, element: bool) -> TypeInform
     """Return the declared type, or the annotated type of what a method returns; with `element`, of what it yields."""
     if declared_type is not None:
         return as_type(declared_type)
-    return return_type_of(method, element=element) or Types.PICKLED_BYTE_ARRAY()
+    return find_return_type(method, element=element) or Types.PICKLED_BYTE_ARRAY()
 
 
 def output_type_of(declared_type: Any, func: Any, method: str, element: bool = False) -> TypeInformation:
@@ -49,7 +49,7 @@ def key_selection(stream: DataStream, selector: Any, key_type: Any) -> KeySelect
         return KeySelection(declared_type or Types.PICKLED_BYTE_ARRAY(), field=selector)
     function: KeySelector = as_function(selector, KeySelector)
     derived_type = (
-        declared_type or return_type_of(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()
+        declared_type or find_return_type(getattr(function, "function", function.get_key)) or Types.PICKLED_BYTE_ARRAY()
     )
     return KeySelection(derived_type, selector=function.get_key)
 

@@ -48,7 +48,7 @@ from millstream.serialization import codec
 from millstream.state_descriptors.descriptors import as_type
 from millstream.types.basic_types import PickledBytesTypeInfo
 from millstream.types.factory import TypeInformation, Types
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 
 _log = logging.getLogger("millstream.job")
 
@@ -665,5 +665,5 @@ def _type_of_elements(elements: list[Any]) -> TypeInformation:
         if hasattr(element_class, "__dataclass_fields__") or (
             issubclass(element_class, tuple) and hasattr(element_class, "_fields")
         ):
-            return type_of_hint(element_class) or Types.PICKLED_BYTE_ARRAY()
+            return find_type_of_hint(element_class) or Types.PICKLED_BYTE_ARRAY()
     return Types.PICKLED_BYTE_ARRAY()

@@ -40,7 +40,7 @@ from millstream.state_descriptors.output_tag import OutputTag
 from millstream.times import Duration, Time, millis
 from millstream.types.factory import TypeInformation, Types
 from millstream.types.row import Row
-from millstream.types.type_hints import return_type_of
+from millstream.types.type_hints import find_return_type
 from millstream.windows.assigners import (
     MergingWindowAssigner,
     SlidingEventTimeWindows,
@@ -421,5 +421,5 @@ def _output_type(declared_type: Any, function: Any, method: str | None = None) -
     element = method != "get_result"
     for name in (method, "process", "apply"):
         if name is not None and hasattr(function, name):
-            return return_type_of(getattr(function, name), element=element) or Types.PICKLED_BYTE_ARRAY()
+            return find_return_type(getattr(function, name), element=element) or Types.PICKLED_BYTE_ARRAY()
     return Types.PICKLED_BYTE_ARRAY()

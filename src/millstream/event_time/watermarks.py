@@ -15,7 +15,7 @@ from typing import Any
 
 from millstream.errors import UserError
 from millstream.times import EPOCH, MILLISECOND, Duration, Time, millis
-from millstream.types.fields import field_of
+from millstream.types.fields import read_field
 
 MIN_WATERMARK = -(2**63)
 """The smallest watermark; also the timestamp of a record without a timestamp."""
@@ -82,7 +82,7 @@ class FieldTimestampAssigner(TimestampAssigner):
 
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         """Return the value of the field in milliseconds."""
-        time = field_of(value, self.field)
+        time = read_field(value, self.field)
         if isinstance(time, datetime):
             aware = time if time.tzinfo else time.replace(tzinfo=UTC)
             return (aware - EPOCH) // MILLISECOND

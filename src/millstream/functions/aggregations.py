@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from millstream.errors import UserError
 from millstream.functions import AggregateFunction
-from millstream.types.fields import field_of
+from millstream.types.fields import read_field
 from millstream.types.row import Row
 
 
@@ -48,7 +48,7 @@ class Aggregate(ABC):
             record: The record.
 
         """
-        return field_of(record, self.field)
+        return read_field(record, self.field)
 
     def empty(self) -> Any:
         """Return an empty accumulator."""
@@ -100,7 +100,7 @@ class Count(Aggregate):
 
     def value_of(self, record: Any) -> Any:
         """Return a value that is not None if the record counts."""
-        return True if self.field is None else field_of(record, self.field)
+        return True if self.field is None else read_field(record, self.field)
 
     def empty(self) -> int:
         """Return 0."""

@@ -12,7 +12,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from millstream.sql.columns import converter
+from millstream.sql.columns import create_internal_converter
 from millstream.sql.functions.text import find_time_zone, to_text
 from millstream.sql.types import data_types as t
 from millstream.types.row import Row
@@ -30,7 +30,7 @@ class RowFormat(Enum):
 
 def create_formatter(row_format: RowFormat, data_types: Sequence[t.DataType], zone: str) -> Formatter:
     """Return the conversion of a row to its fields; `zone` is the time zone of the session."""
-    converters = [converter(data_type) for data_type in data_types]
+    converters = [create_internal_converter(data_type) for data_type in data_types]
 
     def format_row(row: Row) -> list[Any]:
         fields = zip(row, data_types, converters, strict=True)

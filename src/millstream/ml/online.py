@@ -22,7 +22,7 @@ from millstream.ml.vector_rows import Array
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Global
-from millstream.sql.columns import row_type_info, struct_of
+from millstream.sql.columns import combine_columns, create_row_type_info
 from millstream.state.deltas import Redistribution
 from millstream.state.store import ABSENT
 from millstream.types.arrow_streams import write_stream_bytes
@@ -111,7 +111,7 @@ class OnlineOperator(Operator):
         versions = pa.array(np.arange(self._version + 1, self._version + count + 1))
         columns = [*self._learner.result(np.stack(models)), versions]
         self._version += count
-        array = struct_of(columns, None, self._learner.model_schema, count)
+        array = combine_columns(columns, None, self._learner.model_schema, count)
         self.out.emit(Batch(self.context.output_type, array=array))
 
     def on_watermark(self, watermark: int) -> None:
@@ -150,6 +150,6 @@ def train_online(
     if initial is not None:
         inputs += tuple(Input(edge.upstream, INITIAL_MODEL, edge.tag, Global()) for edge in initial._inputs)
     env = stream.get_execution_environment()
-    output = row_type_info(learner.model_schema)
+    output = create_row_type_info(learner.model_schema)
     spec = OnlineSpec(learner, columns)
     return env._stream(env._program.add(f"Train: {name}", spec, output, inputs, parallelism=1))

@@ -22,7 +22,7 @@ from millstream.runtime import feedback
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Broadcast
-from millstream.sql.columns import row_type_info, struct_of
+from millstream.sql.columns import combine_columns, create_row_type_info
 from millstream.sql.types import data_types as t
 from millstream.state.deltas import Redistribution
 from millstream.state.store import ABSENT
@@ -100,7 +100,7 @@ class ColumnsOperator(Operator):
             columns.append(pa.array(np.full(len(rows), self._version)))
         width = len(self._spec.input_schema)
         before = [rows.field(index) for index in range(width)]
-        array = struct_of([*before, *columns], rows.field(width), self._spec.output_schema, len(rows))
+        array = combine_columns([*before, *columns], rows.field(width), self._spec.output_schema, len(rows))
         result = Batch(self.context.output_type, array=array, timestamps=timestamps)
         self.out.emit(result if kept is None else result.take(np.flatnonzero(kept)))
 
@@ -134,7 +134,7 @@ class ModelOperator(ColumnsOperator):
             self._take_model(newest)
             for key, data in sorted(self._waiting.scan(None)):
                 self._waiting.delete(None, key)
-                self._transform(feedback.unpack_chunk(data, row_type_info(self._spec.input_schema)))
+                self._transform(feedback.unpack_chunk(data, create_row_type_info(self._spec.input_schema)))
         elif self._model is None:
             self._waiting.put(None, f"{self.context.epoch:012d}-{self._chunks:06d}", feedback.pack_chunk(batch))
             self._chunks += 1
@@ -166,4 +166,4 @@ def transform(
         inputs += tuple(Input(edge.upstream, MODELS, edge.tag, Broadcast()) for edge in models._inputs)
     env = stream.get_execution_environment()
     spec = TransformSpec(function, schema, output, version)
-    return env._stream(env._program.add(name, spec, row_type_info(output), inputs, follows_input=models is None))
+    return env._stream(env._program.add(name, spec, create_row_type_info(output), inputs, follows_input=models is None))

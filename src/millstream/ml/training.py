@@ -25,7 +25,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.loops import LoopWork, Phase
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
 from millstream.runtime.partitioners import Broadcast, Global
-from millstream.sql.columns import row_type_info, struct_of
+from millstream.sql.columns import combine_columns, create_row_type_info
 from millstream.state.deltas import Redistribution
 from millstream.types.factory import Types
 
@@ -182,7 +182,7 @@ class UpdateOperator(Operator):
         if watermark == MAX_WATERMARK and isinstance(work, LoopWork) and work.phase is Phase.CLOSE:
             model = np.frombuffer(self._table.get(None, _MODEL_KEY))[np.newaxis]
             schema = self._learner.model_schema
-            array = struct_of(self._learner.result(model), None, schema, 1)
+            array = combine_columns(self._learner.result(model), None, schema, 1)
             self.out.emit_side(RESULT, Batch(self.context.side_types[RESULT], array=array))
         super().on_watermark(watermark)
 
@@ -215,7 +215,7 @@ def train(stream: DataStream[Any], learner: BatchLearner, columns: SampleColumns
         f"Update: {name}", UpdateSpec(learner), MESSAGE, (Input(step, partitioner=Global()),), parallelism=1
     )
     construction.feed_back((env._stream(update),))
-    program.declare_side(update, RESULT, row_type_info(learner.model_schema))
+    program.declare_side(update, RESULT, create_row_type_info(learner.model_schema))
     termination = Termination(max_iterations=learner.rounds + 1)
     construction.configure(termination.configure(construction.loop, has_criterion=False))
     return DataStream(env, (Input(update, tag=RESULT),))

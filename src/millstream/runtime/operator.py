@@ -19,7 +19,7 @@ from millstream.runtime.random_numbers import RandomNumbers
 from millstream.state.backend import OperatorState
 from millstream.state.snapshot import StateFiles
 from millstream.state.views import Scope
-from millstream.types.copies import copier
+from millstream.types.copies import find_copier
 from millstream.types.factory import TypeInformation
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class OperatorContext:
     def copier(self, side_output: str | None = None) -> Callable[[Any], Any] | None:
         """Return the function that copies results of user functions; None if they are passed on as they are."""
         result_type = self.output_type if side_output is None else self.side_types.get(side_output)
-        return None if self.object_reuse or result_type is None else copier(result_type)
+        return None if self.object_reuse or result_type is None else find_copier(result_type)
 
     @property
     def watermark(self) -> int:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.errors import UserError
-from millstream.sql.columns import arrow_type, internal_values
+from millstream.sql.columns import arrow_type, to_internal_values
 from millstream.sql.types import data_types as t
 from millstream.sql.types.variants import Variant
 
@@ -23,7 +23,7 @@ class UnknownArrowType(UserError):
     def __init__(self, name: str, data_type: pa.DataType) -> None:
         super().__init__(
             f"column '{name}' has the Arrow type {data_type}, which no SQL type represents exactly",
-            hint="cast the column before, or give a schema with its SQL type",
+            hint="cast the column first, or pass a schema with its SQL type",
         )
 
 
@@ -33,7 +33,7 @@ class UnfitColumn(UserError, TypeError):
     def __init__(self, name: str, given_type: pa.DataType, data_type: t.DataType, problem: str) -> None:
         super().__init__(
             f"column '{name}' of Arrow type {given_type} does not fit {data_type}: {problem}",
-            hint="change the schema, or cast the column before",
+            hint="change the schema, or cast the column first",
         )
 
 
@@ -65,26 +65,26 @@ _DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _MAX_DECIMAL_PRECISION = 38
 
 
-def exchange_type(data_type: t.DataType) -> pa.DataType:
+def get_exchange_type(data_type: t.DataType) -> pa.DataType:
     """Return the Arrow type of an exported column: that of the engine, with the names of fields of rows."""
     match data_type:
         case t.ArrayType():
-            return pa.list_(exchange_type(data_type.element))
+            return pa.list_(get_exchange_type(data_type.element))
         case t.MultisetType():
-            return pa.map_(exchange_type(data_type.element), pa.int32())
+            return pa.map_(get_exchange_type(data_type.element), pa.int32())
         case t.MapType():
-            return pa.map_(exchange_type(data_type.key), exchange_type(data_type.value))
+            return pa.map_(get_exchange_type(data_type.key), get_exchange_type(data_type.value))
         case t.RowType():
-            return pa.struct([pa.field(f.name, exchange_type(f.data_type)) for f in data_type.fields])
+            return pa.struct([pa.field(f.name, get_exchange_type(f.data_type)) for f in data_type.fields])
     return arrow_type(data_type)
 
 
-def exchange_schema(row: t.RowType) -> pa.Schema:
+def create_exchange_schema(row: t.RowType) -> pa.Schema:
     """Return the Arrow schema of an exported table."""
-    return pa.schema([pa.field(f.name, exchange_type(f.data_type), nullable=f.data_type.null) for f in row.fields])
+    return pa.schema([pa.field(f.name, get_exchange_type(f.data_type), nullable=f.data_type.null) for f in row.fields])
 
 
-def sql_type_of_arrow(
+def find_sql_type_of_arrow(
     given_type: pa.DataType, name: str = "", *, nullable: bool = True, zones: bool = True
 ) -> t.DataType:
     """Return the SQL type that has the values of an Arrow type.
@@ -102,11 +102,11 @@ def sql_type_of_arrow(
         UnknownArrowType: If there is none.
 
     """
-    data_type = _SIMPLE.get(given_type) or _sql_type_of_parameterized(given_type, name, zones)
+    data_type = _SIMPLE.get(given_type) or _find_parameterized_sql_type(given_type, name, zones)
     return data_type if nullable else data_type.not_null()
 
 
-def _sql_type_of_parameterized(given_type: pa.DataType, name: str, zones: bool) -> t.DataType:
+def _find_parameterized_sql_type(given_type: pa.DataType, name: str, zones: bool) -> t.DataType:
     if pa.types.is_decimal(given_type) and given_type.precision <= _MAX_DECIMAL_PRECISION and given_type.scale >= 0:
         return t.DecimalType(given_type.precision, given_type.scale)
     if pa.types.is_timestamp(given_type):
@@ -119,16 +119,16 @@ def _sql_type_of_parameterized(given_type: pa.DataType, name: str, zones: bool) 
     if pa.types.is_fixed_size_binary(given_type):
         return t.BinaryType(given_type.byte_width)
     if pa.types.is_dictionary(given_type) or pa.types.is_run_end_encoded(given_type):
-        return sql_type_of_arrow(given_type.value_type, name, zones=zones)
+        return find_sql_type_of_arrow(given_type.value_type, name, zones=zones)
     if pa.types.is_struct(given_type):
-        fields = [(f.name, sql_type_of_arrow(f.type, name, nullable=f.nullable, zones=zones)) for f in given_type]
+        fields = [(f.name, find_sql_type_of_arrow(f.type, name, nullable=f.nullable, zones=zones)) for f in given_type]
         return t.row_of([field_name for field_name, _ in fields], [field_type for _, field_type in fields])
     if pa.types.is_map(given_type):
-        value = sql_type_of_arrow(given_type.item_type, name, nullable=given_type.item_field.nullable, zones=zones)
-        return t.MapType(sql_type_of_arrow(given_type.key_type, name, nullable=False, zones=zones), value)
+        value = find_sql_type_of_arrow(given_type.item_type, name, nullable=given_type.item_field.nullable, zones=zones)
+        return t.MapType(find_sql_type_of_arrow(given_type.key_type, name, nullable=False, zones=zones), value)
     if _is_list(given_type):
         field = given_type.value_field
-        return t.ArrayType(sql_type_of_arrow(field.type, name, nullable=field.nullable, zones=zones))
+        return t.ArrayType(find_sql_type_of_arrow(field.type, name, nullable=field.nullable, zones=zones))
     raise UnknownArrowType(name, given_type)
 
 
@@ -159,9 +159,9 @@ def relabel(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 def export_column(array: pa.Array, data_type: t.DataType) -> pa.Array:
     """Convert a column of the engine to its form for other libraries; variants become JSON."""
     if isinstance(data_type, t.VariantType):
-        texts = [None if text is None else Variant(text).to_json() for text in internal_values(array, data_type)]
+        texts = [None if text is None else Variant(text).to_json() for text in to_internal_values(array, data_type)]
         return pa.array(texts, pa.string())
-    return relabel(array, exchange_type(data_type))
+    return relabel(array, get_exchange_type(data_type))
 
 
 def import_column(column: pa.Array, data_type: t.DataType, name: str) -> pa.Array:
@@ -171,7 +171,7 @@ def import_column(column: pa.Array, data_type: t.DataType, name: str) -> pa.Arra
         UnfitColumn: If a value does not fit the type, or is NULL where the type is NOT NULL.
 
     """
-    target = exchange_type(data_type)
+    target = get_exchange_type(data_type)
     given_type = column.type
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)

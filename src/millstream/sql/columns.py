@@ -19,7 +19,7 @@ from millstream.decimals import fit_decimal
 from millstream.serialization import codec
 from millstream.sql.syntax import parse_type
 from millstream.sql.types import data_types as t
-from millstream.sql.types.structured_objects import object_constructor
+from millstream.sql.types.structured_objects import find_constructor
 from millstream.sql.types.variants import Variant
 from millstream.times import EPOCH, Instant, to_utc_datetime
 from millstream.types.arrow_types import TypeMismatch, to_python_values
@@ -64,9 +64,9 @@ def arrow_type(data_type: t.DataType) -> pa.DataType:
         case t.TimeType():
             return pa.time32("ms")
         case t.TimestampType():
-            return pa.timestamp(unit_of(data_type.precision))
+            return pa.timestamp(get_arrow_unit(data_type.precision))
         case t.LocalZonedTimestampType():
-            return pa.timestamp(unit_of(data_type.precision), "UTC")
+            return pa.timestamp(get_arrow_unit(data_type.precision), "UTC")
         case t.DayTimeIntervalType():
             return pa.duration("ms")
         case t.ArrayType():
@@ -80,7 +80,7 @@ def arrow_type(data_type: t.DataType) -> pa.DataType:
     return pa.null()
 
 
-def unit_of(precision: int) -> str:
+def get_arrow_unit(precision: int) -> str:
     """Return the Arrow unit for a number of fractional digits of seconds."""
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
@@ -104,7 +104,7 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def internal_values(array: pa.Array | pa.ChunkedArray, data_type: t.DataType) -> list[Any]:
+def to_internal_values(array: pa.Array | pa.ChunkedArray, data_type: t.DataType) -> list[Any]:
     """Convert a column to internal Python values."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -120,7 +120,7 @@ def column(values: Sequence[Any], data_type: t.DataType) -> pa.Array:
 # ------------------------------------------------------------------------------------------------- external values
 
 
-def external(data_type: t.DataType, *, keep_nanoseconds: bool = False) -> Callable[[Any], Any] | None:
+def create_external_converter(data_type: t.DataType, *, keep_nanoseconds: bool = False) -> Callable[[Any], Any] | None:
     """Return the conversion from internal to external values; None if they are the same.
 
     Args:
@@ -131,19 +131,24 @@ def external(data_type: t.DataType, *, keep_nanoseconds: bool = False) -> Callab
     """
     match data_type:
         case t.ArrayType():
-            inner = external(data_type.element, keep_nanoseconds=keep_nanoseconds)
+            inner = create_external_converter(data_type.element, keep_nanoseconds=keep_nanoseconds)
             return list if inner is None else lambda value: [None if v is None else inner(v) for v in value]
         case t.MultisetType():
-            return _external_map(external(data_type.element, keep_nanoseconds=keep_nanoseconds), None)
+            return _create_external_map_converter(
+                create_external_converter(data_type.element, keep_nanoseconds=keep_nanoseconds), None
+            )
         case t.MapType():
-            return _external_map(
-                external(data_type.key, keep_nanoseconds=keep_nanoseconds),
-                external(data_type.value, keep_nanoseconds=keep_nanoseconds),
+            return _create_external_map_converter(
+                create_external_converter(data_type.key, keep_nanoseconds=keep_nanoseconds),
+                create_external_converter(data_type.value, keep_nanoseconds=keep_nanoseconds),
             )
         case t.RowType():
             converters, create_row = (
-                [external(field_type, keep_nanoseconds=keep_nanoseconds) for field_type in data_type.types],
-                object_constructor(data_type),
+                [
+                    create_external_converter(field_type, keep_nanoseconds=keep_nanoseconds)
+                    for field_type in data_type.types
+                ],
+                find_constructor(data_type),
             )
             return lambda value: create_row(
                 [
@@ -167,69 +172,74 @@ def to_datetime(value: Any) -> Any:
     return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
 
 
-def _external_map(key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+def _create_external_map_converter(
+    key: Callable[[Any], Any] | None, value: Callable[[Any], Any] | None
+) -> Callable[[Any], Any]:
     def to_dict(pairs: Any) -> dict[Any, Any]:
         return {(k if key is None else key(k)): (v if value is None or v is None else value(v)) for k, v in pairs}
 
     return to_dict
 
 
-def converter(data_type: t.DataType) -> Callable[[Any], Any]:
+def create_internal_converter(data_type: t.DataType) -> Callable[[Any], Any]:
     """Return the conversion from external to internal values, which raises TypeError or ValueError for a wrong
     value."""
     match data_type:
         case t.CharType() | t.VarCharType():
-            return _text
+            return _convert_text
         case t.BooleanType():
-            return _boolean
+            return _convert_boolean
         case t.IntegerType():
-            return _integer(data_type.bits)
+            return _create_integer_converter(data_type.bits)
         case t.FloatType():
             return lambda value: float(np.float32(value))
         case t.DoubleType():
             return float
         case t.DecimalType():
-            return _decimal(data_type)
+            return _create_decimal_converter(data_type)
         case t.BinaryType() | t.VarBinaryType():
-            return _bytes
+            return _convert_bytes
         case t.DateType():
-            return _date
+            return _convert_date
         case t.TimeType():
-            return _time
+            return _convert_time
         case t.TimestampType():
-            return _timestamp
+            return _convert_timestamp
         case t.LocalZonedTimestampType():
-            return _instant
+            return _convert_instant
         case t.DayTimeIntervalType():
-            return _duration
+            return _convert_duration
         case t.YearMonthIntervalType():
             return int
         case t.ArrayType():
-            element = optional(converter(data_type.element))
+            element = accept_none(create_internal_converter(data_type.element))
             return lambda value: tuple(element(v) for v in value)
         case t.MultisetType():
-            element = converter(data_type.element)
+            element = create_internal_converter(data_type.element)
             return lambda value: tuple((element(k), int(n)) for k, n in dict(value).items())
         case t.MapType():
-            key, item = converter(data_type.key), optional(converter(data_type.value))
+            key, item = (
+                create_internal_converter(data_type.key),
+                accept_none(create_internal_converter(data_type.value)),
+            )
             return lambda value: tuple((key(k), item(v)) for k, v in dict(value).items())
         case t.RowType():
-            return _row(data_type)
+            return _create_row_converter(data_type)
         case t.RawType():
             return codec.encode
         case t.BitmapType():
-            return _bitmap
+            return _convert_bitmap
         case t.VariantType():
-            return _variant
+            return _convert_variant
     return lambda value: value
 
 
-def optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def accept_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Extend a conversion to convert None to None."""
     return lambda value: None if value is None else convert(value)
 
 
-def _plain(data_type: t.DataType) -> type | None:
+def _find_plain_type(data_type: t.DataType) -> type | None:
     """Return the Python type whose values are internal values already; None if each value must be converted."""
     match data_type:
         case t.CharType() | t.VarCharType():
@@ -243,19 +253,19 @@ def _plain(data_type: t.DataType) -> type | None:
     return None
 
 
-def _text(value: Any) -> str:
+def _convert_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
     return value
 
 
-def _boolean(value: Any) -> bool:
+def _convert_boolean(value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(value)
     return bool(value)
 
 
-def _integer(bits: int) -> Callable[[Any], int]:
+def _create_integer_converter(bits: int) -> Callable[[Any], int]:
     limit = 1 << (bits - 1)
 
     def convert(value: Any) -> int:
@@ -270,7 +280,7 @@ def _integer(bits: int) -> Callable[[Any], int]:
     return convert
 
 
-def _decimal(data_type: t.DecimalType) -> Callable[[Any], Decimal | None]:
+def _create_decimal_converter(data_type: t.DecimalType) -> Callable[[Any], Decimal | None]:
     return lambda value: round_decimal(value if isinstance(value, Decimal) else Decimal(str(value)), data_type)
 
 
@@ -279,13 +289,13 @@ def round_decimal(value: Decimal, data_type: t.DecimalType) -> Decimal | None:
     return fit_decimal(value, data_type.precision, data_type.scale)
 
 
-def _bytes(value: Any) -> bytes:
+def _convert_bytes(value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(value)
     return bytes(value)
 
 
-def _date(value: Any) -> datetime.date:
+def _convert_date(value: Any) -> datetime.date:
     if isinstance(value, datetime.datetime):
         return value.date()
     if not isinstance(value, datetime.date):
@@ -293,19 +303,19 @@ def _date(value: Any) -> datetime.date:
     return value
 
 
-def _time(value: Any) -> datetime.time:
+def _convert_time(value: Any) -> datetime.time:
     if not isinstance(value, datetime.time):
         raise TypeError(value)
     return value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=None)
 
 
-def _timestamp(value: Any) -> datetime.datetime:
+def _convert_timestamp(value: Any) -> datetime.datetime:
     if not isinstance(value, datetime.datetime):
         raise TypeError(value)
     return value.replace(tzinfo=None)
 
 
-def _instant(value: Any) -> datetime.datetime:
+def _convert_instant(value: Any) -> datetime.datetime:
     if isinstance(value, Instant):
         return add_nanosecond(to_utc_datetime(value), value.nanos % 1000)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -315,19 +325,19 @@ def _instant(value: Any) -> datetime.datetime:
     return value.replace(tzinfo=_UTC) if value.tzinfo is None else value.astimezone(_UTC)
 
 
-def _variant(value: Any) -> str:
+def _convert_variant(value: Any) -> str:
     if not isinstance(value, Variant):
         raise TypeError(value)
     return value.text
 
 
-def _bitmap(value: Any) -> bytes:
+def _convert_bitmap(value: Any) -> bytes:
     if not isinstance(value, Bitmap):
         raise TypeError(value)
     return value.to_bytes()
 
 
-def _duration(value: Any) -> datetime.timedelta:
+def _convert_duration(value: Any) -> datetime.timedelta:
     if isinstance(value, int) and not isinstance(value, bool):
         return datetime.timedelta(milliseconds=value)
     if not isinstance(value, datetime.timedelta):
@@ -335,8 +345,8 @@ def _duration(value: Any) -> datetime.timedelta:
     return value
 
 
-def _row(row_type: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
-    converters = [optional(converter(field_type)) for field_type in row_type.types]
+def _create_row_converter(row_type: t.RowType) -> Callable[[Any], tuple[Any, ...]]:
+    converters = [accept_none(create_internal_converter(field_type)) for field_type in row_type.types]
     names = row_type.names
 
     def convert(value: Any) -> tuple[Any, ...]:
@@ -364,10 +374,10 @@ class SqlTypeInfo(TypeInformation):
     json_tags = ("SQL",)
 
     def __init__(self, data_type: t.DataType, *, internal: bool = False) -> None:
-        self.kind = t.strip_time_attribute(data_type)
+        self.data_type = t.strip_time_attribute(data_type)
         self.internal = internal
-        self._arrow_type = arrow_type(self.kind)
-        self._plain = _plain(self.kind)
+        self._arrow_type = arrow_type(self.data_type)
+        self._plain = _find_plain_type(self.data_type)
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -378,13 +388,13 @@ class SqlTypeInfo(TypeInformation):
         """Convert external values to internal ones; raises `TypeMismatch` for a wrong value."""
         if self._unconverted_column(values) is not None:
             return list(values)
-        convert = converter(self.kind)
+        convert = create_internal_converter(self.data_type)
         converted: list[Any] = []
         for index, value in enumerate(values):
             try:
                 converted.append(None if value is None else convert(value))
             except (TypeError, ValueError, AttributeError, OverflowError, InvalidOperation):
-                raise TypeMismatch(index, value, str(self.kind)) from None
+                raise TypeMismatch(index, value, str(self.data_type)) from None
         return converted
 
     def _unconverted_column(self, values: Sequence[Any]) -> pa.Array | None:
@@ -399,7 +409,7 @@ class SqlTypeInfo(TypeInformation):
     def conform(self, values: list[Any]) -> list[Any]:
         """Convert values to the form in which they are read back."""
         internal_form = self.internals(values)
-        to_external = None if self.internal else external(self.kind, keep_nanoseconds=True)
+        to_external = None if self.internal else create_external_converter(self.data_type, keep_nanoseconds=True)
         external_form = (
             internal_form if to_external is None else [None if v is None else to_external(v) for v in internal_form]
         )
@@ -414,34 +424,34 @@ class SqlTypeInfo(TypeInformation):
         return pa.array(self.internals(values), self._arrow_type) if unconverted is None else unconverted
 
     def _from_array(self, array: pa.Array) -> list[Any]:
-        values = internal_values(array, self.kind)
-        to_external = None if self.internal else external(self.kind, keep_nanoseconds=True)
+        values = to_internal_values(array, self.data_type)
+        to_external = None if self.internal else create_external_converter(self.data_type, keep_nanoseconds=True)
         return values if to_external is None else [None if value is None else to_external(value) for value in values]
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form of the type."""
-        return {"type": "SQL", "sql": str(self.kind), "internal": self.internal}
+        return {"type": "SQL", "sql": str(self.data_type), "internal": self.internal}
 
     @classmethod
     def _from_json(cls, description: dict[str, Any]) -> SqlTypeInfo:
         return SqlTypeInfo(parse_type(description["sql"]), internal=bool(description["internal"]))
 
     def __repr__(self) -> str:
-        return str(self.kind)
+        return str(self.data_type)
 
 
-def row_type_info(row: t.RowType) -> RowTypeInfo:
+def create_row_type_info(row: t.RowType) -> RowTypeInfo:
     """Return the type of a table's rows in streams: the columns, then the row kind."""
     return RowTypeInfo([SqlTypeInfo(data_type) for data_type in row.types], row.names)
 
 
-def key_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
+def create_key_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
     """Return the type of keys of these columns: one value, or a tuple."""
     type_infos: list[TypeInformation] = [SqlTypeInfo(data_type, internal=True) for data_type in data_types]
     return type_infos[0] if len(type_infos) == 1 else Types.TUPLE(type_infos)
 
 
-def tuple_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
+def create_tuple_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
     """Return the type of rows as internal tuples, for state."""
     return Types.TUPLE([SqlTypeInfo(data_type, internal=True) for data_type in data_types])
 
@@ -449,7 +459,7 @@ def tuple_type_info(data_types: Sequence[t.DataType]) -> TypeInformation:
 # ------------------------------------------------------------------------------------------------------------- rows
 
 
-def row_kinds_of(array: pa.Array, width: int) -> list[int]:
+def read_row_kinds(array: pa.Array, width: int) -> list[int]:
     """Return the row kinds of rows, as numbers."""
     row_kinds = array.field(width)
     if row_kinds.null_count == len(row_kinds):
@@ -457,28 +467,28 @@ def row_kinds_of(array: pa.Array, width: int) -> list[int]:
     return list(row_kinds.fill_null(0).to_numpy().tolist())
 
 
-def all_inserts(array: pa.Array, width: int) -> bool:
+def has_only_inserts(array: pa.Array, width: int) -> bool:
     """Return whether all rows are inserts."""
     row_kinds = array.field(width)
     return bool(row_kinds.null_count == len(row_kinds)) or not np.any(row_kinds.fill_null(0).to_numpy())
 
 
-def tuples_of(array: pa.Array, row: t.RowType) -> list[tuple[Any, ...]]:
+def to_tuples(array: pa.Array, row: t.RowType) -> list[tuple[Any, ...]]:
     """Convert rows to tuples of internal values."""
     if not len(row):
         return [()] * len(array)
     return list(
-        zip(*(internal_values(array.field(i), data_type) for i, data_type in enumerate(row.types)), strict=True)
+        zip(*(to_internal_values(array.field(i), data_type) for i, data_type in enumerate(row.types)), strict=True)
     )
 
 
-def struct_of(arrays: Sequence[pa.Array], row_kinds: pa.Array | None, row: t.RowType, count: int) -> pa.Array:
+def combine_columns(arrays: Sequence[pa.Array], row_kinds: pa.Array | None, row: t.RowType, count: int) -> pa.Array:
     """Combine columns and row kinds to the array of a batch."""
     kind_column = pa.nulls(count, pa.int8()) if row_kinds is None else row_kinds
-    return pa.StructArray.from_arrays([*arrays, kind_column], fields=_fields(row))
+    return pa.StructArray.from_arrays([*arrays, kind_column], fields=_get_fields(row))
 
 
-def _fields(row: t.RowType) -> list[pa.Field]:
+def _get_fields(row: t.RowType) -> list[pa.Field]:
     """Return the fields of a batch's array; fields of row types that were used before are cached."""
     cached = _cached_fields.get(id(row))
     if cached is None or cached[0] is not row:
@@ -489,14 +499,14 @@ def _fields(row: t.RowType) -> list[pa.Field]:
     return cached[1]
 
 
-def array_of(rows: Sequence[tuple[Any, ...]], row_kinds: Sequence[int] | None, row: t.RowType) -> pa.Array:
+def create_row_array(rows: Sequence[tuple[Any, ...]], row_kinds: Sequence[int] | None, row: t.RowType) -> pa.Array:
     """Convert tuples of internal values and their row kinds to the array of a batch."""
     columns = list(zip(*rows, strict=True)) if rows else [() for _ in row.types]
     arrays = [pa.array(values, arrow_type(data_type)) for values, data_type in zip(columns, row.types, strict=True)]
     kind_column = None
     if row_kinds is not None and any(row_kinds):
         kind_column = pa.array(row_kinds, pa.int8())
-    return struct_of(arrays, kind_column, row, len(rows))
+    return combine_columns(arrays, kind_column, row, len(rows))
 
 
 def scalar_value(scalar: pa.Scalar) -> Any:

@@ -35,7 +35,7 @@ class SqlError(UserError):
         super().__init__(_add_location(message, text, at), hint=hint)
 
     def with_text(self, text: str) -> SqlError:
-        """Return the same error with the statement's text, unless it has one."""
+        """Return the same error with the text of the statement, unless it has a text already."""
         if self.text is not None or self.at is None:
             return self
         return type(self)._rebuilt(self, text)

@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from millstream.sql.arrow_exchange import exchange_type, export_column, relabel
-from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
+from millstream.sql.arrow_exchange import export_column, get_exchange_type, relabel
+from millstream.sql.columns import arrow_type, create_external_converter, scalar_value, to_internal_values
 from millstream.sql.types import data_types as t
 from millstream.types.row import Row
 
@@ -32,9 +32,9 @@ def to_argument(array: pa.Array, data_type: t.DataType, zone: str) -> Any:
         return _to_frame(array, data_type, zone)
     if not isinstance(data_type, _OBJECTS):
         return to_series(array, data_type, zone)
-    convert = external(data_type)
+    convert = create_external_converter(data_type)
     assert convert is not None
-    return pd.Series([None if v is None else convert(v) for v in internal_values(array, data_type)], dtype=object)
+    return pd.Series([None if v is None else convert(v) for v in to_internal_values(array, data_type)], dtype=object)
 
 
 def _to_frame(array: pa.Array, row: t.RowType, zone: str) -> pd.DataFrame:
@@ -56,10 +56,10 @@ def from_result(result: Any, data_type: t.DataType, zone: str) -> pa.Array:
         result = result.combine_chunks()
     if isinstance(result, pa.Array):
         target = arrow_type(data_type)
-        return result if result.type == target else relabel(result.cast(exchange_type(data_type)), target)
+        return result if result.type == target else relabel(result.cast(get_exchange_type(data_type)), target)
     if isinstance(data_type, t.LocalZonedTimestampType) and isinstance(result, pd.Series):
         result = _to_instants(result, zone)
-    return relabel(pa.array(result, exchange_type(data_type), from_pandas=True), arrow_type(data_type))
+    return relabel(pa.array(result, get_exchange_type(data_type), from_pandas=True), arrow_type(data_type))
 
 
 def from_single_result(result: Any, data_type: t.DataType, zone: str) -> Any:
@@ -85,7 +85,7 @@ def from_single_result(result: Any, data_type: t.DataType, zone: str) -> Any:
     if isinstance(data_type, t.IntegerType) and isinstance(values, float) and not values.is_integer():
         message = f"{values} is not an integer"  # Arrow would truncate it
         raise ValueError(message)
-    return internal_values(pa.array([values], exchange_type(data_type)), data_type)[0]
+    return to_internal_values(pa.array([values], get_exchange_type(data_type)), data_type)[0]
 
 
 def _is_missing(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""From logical plans to a program: rewrite, plan physically, translate.
+"""Planning of queries: rewrites logical plans, creates physical plans, and translates these to a program.
 
 Promises: nothing is added to a program unless all of it could be planned.
 Does not know: environments, results."""
@@ -21,7 +21,8 @@ from millstream.sql.physical.translate import Translation
 
 
 class QueryPlanner:
-    """Plans the queries of one session. `clock` gives the time of a query, for functions such as CURRENT_TIMESTAMP."""
+    """Plans the queries of one session. `clock` returns the time of a query, for functions such as
+    CURRENT_TIMESTAMP."""
 
     def __init__(self, session: Session, settings: Settings, clock: Callable[[], int]) -> None:
         self.settings = settings
@@ -33,7 +34,7 @@ class QueryPlanner:
         return apply_rules(plan)
 
     def plan(self, plans: Sequence[l.Plan]) -> list[Operation]:
-        """Create the physical plans of several queries, which share what is common to them."""
+        """Create the physical plans of several queries, which share common subplans."""
         return self._plan(plans, single=False)
 
     def plan_collect(self, plan: l.Plan) -> Operation:

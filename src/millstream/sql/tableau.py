@@ -2,7 +2,7 @@
 
 Promises: columns of a stream have the width of their types, columns of a bounded result that of their
 values; wide characters count twice.
-Does not know: where rows come from."""
+Does not know: queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NULL = "<NULL>"
 _OPS = ("+I", "-U", "+U", "-D")
 
 
-def type_width(data_type: t.DataType, most: int = MAX_WIDTH) -> int:
+def compute_type_width(data_type: t.DataType, most: int = MAX_WIDTH) -> int:
     """Return the width of a column whose values are not known yet."""
     match data_type:
         case t.BooleanType():
@@ -41,21 +41,21 @@ def type_width(data_type: t.DataType, most: int = MAX_WIDTH) -> int:
     return most
 
 
-def text_width(text: str) -> int:
+def compute_text_width(text: str) -> int:
     """Return the number of terminal cells of a text."""
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _cell(text: str, width: int) -> str:
-    if text_width(text) > width:
+def _format_cell(text: str, width: int) -> str:
+    if compute_text_width(text) > width:
         kept, used = "", 0
         for c in text:
-            step = text_width(c)
+            step = compute_text_width(c)
             if used + step > width - 3:
                 break
             kept, used = kept + c, used + step
         text = f"{kept}..."
-    return " " * (width - text_width(text)) + text
+    return " " * (width - compute_text_width(text)) + text
 
 
 def format_stream(
@@ -65,17 +65,17 @@ def format_stream(
     most: int = MAX_WIDTH,
 ) -> Iterator[str]:
     """Return the lines of a changelog, with an op column; `rows` are (row kind, cells)."""
-    widths = [2, *stream_widths(names, data_types, most)]
+    widths = [2, *compute_stream_widths(names, data_types, most)]
     count = 0
     for row_kind, cells in rows:
         if not count:
-            yield border(widths)
-            yield line(["op", *names], widths)
-            yield border(widths)
-        yield line([_OPS[row_kind], *cells], widths)
+            yield format_border(widths)
+            yield format_line(["op", *names], widths)
+            yield format_border(widths)
+        yield format_line([_OPS[row_kind], *cells], widths)
         count += 1
     if count:
-        yield border(widths)
+        yield format_border(widths)
         yield "1 row in set" if count == 1 else f"{count} rows in set"
     else:
         yield "Empty set"
@@ -86,32 +86,34 @@ def format_table(names: Sequence[str], rows: Sequence[Sequence[str]], most: int 
     if not rows:
         yield "Empty set"
         return
-    widths = [max(text_width(name), *(text_width(row[i]) for row in rows)) for i, name in enumerate(names)]
+    widths = [
+        max(compute_text_width(name), *(compute_text_width(row[i]) for row in rows)) for i, name in enumerate(names)
+    ]
     if most is not None:
         widths = [min(most, width) for width in widths]
-    yield border(widths)
-    yield line(names, widths)
-    yield border(widths)
+    yield format_border(widths)
+    yield format_line(names, widths)
+    yield format_border(widths)
     for row in rows:
-        yield line(row, widths)
-    yield border(widths)
+        yield format_line(row, widths)
+    yield format_border(widths)
     yield "1 row in set" if len(rows) == 1 else f"{len(rows)} rows in set"
 
 
-def stream_widths(names: Sequence[str], data_types: Sequence[t.DataType], most: int = MAX_WIDTH) -> list[int]:
+def compute_stream_widths(names: Sequence[str], data_types: Sequence[t.DataType], most: int = MAX_WIDTH) -> list[int]:
     """Return the widths of columns whose values are not known yet."""
     least = len(NULL)
     return [
-        max(type_width(data_type, most), text_width(name), least)
+        max(compute_type_width(data_type, most), compute_text_width(name), least)
         for name, data_type in zip(names, data_types, strict=True)
     ]
 
 
-def border(widths: Sequence[int]) -> str:
+def format_border(widths: Sequence[int]) -> str:
     """Return the line above and below rows."""
     return "+" + "+".join("-" * (width + 2) for width in widths) + "+"
 
 
-def line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def format_line(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return the line of a row."""
-    return "|" + "|".join(f" {_cell(cell, width)} " for cell, width in zip(cells, widths, strict=True)) + "|"
+    return "|" + "|".join(f" {_format_cell(cell, width)} " for cell, width in zip(cells, widths, strict=True)) + "|"

@@ -18,7 +18,7 @@ from millstream.state_descriptors.ttl import StateTtlConfig
 from millstream.times import Duration
 from millstream.types.collection_types import ListTypeInfo, MapTypeInfo
 from millstream.types.factory import TypeInformation, Types
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 
 __all__ = [
     "AggregatingState",
@@ -523,5 +523,5 @@ def as_type(type_or_hint: TypeInformation | Any) -> TypeInformation:
         return type_or_hint
     is_hint = type_or_hint is Any or isinstance(type_or_hint, type) or get_origin(type_or_hint) is not None
     if type_or_hint is None or is_hint:
-        return type_of_hint(type_or_hint) or Types.PICKLED_BYTE_ARRAY()
+        return find_type_of_hint(type_or_hint) or Types.PICKLED_BYTE_ARRAY()
     raise NotAType(type_or_hint)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from millstream.errors import UserError
 from millstream.types.arrow_types import to_python_values
 from millstream.types.factory import DataclassTypeInfo, ListTypeInfo, MapTypeInfo, NamedTupleTypeInfo, TypeInformation
-from millstream.types.row import rows_of
+from millstream.types.row import create_rows
 
 
 class NotTabular(UserError):
@@ -60,7 +60,7 @@ def iterate_records(data: Any) -> Iterable[Any]:
     if table is None:
         return data  # type: ignore[no-any-return]
     columns = [column_values(table, name) for name in table.column_names]
-    return rows_of(list(table.column_names), zip(*columns, strict=True), table.num_rows)
+    return create_rows(list(table.column_names), zip(*columns, strict=True), table.num_rows)
 
 
 def split_keys_and_values(data: Any, key: str | Sequence[str], value: str) -> tuple[list[Any], list[Any]]:

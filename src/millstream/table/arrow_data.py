@@ -13,16 +13,22 @@ import pyarrow as pa
 
 from millstream.connectors.arrow import ArrowSource
 from millstream.errors import UserError
-from millstream.sql.arrow_exchange import UnfitColumn, exchange_schema, export_column, import_column, sql_type_of_arrow
+from millstream.sql.arrow_exchange import (
+    UnfitColumn,
+    create_exchange_schema,
+    export_column,
+    find_sql_type_of_arrow,
+    import_column,
+)
 from millstream.sql.columns import (
     DELETE,
     UPDATE_BEFORE,
-    all_inserts,
     arrow_type,
-    row_kinds_of,
-    row_type_info,
-    struct_of,
-    tuples_of,
+    combine_columns,
+    create_row_type_info,
+    has_only_inserts,
+    read_row_kinds,
+    to_tuples,
 )
 from millstream.sql.types import data_types as t
 from millstream.types.row import RowKind
@@ -89,7 +95,7 @@ def read_arrow(data: Any, schema: Any) -> tuple[t.RowType, pa.Table]:
 
     def derive(index: int) -> t.DataType:
         field = fields[index]
-        return sql_type_of_arrow(field.type, field.name, nullable=field.nullable)
+        return find_sql_type_of_arrow(field.type, field.name, nullable=field.nullable)
 
     row = resolve_row_type(schema, table.schema.names, derive)
     return row, _create_engine_table(table.columns, row)
@@ -138,7 +144,7 @@ def read_pandas(frame: Any, schema: Any, zone: str) -> tuple[t.RowType, pa.Table
         message = f"from_pandas needs a pandas DataFrame, not {type(frame).__name__}"
         raise WrongData(message, hint="use from_elements for a list, and from_arrow for Arrow data")
     names = [str(name) for name in frame.columns]
-    row = resolve_row_type(schema, names, lambda i: sql_type_of_arrow(_infer(frame, i), names[i], zones=False))
+    row = resolve_row_type(schema, names, lambda i: find_sql_type_of_arrow(_infer(frame, i), names[i], zones=False))
     columns = [
         _convert_pandas_column(frame.iloc[:, i], field.data_type, field.name, zone)
         for i, field in enumerate(row.fields)
@@ -173,8 +179,8 @@ def create_source(row: t.RowType, table: pa.Table, splits: int = 1) -> ArrowSour
         message = f"the number of splits must be at least 1, not {splits}"
         raise UserError(message)
     batches = table.to_batches() if len(row) else []
-    chunks = [struct_of(batch.columns, None, row, batch.num_rows) for batch in batches]
-    return ArrowSource(chunks, row_type_info(row), splits)
+    chunks = [combine_columns(batch.columns, None, row, batch.num_rows) for batch in batches]
+    return ArrowSource(chunks, create_row_type_info(row), splits)
 
 
 # ---------------------------------------------------------------------------------------------------------- data out
@@ -190,7 +196,7 @@ def leave_batch(array: pa.Array, row: t.RowType, row_kind_column: str | None = N
 
 def create_result_schema(row: t.RowType, row_kind_column: str | None = None) -> pa.Schema:
     """Return the Arrow schema of a result."""
-    schema = exchange_schema(row)
+    schema = create_exchange_schema(row)
     return schema if row_kind_column is None else schema.append(pa.field(row_kind_column, pa.string(), nullable=False))
 
 
@@ -199,12 +205,14 @@ def apply_changelog(changes: Sequence[pa.Array], row: t.RowType) -> list[pa.Arra
 
     A row that is removed is the first of the equal rows."""
     width = len(row)
-    if all(all_inserts(array, width) for array in changes):
+    if all(has_only_inserts(array, width) for array in changes):
         return list(changes)
     remaining: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     removed: dict[int, set[int]] = {}
     for index, array in enumerate(changes):
-        for row_index, (values, kind) in enumerate(zip(tuples_of(array, row), row_kinds_of(array, width), strict=True)):
+        for row_index, (values, kind) in enumerate(
+            zip(to_tuples(array, row), read_row_kinds(array, width), strict=True)
+        ):
             if kind not in (UPDATE_BEFORE, DELETE):
                 remaining.setdefault(values, []).append((index, row_index))
                 continue
@@ -220,7 +228,7 @@ def apply_changelog(changes: Sequence[pa.Array], row: t.RowType) -> list[pa.Arra
 
 def to_arrow_table(rows: Sequence[pa.Array], row: t.RowType) -> pa.Table:
     """Convert rows of a result to an Arrow table."""
-    return pa.Table.from_batches([leave_batch(array, row) for array in rows], schema=exchange_schema(row))
+    return pa.Table.from_batches([leave_batch(array, row) for array in rows], schema=create_exchange_schema(row))
 
 
 def to_pandas_frame(rows: Sequence[pa.Array], row: t.RowType, zone: str) -> Any:

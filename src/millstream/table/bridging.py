@@ -18,22 +18,22 @@ from millstream.datastream.data_stream import DataStream
 from millstream.datastream.program import Program
 from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.graph.transformations import Input
-from millstream.sql.arrow_exchange import sql_type_of_arrow
+from millstream.sql.arrow_exchange import find_sql_type_of_arrow
 from millstream.sql.catalog.catalog import ColumnDefinition, StreamTable, TableDefinition
-from millstream.sql.columns import SqlTypeInfo, row_type_info
+from millstream.sql.columns import SqlTypeInfo, create_row_type_info
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Expression as Bound
 from millstream.sql.expressions.nodes import Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerce
-from millstream.sql.logical.bind.tables import add_watermark, scope_of
+from millstream.sql.logical.bind.tables import add_watermark, create_scope
 from millstream.sql.operators.enter import EnterSpec
 from millstream.sql.operators.pattern.stamp import StampSpec
 from millstream.sql.physical.nodes import FORWARD, Operation
 from millstream.sql.syntax import parse_expression
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 from millstream.table.schema import Schema
 from millstream.table.stream_columns import StreamColumn, choose_columns
 from millstream.types import basic_types as basic
@@ -87,14 +87,14 @@ def infer_type(value: Any) -> t.DataType:
 
 
 def _find_common_type(data_types: list[t.DataType]) -> t.DataType:
-    common = common_type(data_types) if data_types else t.NULL
+    common = find_common_type(data_types) if data_types else t.NULL
     if common is None:
         msg = f"the values of a column have no common type: {', '.join(map(str, data_types))}"
         raise InvalidArgumentType(msg, hint="give a schema")
     return common
 
 
-def row_type_of(rows: Sequence[Any], schema: Any) -> t.RowType:
+def infer_row_type(rows: Sequence[Any], schema: Any) -> t.RowType:
     """Return the row type of elements: that of the schema, or one inferred from their values."""
     if isinstance(schema, t.RowType):
         return replace(schema, null=False)
@@ -165,7 +165,7 @@ def create_table_definition(
     scanned = [
         (name, data_type) for name, data_type, expr, _, _ in schema._columns if expr is None and data_type is not None
     ]
-    scope = scope_of(l.Scan(t.row_of([n for n, _ in scanned], [k for _, k in scanned], null=False), None))
+    scope = create_scope(l.Scan(t.row_of([n for n, _ in scanned], [k for _, k in scanned], null=False), None))
     binder = ExpressionBinder(session, scope, clause="in a computed column")
     columns = []
     for name, data_type, expr, metadata_key, virtual in schema._columns:
@@ -188,7 +188,7 @@ def create_table_definition(
 def find_sql_type(type_info: TypeInformation) -> t.DataType:
     """Return the SQL type for the type information of a stream."""
     if isinstance(type_info, SqlTypeInfo):
-        return type_info.kind
+        return type_info.data_type
     if isinstance(type_info, StructTypeInfo):
         return t.row_of(type_info.field_names, [find_sql_type(field_type) for field_type in type_info.field_types])
     if isinstance(type_info, ListTypeInfo):
@@ -200,7 +200,7 @@ def find_sql_type(type_info: TypeInformation) -> t.DataType:
         return basic_type
     if isinstance(type_info, basic.PickledBytesTypeInfo):
         return t.RawType()
-    return sql_type_of_arrow(type_info.arrow_type)
+    return find_sql_type_of_arrow(type_info.arrow_type)
 
 
 _BASIC: dict[str, t.DataType] = {
@@ -251,7 +251,7 @@ def create_stream_plan(
             # it may have changed since: another side output is read, it has got a uid
             program.transformations.setdefault(number, stream_program.latest(number) or transformation)
         spec = EnterSpec(scanned_row, is_wrapped, has_rowtime)
-        type_info = row_type_info(scanned_row)
+        type_info = create_row_type_info(scanned_row)
         return (Input(program.add("DataStreamToTable", spec, type_info, inputs, follows_input=True)),)
 
     def create_scan(detail: str, schema: t.RowType, scan_mode: ChangelogMode, keys: Any) -> Operation:
@@ -292,7 +292,7 @@ def _apply_schema(session: Session, plan: l.Plan, schema: Schema, fields: t.RowT
     if not columns:
         projected = plan
     else:
-        binder = ExpressionBinder(session, scope_of(plan), clause="in a computed column")
+        binder = ExpressionBinder(session, create_scope(plan), clause="in a computed column")
         exprs: list[Bound] = []
         for name, data_type, expr, metadata_key, _ in columns:
             if expr is not None:
@@ -322,7 +322,7 @@ def _apply_schema(session: Session, plan: l.Plan, schema: Schema, fields: t.RowT
 
 def find_rowtime_column(schema: t.RowType) -> int | None:
     """Return the index of the rowtime attribute, if there is exactly one."""
-    rowtime_columns = [i for i, data_type in enumerate(schema.types) if t.attribute_of(data_type) == t.ROWTIME]
+    rowtime_columns = [i for i, data_type in enumerate(schema.types) if t.get_time_attribute(data_type) == t.ROWTIME]
     return rowtime_columns[0] if len(rowtime_columns) == 1 else None
 
 

@@ -1,4 +1,4 @@
-"""The columns that fields of the Table API stand for: the base class of `Table` that expands and names them.
+"""Selection of columns in the Table API: the base class of `Table` that expands and names the selected fields.
 
 Promises: `*`, `with_columns`, `without_columns` and `flatten` are replaced by columns, and each column has a name.
 Does not know: relational operations, how queries are planned and executed."""
@@ -62,7 +62,7 @@ class ColumnSelection(ABC):
         return replace(expr, args=tuple(itertools.chain.from_iterable(args)))
 
     def _expand_item(self, item: s.Expr, alias: str | None) -> list[Item]:
-        """Replace *, with_columns, without_columns and flatten by the columns that they stand for."""
+        """Replace *, with_columns, without_columns and flatten by the columns that they select."""
         expr = rewrite(item, self._expand_star_arguments)
         names = self._plan.schema.names
         match expr:

@@ -16,7 +16,7 @@ from millstream.sql.catalog.catalog import Catalogs, ColumnDefinition, TableDefi
 from millstream.sql.catalog.registry import load_stored_catalogs
 from millstream.sql.ddl import DdlExecutor
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.functions.library import built_in_names
+from millstream.sql.functions.library import list_built_in_names
 from millstream.sql.logical.bind.expressions import Session
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
@@ -274,7 +274,7 @@ class NamedObjects(NamedModels):
 
     def list_functions(self) -> list[str]:
         """Return the names of all functions, built-in and user-defined."""
-        return sorted({*built_in_names(), *self._catalogs.function_names()})
+        return sorted({*list_built_in_names(), *self._catalogs.function_names()})
 
     def list_modules(self) -> list[str]:
         """Return the names of the modules in use, in the order in which functions are resolved."""

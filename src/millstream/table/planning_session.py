@@ -24,7 +24,7 @@ from millstream.graph.stream_graph import StreamGraph
 from millstream.graph.transformations import Input
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.errors import CatalogError, SqlError, SqlValidationError
 from millstream.sql.functions.function_context import read_async_options
 from millstream.sql.logical import nodes as l
@@ -32,7 +32,7 @@ from millstream.sql.logical.bind.hints import check_table_hints
 from millstream.sql.logical.bind.inserts import append_partition_values, bind_insert
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.logical.bind.row_level import bind_delete, bind_truncate, bind_update
-from millstream.sql.physical.explain import explain_plans, warnings
+from millstream.sql.physical.explain import explain_plans, find_warnings
 from millstream.sql.physical.nodes import Operation, Origin
 from millstream.sql.physical.planning.aggregate_phases import choose_distinct_buckets, wants_two_phases
 from millstream.sql.physical.planning.contract import Settings
@@ -189,7 +189,7 @@ class PlanningSession(NamedObjects):
         return TableResult(schema, [Row(*[-1] * len(columns))], client=client)
 
     def _log_warnings(self, operations: Sequence[Operation]) -> None:
-        for warning in () if self._is_batch() else warnings(operations):
+        for warning in () if self._is_batch() else find_warnings(operations):
             _log.warning("%s", warning)
 
     def _attach_inserts(self, plans: Sequence[l.Plan]) -> None:
@@ -213,7 +213,7 @@ class PlanningSession(NamedObjects):
         program.clear()
         try:
             inputs = planner.add(operation, program)
-            type_info = row_type_info(operation.schema)
+            type_info = create_row_type_info(operation.schema)
             if as_batches:
                 get_results(name, MAX_UNREAD_BATCHES)
             sink = CollectSink(name, type_info if as_batches else None)
@@ -275,7 +275,7 @@ class PlanningSession(NamedObjects):
                 planner.add_all(operations, program)
             else:
                 (operation,) = operations
-                sink, type_info = CollectSink("explained"), row_type_info(operation.schema)
+                sink, type_info = CollectSink("explained"), create_row_type_info(operation.schema)
                 inputs = planner.add(operation, program)
                 inputs = tuple(Input(i.upstream, 0, i.tag, i.partitioner) for i in inputs)
                 program.add("Sink: Collect", SinkSpec(sink), type_info, inputs, sink=sink, follows_input=True)

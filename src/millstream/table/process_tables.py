@@ -34,7 +34,7 @@ class PartitionedTable:
             The rows that the function emits, after the columns of PARTITION BY.
 
         """
-        return self._table._bind_query(call_of(function, (self.as_argument(), *arguments)))
+        return self._table._bind_query(create_call(function, (self.as_argument(), *arguments)))
 
     def as_argument(self, name: str | None = None) -> Expression:
         """Pass the table to `TableEnvironment.from_call`, by name or by position."""
@@ -42,7 +42,7 @@ class PartitionedTable:
         return Expression(argument if name is None else s.NamedArgument(0, name, argument))
 
 
-def call_of(function: Any, arguments: Sequence[Any]) -> s.Query:
+def create_call(function: Any, arguments: Sequence[Any]) -> s.Query:
     """Return the query that calls a process table function, given as the result of `ptf` or by name."""
     nodes = tuple(s.Symbol(0, "DEFAULT") if argument is None else to_node(argument) for argument in arguments)
     if isinstance(function, str):

@@ -24,8 +24,8 @@ from millstream.errors import InvalidArgument, InvalidArgumentType
 from millstream.files.locations import absolute_location, join_path
 from millstream.files.remote import get_file_system
 from millstream.sql.arrow_exchange import import_column
-from millstream.sql.columns import arrow_type, row_type_info
-from millstream.sql.functions.spark import spark_type
+from millstream.sql.columns import arrow_type, create_row_type_info
+from millstream.sql.functions.spark import get_spark_type
 from millstream.sql.types import data_types as t
 
 _REPORT = "path string, row_count bigint"
@@ -144,7 +144,7 @@ def _to_spark_type(data_type: t.DataType) -> str | None:
             if any(spelled is None for _, spelled in fields):
                 return None
             return f"STRUCT<{', '.join(f'{_quote(name)}: {spelled}' for name, spelled in fields)}>"
-    return spark_type(data_type)
+    return get_spark_type(data_type)
 
 
 def _quote(name: str) -> str:
@@ -216,4 +216,4 @@ def read_spark(frame: Any, path: str | None) -> tuple[t.RowType, ArrowFilesSourc
     use_own_interpreter(frame.sparkSession.sparkContext)
     reports = frame.mapInArrow(PartitionWriter(directory, row), _REPORT).collect()
     files = tuple((report["path"], report["row_count"]) for report in reports if report["row_count"])
-    return row, ArrowFilesSource(files, row_type_info(row))
+    return row, ArrowFilesSource(files, create_row_type_info(row))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Convert
 from millstream.sql.logical import nodes as l
@@ -70,7 +70,7 @@ def create_column_remover(schema: t.RowType, index: int) -> tuple[Callable[[Row]
     def remove_column(row: Row) -> Row:
         return Row._from(names, [value for i, value in enumerate(row._values) if i != index], row._row_kind)
 
-    return remove_column, row_type_info(row_type)
+    return remove_column, create_row_type_info(row_type)
 
 
 def project_to_type(plan: l.Plan, type_info: TypeInformation) -> l.Plan:

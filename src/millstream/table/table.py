@@ -31,7 +31,7 @@ from millstream.table.grouped_tables import (
     WindowGroupedTable,
 )
 from millstream.table.notebook_display import format_table_html
-from millstream.table.process_tables import PartitionedTable, call_of
+from millstream.table.process_tables import PartitionedTable, create_call
 from millstream.table.table_combinations import TableCombinations
 from millstream.table.table_data import TableData
 from millstream.table.table_descriptor import TableDescriptor
@@ -561,7 +561,7 @@ class Table(TableCombinations, TableData):
             The rows that the function emits, after the columns of PARTITION BY.
 
         """
-        return self._bind_query(call_of(function, (self.as_argument(), *arguments)))
+        return self._bind_query(create_call(function, (self.as_argument(), *arguments)))
 
     def as_argument(self, name: str | None = None) -> Expression:
         """Pass the table to `TableEnvironment.from_call`, by name or by position.

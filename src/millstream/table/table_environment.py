@@ -38,7 +38,7 @@ from millstream.table.object_paths import parse_object_path
 from millstream.table.option_checks import check_setting
 from millstream.table.plan_reference import PlanReference, local_path
 from millstream.table.planning_session import unique_numbers
-from millstream.table.process_tables import call_of
+from millstream.table.process_tables import create_call
 from millstream.table.refresh_schedule import RefreshSchedule
 from millstream.table.schema import Schema
 from millstream.table.session_jobs import SessionJobs
@@ -255,7 +255,8 @@ class TableEnvironment(TablesOfData):
         """Return a registered table or view.
 
         Args:
-            path: A name, `database.name` or `catalog.database.name`; special names stand in backticks, as in SQL.
+            path: A name, `database.name` or `catalog.database.name`; special names are quoted with backticks, as in
+                SQL.
 
         Returns:
             A table that reads it.
@@ -277,13 +278,13 @@ class TableEnvironment(TablesOfData):
         Args:
             function: The result of `ptf`, or the name of a registered function.
             *arguments: Its arguments by position or by name, such as `t.partition_by(col("k")).as_argument("input")`.
-                None stands for an argument that is left out.
+                None leaves an argument out.
 
         Returns:
             The rows that the function emits.
 
         """
-        return Table(QueryBinder(self._session()).query(call_of(function, arguments)), self)
+        return Table(QueryBinder(self._session()).query(create_call(function, arguments)), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
         """Return a table that reads a source, without registering it.

@@ -13,7 +13,7 @@ from typing import Any
 from millstream.client.job_client import JobClient
 from millstream.datastream.collecting import CloseableIterator as _Results
 from millstream.sql import tableau
-from millstream.sql.columns import converter
+from millstream.sql.columns import create_internal_converter
 from millstream.sql.functions.text import to_text
 from millstream.sql.types import data_types as t
 from millstream.table.catalog import ResolvedSchema
@@ -186,7 +186,7 @@ class TableResult:
 
     def _create_cell_formatter(self) -> Any:
         data_types = self._get_row_type().types
-        converters = [converter(data_type) for data_type in data_types]
+        converters = [create_internal_converter(data_type) for data_type in data_types]
         zone = self._zone
 
         def format_cells(row: Row) -> list[str]:

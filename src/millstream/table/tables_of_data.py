@@ -10,7 +10,7 @@ from typing import Any
 
 from millstream.connector.source import Source
 from millstream.sql.catalog.catalog import StreamTable
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.queries import QueryBinder
 from millstream.sql.physical.nodes import Operation
@@ -48,7 +48,7 @@ class TablesOfData(PlanningSession):
         rows = list(elements)
         if any(isinstance(row, Expression) for row in rows):
             return self._table_of_expressions(rows, schema)
-        return self._table_of_rows(bridging.row_type_of(rows, schema), rows)
+        return self._table_of_rows(bridging.infer_row_type(rows, schema), rows)
 
     def _table_of_expressions(self, elements: Sequence[Any], schema: Any) -> Table:
         """Create a table of rows that are expressions, like VALUES."""
@@ -145,7 +145,7 @@ class TablesOfData(PlanningSession):
         return self._table_of(row_type, source)
 
     def _table_of_rows(self, row_type: t.RowType, rows: list[Any]) -> Table:
-        return self._table_of(row_type, bridging.create_rows_source(row_type_info(row_type), rows))
+        return self._table_of(row_type, bridging.create_rows_source(create_row_type_info(row_type), rows))
 
     def _table_of(self, row_type: t.RowType, source: Source) -> Table:
         def create_scan(detail: str, schema: t.RowType, mode: ChangelogMode, keys: Any) -> Operation:

@@ -19,7 +19,7 @@ from millstream.sql.functions.process_functions import (
     ListState,
     MapState,
     StateHint,
-    signature_of,
+    read_signature,
 )
 from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE, TABLE_AGGREGATE, UserFunction
 from millstream.sql.operators.process_table import ProcessContext, TimeContext
@@ -402,7 +402,7 @@ def _instantiate(f: Any) -> Any:
     return f() if isinstance(f, type) and issubclass(f, UserDefinedFunction) else f
 
 
-def _name(f: Any, name: str | None) -> str:
+def _choose_name(f: Any, name: str | None) -> str:
     return name or getattr(f, "__name__", None) or type(f).__name__
 
 
@@ -423,7 +423,7 @@ def _create_function(
         msg = f"The func_type must be one of 'general, pandas' or 'arrow', not {func_type!r}"
         raise InvalidArgument(msg)
     return UserFunction(
-        _name(f, name),
+        _choose_name(f, name),
         function_kind,
         f,
         result,
@@ -438,9 +438,8 @@ def _create_function(
 def _is_deterministic(f: Any, argument: bool | None) -> bool:
     declared = f.is_deterministic() if isinstance(f, UserDefinedFunction) else None
     if argument is not None and declared is not None and argument != declared:
-        msg = (
-            f"is_deterministic() of '{_name(f, None)}' returns {declared}, but the argument is deterministic={argument}"
-        )
+        name = _choose_name(f, None)
+        msg = f"is_deterministic() of '{name}' returns {declared}, but the argument is deterministic={argument}"
         raise InvalidArgument(msg, hint="remove one of the two declarations")
     return bool(argument if argument is not None else True if declared is None else declared)
 
@@ -491,7 +490,7 @@ def udf(
             func_type=func_type,
         )
     if result_type is None:
-        msg = f"udf '{_name(f, name)}' needs a result_type"
+        msg = f"udf '{_choose_name(f, name)}' needs a result_type"
         raise InvalidArgumentType(msg, hint="as in @udf(result_type=DataTypes.BIGINT())")
     f = _instantiate(f)
     function = _create_function(f, SCALAR, to_data_type(result_type), input_types, name, func_type, deterministic)
@@ -535,7 +534,7 @@ def udtf(
         )
     f = _instantiate(f)
     if result_types is None:
-        msg = f"udtf '{_name(f, name)}' needs result_types"
+        msg = f"udtf '{_choose_name(f, name)}' needs result_types"
         raise InvalidArgumentType(msg, hint="as in @udtf(result_types=[DataTypes.STRING()])")
     column_types = _to_data_types(result_types) or ()
     if len(column_types) == 1 and isinstance(column_types[0], t.RowType):
@@ -584,10 +583,10 @@ def udaf(
     f = _instantiate(f)
     result = f.get_result_type() if result_type is None and isinstance(f, AggregateFunction) else result_type
     if result is None:
-        msg = f"udaf '{_name(f, name)}' needs a result_type"
+        msg = f"udaf '{_choose_name(f, name)}' needs a result_type"
         raise InvalidArgumentType(msg, hint="as in @udaf(result_type=DataTypes.BIGINT(), func_type='pandas')")
     if func_type == "general" and not isinstance(f, AggregateFunction):
-        msg = f"udaf '{_name(f, name)}' needs an AggregateFunction, not a function of single rows"
+        msg = f"udaf '{_choose_name(f, name)}' needs an AggregateFunction, not a function of single rows"
         raise InvalidArgumentType(msg, hint="write a class with accumulate and get_value, or set func_type")
     is_general = func_type == "general" and accumulator_type is None
     declared = f.get_accumulator_type() if is_general else accumulator_type
@@ -671,7 +670,7 @@ def ptf(f: Any = None, result_type: Any = None, name: str | None = None) -> Any:
     result = to_data_type(result_type)
     row = result if isinstance(result, t.RowType) else t.row_of(["EXPR$0"], [result])
     user_function = _create_function(f, PROCESS, row, None, name, "general", None)
-    return ProcessTableFunctionWrapper(replace(user_function, signature=signature_of(f)))
+    return ProcessTableFunctionWrapper(replace(user_function, signature=read_signature(f)))
 
 
 def to_user_function(name: str, function: Any) -> UserFunction:

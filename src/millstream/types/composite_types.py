@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.types.arrow_types import TypeMismatch, find_null_indexes
-from millstream.types.row import KINDS, Row, RowKind, rows_of
+from millstream.types.row import KINDS, Row, RowKind, create_rows
 from millstream.types.type_information import InvalidTypeArgument, TypeInformation, check_types
 
 KIND_FIELD = "$kind"
@@ -267,7 +267,7 @@ class RowTypeInfo(StructTypeInfo):
         raise TypeMismatch(index, value, repr(self))
 
     def _join(self, columns: list[list[Any]], count: int) -> list[Any]:
-        return rows_of(self.field_names, zip(*columns, strict=True) if columns else repeat((), count), count)
+        return create_rows(self.field_names, zip(*columns, strict=True) if columns else repeat((), count), count)
 
     def _copy_row_kinds(self, values: list[Any], objects: list[Any]) -> None:
         for value, row in zip(values, objects, strict=True):

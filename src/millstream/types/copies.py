@@ -35,7 +35,7 @@ _IMMUTABLE_BASES = (np.generic, enum.Enum, type, types.FunctionType, types.Built
 _are_immutable = _IMMUTABLE.issuperset
 
 
-def copier(record_type: TypeInformation) -> Callable[[Any], Any] | None:
+def find_copier(record_type: TypeInformation) -> Callable[[Any], Any] | None:
     """Return the function that copies a record of the type; None if such records cannot change."""
     if isinstance(record_type, TupleTypeInfo) and all(map(is_immutable, record_type.field_types)):
         return _copy_unless_tuple
@@ -54,7 +54,7 @@ def _copy_unless_tuple(value: Any) -> Any:
 
 def copy_records(record_type: TypeInformation, records: list[Any]) -> list[Any]:
     """Return a copy of each record."""
-    copy_record = copier(record_type)
+    copy_record = find_copier(record_type)
     return records if copy_record is None else list(map(copy_record, records))
 
 

@@ -38,7 +38,7 @@ from millstream.types.composite_types import (
     is_named_tuple,
     read_hints_of_fields,
 )
-from millstream.types.type_hints import type_of_hint
+from millstream.types.type_hints import find_type_of_hint
 from millstream.types.type_information import InvalidTypeArgument, TypeInformation, UnknownType
 
 __all__ = [
@@ -278,4 +278,4 @@ class Types:
 
 def _split_field_types_and_names(cls: type) -> tuple[list[TypeInformation], list[str]]:
     fields: list[tuple[str, Any]] = read_hints_of_fields(cls)
-    return [type_of_hint(hint) or PickledBytesTypeInfo() for _, hint in fields], [name for name, _ in fields]
+    return [find_type_of_hint(hint) or PickledBytesTypeInfo() for _, hint in fields], [name for name, _ in fields]

@@ -22,7 +22,7 @@ class NoSuchField(UserError, KeyError):
     __str__ = UserError.__str__
 
 
-def field_of(record: Any, field: str | int) -> Any:
+def read_field(record: Any, field: str | int) -> Any:
     """Return the value of a field, by name or by index.
 
     Raises:

@@ -256,7 +256,7 @@ def _to_plain_value(value: Any) -> Any:
     return value
 
 
-def rows_of(names: list[str], records: Iterable[Iterable[Any]], count: int) -> list[Row]:
+def create_rows(names: list[str], records: Iterable[Iterable[Any]], count: int) -> list[Row]:
     """Create `count` inserted rows with the same field names, one for each record of values."""
     rows = list(map(_new, repeat(Row, count)))
     # The slots are set by their descriptors, slot by slot, so that no bytecode is executed for each row.

@@ -53,12 +53,12 @@ _ITERABLES = (
 )
 
 
-def type_of_hint(hint: Any) -> TypeInformation | None:
+def find_type_of_hint(hint: Any) -> TypeInformation | None:
     """Return the type of the values that a hint allows; None if no type can hold all of them."""
     return _find_type(hint, ())
 
 
-def return_type_of(function: Any, element: bool = False) -> TypeInformation | None:
+def find_return_type(function: Any, element: bool = False) -> TypeInformation | None:
     """Return the type of a function's result according to its annotation.
 
     Args:
@@ -74,7 +74,7 @@ def return_type_of(function: Any, element: bool = False) -> TypeInformation | No
         if typing.get_origin(hint) is tuple and arguments[1:] != (...,):
             return None
         hint = arguments[0]
-    return type_of_hint(hint)
+    return find_type_of_hint(hint)
 
 
 def _find_type(hint: Any, enclosing_classes: tuple[Any, ...]) -> TypeInformation | None:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from millstream.connector.sink import SinkWriter, WriterContext
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
 from millstream.sql.connectors.registry import register
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -87,7 +87,7 @@ LATER = {
 def _read(context: TableContext) -> TableSource:
     schema = context.schema
     name = context.name[-1]
-    return TableSource(Feed(FEEDS[name].name, row_type_info(schema)), schema)
+    return TableSource(Feed(FEEDS[name].name, create_row_type_info(schema)), schema)
 
 
 class Shown(VisibleOutput):

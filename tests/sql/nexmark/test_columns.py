@@ -19,7 +19,7 @@ from millstream.formats import format_named
 from millstream.sql.columns import arrow_type
 from millstream.sql.evaluation.evaluate import Frame
 from millstream.sql.functions import regexes
-from millstream.sql.functions.library import function_named
+from millstream.sql.functions.library import get_function
 from millstream.sql.types import data_types as t
 
 TEXTS = [
@@ -58,7 +58,7 @@ def applied(name: str, column: list[Any], kind: t.DataType, *constants: Any) -> 
     """The results of a function for a column, and for one row after another."""
     kinds = [kind, *(t.INT if isinstance(each, int) else t.STRING for each in constants)]
     rest = [pa.scalar(each, arrow_type(k)) for each, k in zip(constants, kinds[1:], strict=True)]
-    evaluate = function_named(name).evaluate
+    evaluate = get_function(name).evaluate
     array = pa.array(column, arrow_type(kind))
     whole = evaluate(Frame([], len(column), zone="Asia/Kathmandu"), [array, *rest], kinds, t.STRING)
     alone = [evaluate(Frame([], 1, zone="Asia/Kathmandu"), [each, *rest], kinds, t.STRING).as_py() for each in array]

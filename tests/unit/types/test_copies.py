@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from millstream.common import Row, RowKind, Types
-from millstream.types.copies import copier, copy_records, copy_value
+from millstream.types.copies import copy_records, copy_value, find_copier
 
 Point = namedtuple("Point", "x tags")
 
@@ -167,13 +167,13 @@ def test_a_value_that_has_no_copy_is_passed_on() -> None:
 
 
 def test_records_of_scalar_types_need_no_copies() -> None:
-    assert copier(Types.INT()) is copier(Types.STRING()) is None
+    assert find_copier(Types.INT()) is find_copier(Types.STRING()) is None
     records = [1, 2]
     assert copy_records(Types.INT(), records) is records
-    copy_pair = copier(Types.TUPLE([Types.INT(), Types.STRING()]))
+    copy_pair = find_copier(Types.TUPLE([Types.INT(), Types.STRING()]))
     pair, as_list = (1, "a"), [1, "a"]
     assert copy_pair is not None
     assert copy_pair(pair) is pair
     assert copy_pair(as_list) == as_list
     assert copy_pair(as_list) is not as_list
-    assert copier(Types.PICKLED_BYTE_ARRAY()) is copier(Types.ROW([Types.INT()])) is copy_value
+    assert find_copier(Types.PICKLED_BYTE_ARRAY()) is find_copier(Types.ROW([Types.INT()])) is copy_value

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from millstream.types.row import Row, RowKind, UnknownRowField, rows_of
+from millstream.types.row import Row, RowKind, UnknownRowField, create_rows
 
 
 def test_texts() -> None:
@@ -71,7 +71,7 @@ def test_copies_are_equal(row: Row) -> None:
 
 
 def test_rows_in_bulk_are_rows() -> None:
-    rows = rows_of(["a", "b"], [(1, "x"), (2, "y")], 2)
+    rows = create_rows(["a", "b"], [(1, "x"), (2, "y")], 2)
     assert rows == [Row(a=1, b="x"), Row(a=2, b="y")]
     rows[0].set_row_kind(RowKind.DELETE)
     rows[0][0] = 5

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from millstream.times import Instant
 from millstream.types.factory import InvalidTypeArgument, TypeInformation, TypeMismatch, Types, UnknownType
 from millstream.types.row import Row, RowKind
-from millstream.types.type_hints import return_type_of, type_of_hint
+from millstream.types.type_hints import find_return_type, find_type_of_hint
 
 ZONE = datetime.timezone(datetime.timedelta(hours=2))
 
@@ -51,9 +51,9 @@ class Derived:
         self.area = self.side**2
 
 
-LOCAL_DATETIME = type_of_hint(datetime.datetime)
-LOCAL_TIME = type_of_hint(datetime.time)
-LOCAL_DATE = type_of_hint(datetime.date)
+LOCAL_DATETIME = find_type_of_hint(datetime.datetime)
+LOCAL_TIME = find_type_of_hint(datetime.time)
+LOCAL_DATE = find_type_of_hint(datetime.date)
 
 EXACT: list[tuple[TypeInformation, list[Any]]] = [
     (Types.STRING(), ["a", "", "é😀"]),
@@ -297,7 +297,7 @@ def test_a_dataclass_is_rebuilt_without_running_its_constructor() -> None:
     ids=repr,
 )
 def test_a_hint_gives_a_type_only_if_it_holds_every_value(hint: Any, expected: TypeInformation | None) -> None:
-    assert type_of_hint(hint) == expected
+    assert find_type_of_hint(hint) == expected
 
 
 def test_return_types_are_read_from_any_callable_and_never_raise() -> None:
@@ -311,10 +311,10 @@ def test_return_types_are_read_from_any_callable_and_never_raise() -> None:
     def missing() -> Missing: ...  # type: ignore[name-defined]  # noqa: F821
 
     pair = Types.TUPLE([Types.LONG(), Types.STRING()])
-    assert return_type_of(Callable().map) == Types.LIST(Types.DATACLASS(Order))
-    assert return_type_of(Callable().map, element=True) == Types.DATACLASS(Order)
-    assert return_type_of(Callable()) == Types.LONG()
-    assert return_type_of(items, element=True) == pair
-    assert return_type_of(functools.partial(items, 1), element=True) == pair
+    assert find_return_type(Callable().map) == Types.LIST(Types.DATACLASS(Order))
+    assert find_return_type(Callable().map, element=True) == Types.DATACLASS(Order)
+    assert find_return_type(Callable()) == Types.LONG()
+    assert find_return_type(items, element=True) == pair
+    assert find_return_type(functools.partial(items, 1), element=True) == pair
     for unknown in (items, missing, lambda: 1, len, 5):
-        assert return_type_of(unknown) is None
+        assert find_return_type(unknown) is None

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from millstream import options
 from millstream.cli.shell.statements import split_statements
 from millstream.sql.catalog.catalog import Catalogs
-from millstream.sql.connectors.registry import known_connectors
+from millstream.sql.connectors.registry import list_connectors
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.library import known_names
+from millstream.sql.functions.library import list_names
 
 _WORD = re.compile(r"`?[\w$]*\Z")
 _OPTION = re.compile(r"'[^'\n]*\Z")
@@ -234,10 +234,10 @@ def collect_names(catalogs: Catalogs) -> Names:
                     tables[f"{database}.{name}"] = columns
                     if database == catalogs.current_database:
                         tables[name] = columns
-    builtin = {name for name in (*known_names(), *AGGREGATES) if name.isidentifier()}
+    builtin = {name for name in (*list_names(), *AGGREGATES) if name.isidentifier()}
     return Names(
         dict(sorted(tables.items(), key=lambda item: (item[0].count("."), item[0]))),
         sorted(builtin | set(catalogs.function_names())),
         sorted(key for key, option in options.OPTIONS.items() if option.kind == "used"),
-        known_connectors(),
+        list_connectors(),
     )

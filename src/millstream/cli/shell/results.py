@@ -29,21 +29,27 @@ class Columns:
 
     def lines(self, rows: Sequence[Row]) -> list[str]:
         """Return the lines of a table of rows, with borders and column names."""
-        widths = tableau.stream_widths(self.names, self.types, self.max_width)
+        widths = tableau.compute_stream_widths(self.names, self.types, self.max_width)
         names = list(self.names)
         cells = [self.cells(row) for row in rows]
         if self.show_row_kinds:
             widths, names = [2, *widths], ["op", *names]
             cells = [[str(row.get_row_kind()), *row_cells] for row, row_cells in zip(rows, cells, strict=True)]
-        border = tableau.border(widths)
-        return [border, tableau.line(names, widths), border, *(tableau.line(row, widths) for row in cells), border]
+        border = tableau.format_border(widths)
+        return [
+            border,
+            tableau.format_line(names, widths),
+            border,
+            *(tableau.format_line(row, widths) for row in cells),
+            border,
+        ]
 
 
 def clip(text: str, start: int, width: int) -> str:
     """Return the part of a line that is visible on a page of this width, scrolled to the right by `start` columns."""
     visible, column = "", 0
     for character in text:
-        character_width = tableau.text_width(character)
+        character_width = tableau.compute_text_width(character)
         if column >= start and column + character_width <= start + width:
             visible += character
         column += character_width

@@ -263,8 +263,8 @@ class Shell:
             if not self._screen.interactive:
                 raise
             if count:
-                widths = tableau.stream_widths(columns.names, columns.types, columns.max_width)
-                status.write(tableau.border([2, *widths]))
+                widths = tableau.compute_stream_widths(columns.names, columns.types, columns.max_width)
+                status.write(tableau.format_border([2, *widths]))
             status.write(f"Query terminated, received a total of {count} {'row' if count == 1 else 'rows'}")
 
 

@@ -124,7 +124,7 @@ PartitionSpec = frozenset[tuple[str, str]]  # partition columns and their values
 
 @dataclass
 class TableNotes:
-    """What a catalog holds about a table beside its definition.
+    """The data of a catalog about a table, in addition to its definition.
 
     Partitions with their options and comment, and statistics of the table (under None) and of its partitions, and
     how a materialized table is filled."""
@@ -136,7 +136,8 @@ class TableNotes:
 
 
 class Database:
-    """Tables, functions, models and procedures by name. Other catalogs than those in memory map to their storage."""
+    """Tables, functions, models and procedures by name. The mappings of catalogs that are not in memory read and write
+    a storage."""
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class Database:
 
 
 class Catalog:
-    """Databases by name, in memory unless `databases` reads and writes a storage."""
+    """Databases by name, in memory unless `databases` is a mapping that reads and writes a storage."""
 
     def __init__(
         self,
@@ -310,7 +311,7 @@ class Catalogs:
         return self.current_catalog, self.current_database
 
     def notes(self, full: tuple[str, str, str], at: int | None = None) -> TableNotes:
-        """Return what the catalog holds about a table beside its definition."""
+        """Return the partitions, the statistics and the materialization of a table."""
         if full in self.temporary:
             message = f"'{'.'.join(full)}' is temporary: the catalog keeps no partitions and statistics of it"
             raise CatalogError(message, at=at)

@@ -12,7 +12,7 @@ from millstream.sql.errors import CatalogError, SqlNotSupported, nearest
 
 
 class NoFunctions(dict[str, Any]):
-    """The functions of a database whose catalog stores tables only: none, and none can be added."""
+    """The functions of a database whose catalog stores only tables: an empty mapping that cannot be changed."""
 
     def __setitem__(self, name: str, function: Any) -> None:
         message = f"the catalog stores tables and views, not functions such as '{name}'"

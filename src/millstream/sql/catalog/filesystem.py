@@ -1,8 +1,8 @@
 """A catalog in a directory, on any file system: 'type' = 'filesystem'.
 
 Promises: databases, tables and views survive the session, and sessions that use the same directory see each other's
-changes. A crash leaves a table as it was or as it should be. A damaged file is an error that names it, and other tables
-can still be used. Partitions and statistics that are registered in the catalog belong to the session.
+changes. After a crash, a table has its old or its new definition. A damaged file is an error that names it, and other
+tables can still be used. Partitions and statistics that are registered in the catalog belong to the session.
 Does not know: rows; a dropped table leaves its data where it is.
 
 The directory of a database holds `database.json` and `tables/<name>.json`. A database exists if its `database.json`
@@ -106,7 +106,8 @@ class _Tables(MutableMapping[str, CatalogObject]):
         return _decode(self._files.path(name), self._files.read(name), from_json)
 
     def setdefault(self, name: str, definition: CatalogObject) -> CatalogObject:
-        """Return the existing table, or create it; of two sessions that create a table, one gets the other's."""
+        """Return the existing table, or create it; if two sessions create a table, one of them gets the table of the
+        other."""
         return definition if self._files.create(name, _encode(to_json(name, definition))) else self[name]
 
     def __setitem__(self, name: str, definition: CatalogObject) -> None:

@@ -33,7 +33,7 @@ def open_iceberg_catalog(name: str, options: Mapping[str, str]) -> Catalog:
         raise CatalogError(message, hint=f"use one of {', '.join(_CATALOG_TYPES)}; Flink's jdbc is sql")
     for key in options:
         if key in _OF_JAVA:
-            _log.warning("option '%s' of catalog '%s' has no effect: it is one of Iceberg's Java client", key, name)
+            _log.warning("option '%s' of catalog '%s' has no effect: it belongs to Iceberg's Java client", key, name)
     default_database = options.get("default-database", "default")
     return _IcebergCatalog(name, default_database, options, _Databases(name, options, default_database))
 
@@ -67,7 +67,7 @@ class _Client:
 
 
 class _Databases(MutableMapping[str, Database]):
-    """Namespaces by name. The default database is created when it is used first."""
+    """Namespaces by name. The default database is created on first use."""
 
     def __init__(self, name: str, options: Mapping[str, str], default: str) -> None:
         self._client, self._default = _Client(name, options), default

@@ -1,4 +1,4 @@
-"""Types of Iceberg and of SQL.
+"""Conversion between the types of Iceberg and of SQL.
 
 Promises: a type without an equivalent is refused by name. Small integers become INT, as in Iceberg's catalog for Flink.
 Does not know: catalogs."""
@@ -29,7 +29,7 @@ def read_type(iceberg_type: Any, null: bool) -> t.DataType:
             value = read_type(iceberg_type.value_type, not iceberg_type.value_required)
             return t.MapType(read_type(iceberg_type.key_type, False), value, null=null)
         case types.DecimalType():
-            return t.decimal(iceberg_type.precision, iceberg_type.scale, null=null)
+            return t.create_decimal(iceberg_type.precision, iceberg_type.scale, null=null)
         case types.FixedType():
             return t.BinaryType(len(iceberg_type), null=null)
     simple = {

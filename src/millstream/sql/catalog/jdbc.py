@@ -1,7 +1,7 @@
 """The tables of a PostgreSQL server as a catalog: 'type' = 'jdbc'.
 
-Promises: Flink's options. Databases are those of the server; a table of a schema is `schema.table`, and one of the
-schema `public` is found without it too. Types are those of Flink's PostgreSQL catalog; types that it refuses, such as
+Promises: Flink's options. Databases are those of the server; a table of a schema is `schema.table`, and a table of the
+schema `public` can be named without it. Types are those of Flink's PostgreSQL catalog; types that it refuses, such as
 UUID and JSON, are STRING. The catalog is read only, as in Flink.
 Does not know: rows; tables are read and written by the connector `jdbc`."""
 
@@ -30,9 +30,9 @@ SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, col_descri
 FROM pg_attribute a WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
 _KEY = """
-SELECT a.attname, o.conname FROM pg_constraint o CROSS JOIN unnest(o.conkey) WITH ORDINALITY AS k (number, place)
+SELECT a.attname, o.conname FROM pg_constraint o CROSS JOIN unnest(o.conkey) WITH ORDINALITY AS k (number, key_position)
 JOIN pg_attribute a ON a.attrelid = o.conrelid AND a.attnum = k.number
-WHERE o.conrelid = to_regclass(%s) AND o.contype = 'p' ORDER BY k.place
+WHERE o.conrelid = to_regclass(%s) AND o.contype = 'p' ORDER BY k.key_position
 """
 _TYPE = re.compile(r"(?P<name>[a-z\" ]+?)(?:\((?P<sizes>[\d,]+)\))?(?P<zone> with(?:out)? time zone)?(?P<array>\[\])?")
 _TYPES: dict[str, t.DataType] = {
@@ -155,7 +155,7 @@ def _scalar_type(table: str, column: str, name: str, sizes: list[int], zone: str
             if precision > 38 or scale < 0:
                 message = f"column '{column}' of '{table}' is numeric({precision},{scale}), but DECIMAL has 38 digits"
                 raise CatalogError(message, hint="make a view in the database that casts the column")
-            return t.decimal(precision, scale)
+            return t.create_decimal(precision, scale)
         case "character":
             return t.CharType(sizes[0]) if sizes else t.CharType(1)
         case "character varying":

@@ -1,4 +1,4 @@
-"""Materialized tables: how fresh they are kept, and how.
+"""Materialized tables: their freshness and their refresh mode.
 
 Promises: Flink's rules for FRESHNESS and refresh modes. The times of full refreshes divide a minute, an hour or a day
 evenly, in the time zone of the session.
@@ -73,7 +73,9 @@ class Freshness:
                 start = local.replace(second=0, minute=0, hour=0)
         step = timedelta(milliseconds=self.millis)
         following = start + step
-        while following.astimezone(UTC).timestamp() * 1000 <= after:  # the clock was set back for the winter
+        while (
+            following.astimezone(UTC).timestamp() * 1000 <= after
+        ):  # the clock was set back at the end of daylight saving time
             following += step
         return int(following.astimezone(UTC).timestamp() * 1000)
 

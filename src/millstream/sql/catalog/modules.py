@@ -1,7 +1,8 @@
 """Modules: sets of functions that are visible in every catalog.
 
 Promises: functions are found in the order in which modules are used. Built-in functions are the module `core`; as in
-Flink they are part of the language, and are found last if it is not used. A refused change has no effect.
+Flink they are part of the language: if `core` is not used, they are resolved after all used modules. A refused change
+has no effect.
 Does not know: how functions are called."""
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Modules:
         for name in names:
             self._check_loaded(name, at)
             if names.count(name) > 1:
-                message = f"the module '{name}' is given twice"
+                message = f"the module '{name}' is listed twice"
                 raise CatalogError(message, at=at)
         self._used = list(names)
 

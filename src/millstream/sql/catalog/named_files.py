@@ -1,7 +1,8 @@
 """Small files in one directory, found by name: one for each table, or one for each catalog.
 
-Promises: a file is complete when it appears, and is replaced at once, so a crash leaves the old content or the new one.
-Local files belong to their owner alone, because options of tables can be secrets. Any name makes a valid file name.
+Promises: a file is complete when it appears, and is replaced atomically, so after a crash it has the old or the new
+content. Local files belong to their owner alone, because options of tables can be secrets. Any name makes a valid file
+name.
 Does not know: what files hold."""
 
 from __future__ import annotations

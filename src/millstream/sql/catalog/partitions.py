@@ -14,7 +14,7 @@ from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.errors import CatalogError, SqlNotSupported, SqlValidationError, nearest
 
 
-def partitions(
+def list_partitions(
     name: str, table: TableDefinition, spec: Mapping[str, str], at: int | None, registered: Sequence[str] = ()
 ) -> list[str]:
     """Return the partitions that a specification selects, as `key=value/key=value`; `registered` are those of the

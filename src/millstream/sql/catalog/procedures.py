@@ -19,7 +19,7 @@ class ProcedureDefinition:
 
     Attributes:
         function: The function; its first parameter is the context.
-        input_types: The types of the other parameters.
+        input_types: The types of the parameters after the context.
         result_type: The type of a row, or of the only column, which is then called `result`.
 
     """

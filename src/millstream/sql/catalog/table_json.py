@@ -20,7 +20,7 @@ from millstream.sql.types import data_types as t
 
 
 def to_json(name: str, definition: CatalogObject) -> dict[str, Any]:
-    """Return the JSON form of a table or view; `name` stands in errors."""
+    """Return the JSON form of a table or view; errors contain `name`."""
     match definition:
         case TableDefinition():
             return {
@@ -43,7 +43,7 @@ def to_json(name: str, definition: CatalogObject) -> dict[str, Any]:
                 "home": definition.home,
                 "comment": definition.comment,
             }
-    message = f"'{name}' is made of objects of this program, which a catalog cannot store"
+    message = f"'{name}' refers to objects of this program, which a catalog cannot store"
     raise CatalogError(message, hint="create it as a temporary view, or write its query in SQL")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
-from millstream.sql.functions.spark import SparkAggregate, SparkOverCall, spark_type
+from millstream.sql.functions.spark import SparkAggregate, SparkOverCall, get_spark_type
 from millstream.sql.logical.nodes import OverCall
 
 
@@ -33,20 +33,20 @@ def spell_over(over: OverCall, columns: Sequence[str]) -> str | None:
     window_call = SparkOverCall(call, tuple(columns[i] for i in call.args), partition, order)
     if call.function in OVER_FUNCTIONS:
         return OVER_FUNCTIONS[call.function].spark(window_call)
-    frame = _frame(over) if order else ""
+    frame = _spell_frame(over) if order else ""
     return None if frame is None else _spell_call(call, columns, f" OVER ({window_call.window()}{frame})")
 
 
-def _frame(over: OverCall) -> str | None:
+def _spell_frame(over: OverCall) -> str | None:
     if not over.rows and len(over.order) != 1 and (over.lower, over.upper) != (None, 0):
         return None
-    lower, upper = _bound(over.lower, over.rows, "UNBOUNDED PRECEDING"), _bound(over.upper, over.rows, "")
+    lower, upper = _spell_bound(over.lower, over.rows, "UNBOUNDED PRECEDING"), _spell_bound(over.upper, over.rows, "")
     if upper == "":
         upper = "UNBOUNDED FOLLOWING"
     return f" {'ROWS' if over.rows else 'RANGE'} BETWEEN {lower} AND {upper}"
 
 
-def _bound(bound: int | None, rows: bool, unbounded: str) -> str:
+def _spell_bound(bound: int | None, rows: bool, unbounded: str) -> str:
     if bound is None:
         return unbounded
     if bound == 0:
@@ -65,7 +65,7 @@ def spell_order(order: Sequence[tuple[int, bool, bool]], columns: Sequence[str])
 
 
 def _spell_call(call: AggregateCall, columns: Sequence[str], tail: str) -> str | None:
-    type_name = spark_type(call.type)
+    type_name = get_spark_type(call.type)
     if type_name is None or call.options:
         return None
     args = ", ".join(columns[i] for i in call.args)

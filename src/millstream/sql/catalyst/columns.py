@@ -8,19 +8,19 @@ from __future__ import annotations
 import pyarrow as pa
 
 from millstream.sql.columns import arrow_type
-from millstream.sql.functions.spark import spark_type
+from millstream.sql.functions.spark import get_spark_type
 from millstream.sql.types import data_types as t
 
 
 def spell_columns(row: t.RowType) -> str | None:
     """Spell the columns c0 to cN of a step; None if Spark cannot represent one of them."""
-    type_names = [spark_type(data_type) for data_type in row.types]
+    type_names = [get_spark_type(data_type) for data_type in row.types]
     if None in type_names:
         return None
     return ", ".join(f"c{i} {name}" for i, name in enumerate(type_names)) or "d INT"
 
 
-def spark_arrow_type(data_type: t.DataType) -> pa.DataType:
+def get_spark_arrow_type(data_type: t.DataType) -> pa.DataType:
     """Return the Arrow type in which Spark exchanges values of a type."""
     match data_type:
         case t.TimestampType():
@@ -28,9 +28,11 @@ def spark_arrow_type(data_type: t.DataType) -> pa.DataType:
         case t.LocalZonedTimestampType():
             return pa.timestamp("us", "UTC")
         case t.ArrayType():
-            return pa.list_(spark_arrow_type(data_type.element))
+            return pa.list_(get_spark_arrow_type(data_type.element))
         case t.RowType():
-            return pa.struct([(str(i), spark_arrow_type(field_type)) for i, field_type in enumerate(data_type.types)])
+            return pa.struct(
+                [(str(i), get_spark_arrow_type(field_type)) for i, field_type in enumerate(data_type.types)]
+            )
     return arrow_type(data_type)
 
 
@@ -38,7 +40,7 @@ def to_spark(columns: list[pa.Array], row: t.RowType, count: int) -> pa.RecordBa
     """Convert columns to a batch for Spark."""
     if not columns:
         return pa.RecordBatch.from_arrays([pa.nulls(count, pa.int32())], names=["d"])
-    arrow_types = [spark_arrow_type(data_type) for data_type in row.types]
+    arrow_types = [get_spark_arrow_type(data_type) for data_type in row.types]
     converted = [
         column if column.type == target else column.cast(target, safe=False)
         for column, target in zip(columns, arrow_types, strict=True)

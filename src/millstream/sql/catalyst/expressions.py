@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.errors import UserError
-from millstream.sql.evaluation.evaluate import constant
+from millstream.sql.evaluation.evaluate import evaluate_constant
 from millstream.sql.expressions.nodes import (
     Apply,
     Choose,
@@ -22,11 +22,11 @@ from millstream.sql.expressions.nodes import (
     Ref,
     Sym,
     UserCall,
-    references,
+    find_references,
     walk,
 )
-from millstream.sql.functions.library import function_named
-from millstream.sql.functions.spark import SparkCall, literal, spark_type, spell_call
+from millstream.sql.functions.library import get_function
+from millstream.sql.functions.spark import SparkCall, get_spark_type, spell_call, spell_literal
 from millstream.sql.types import data_types as t
 
 #: Functions of the current time, which is the same for all rows of a batch query.
@@ -47,7 +47,7 @@ def can_be_mapped(expression: Expression) -> bool:
             return False
         if not isinstance(node, Apply) or node.function in CURRENT_TIME_FUNCTIONS:
             continue
-        if node.function in ("CURRENT_WATERMARK", "$PAST") or not function_named(node.function).deterministic:
+        if node.function in ("CURRENT_WATERMARK", "$PAST") or not get_function(node.function).deterministic:
             return False
     return True
 
@@ -57,7 +57,7 @@ def spell_expression(expression: Expression, columns: Sequence[str], zone: str) 
 
     def spell(node: Expression) -> str | None:
         if isinstance(node, Ref):
-            return columns[node.index] if spark_type(node.type) is not None else None
+            return columns[node.index] if get_spark_type(node.type) is not None else None
         if _is_constant(node):
             return _spell_constant(node, zone)
         match node:
@@ -76,7 +76,7 @@ def spell_expression(expression: Expression, columns: Sequence[str], zone: str) 
 
 
 def _is_constant(expression: Expression) -> bool:
-    if references(expression) or not can_be_mapped(expression):
+    if find_references(expression) or not can_be_mapped(expression):
         return False
     return not any(
         isinstance(node, Sym) or (isinstance(node, Apply) and node.function in CURRENT_TIME_FUNCTIONS)
@@ -86,14 +86,14 @@ def _is_constant(expression: Expression) -> bool:
 
 def _spell_constant(expression: Expression, zone: str) -> str | None:
     try:
-        value = expression.value if isinstance(expression, Lit) else constant(expression, zone=zone)
+        value = expression.value if isinstance(expression, Lit) else evaluate_constant(expression, zone=zone)
     except UserError:
         return None  # it fails when the query computes it
-    return literal(value, expression.type)
+    return spell_literal(value, expression.type)
 
 
 def _choose(node: Choose, spell: Spell) -> str | None:
-    args, type_name = [spell(arg) for arg in node.args], spark_type(node.type)
+    args, type_name = [spell(arg) for arg in node.args], get_spark_type(node.type)
     if None in args or type_name is None:
         return None
     pairs = "".join(f" WHEN {when} THEN {then}" for when, then in zip(args[0:-1:2], args[1:-1:2], strict=True))
@@ -102,17 +102,17 @@ def _choose(node: Choose, spell: Spell) -> str | None:
 
 def _apply(node: Apply, spell: Spell, zone: str) -> str | None:
     def constant_value(expression: Expression) -> Any:
-        return constant(expression, zone=zone) if _is_constant(expression) else None
+        return evaluate_constant(expression, zone=zone) if _is_constant(expression) else None
 
     call = SparkCall(node.function, node.type, node.args, spell, constant_value)
-    return spell_call(function_named(node.function).spark, call)
+    return spell_call(get_function(node.function).spark, call)
 
 
 # ---------------------------------------------------------------------------------------------------------------- casts
 
 
 def _cast(node: Convert, spell: Spell) -> str | None:
-    text, type_name = spell(node.operand), spark_type(node.type)
+    text, type_name = spell(node.operand), get_spark_type(node.type)
     if text is None or type_name is None:
         return None
     source, target = node.operand.type, node.type

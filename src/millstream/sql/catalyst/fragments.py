@@ -1,8 +1,8 @@
 """Selection of the parts of a query that Catalyst plans.
 
-Promises: in batch mode, the largest parts of a plan that can be lowered and are worth it become sources; other parts
-are computed by our operators. No event time is lost below such an operator: a part with a watermark is lowered only
-if it is the whole query.
+Promises: in batch mode, the largest parts of a plan that can be lowered and benefit from it become sources; other parts
+are computed by our operators. These operators do not lose event time: a part with a watermark is lowered only if it is
+the whole query.
 Does not know: how plans are lowered."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STATELESS = (l.Scan, l.Values, l.Project, l.Filter, l.WatermarkAssigner, l.Corr
 
 
 class BatchLowering:
-    """Returns a source in place of a part of `plans`, if possible. With `single`, one reader reads the rows."""
+    """Replaces parts of `plans` by sources, if possible. With `single`, one reader reads the rows."""
 
     def __init__(
         self, scan: Callable[[l.Scan], Operation], settings: Settings, plans: Sequence[l.Plan], *, single: bool
@@ -31,7 +31,7 @@ class BatchLowering:
         if not (self._settings.batch and self._settings.catalyst) or isinstance(plan, l.Sink):
             return None
         is_root = any(plan is root_plan for root_plan in self._roots)
-        nodes = _nodes(plan)
+        nodes = _list_nodes(plan)
         if all(isinstance(node, _STATELESS) for node in nodes):
             return None
         if not is_root and any(isinstance(node, l.WatermarkAssigner) for node in nodes):
@@ -42,7 +42,7 @@ class BatchLowering:
         return Operation("Catalyst", f"fields=[{', '.join(plan.schema.names)}]", plan.schema, source=source)
 
 
-def _nodes(plan: l.Plan) -> list[l.Plan]:
+def _list_nodes(plan: l.Plan) -> list[l.Plan]:
     visited: dict[int, l.Plan] = {}
 
     def visit(node: l.Plan) -> None:

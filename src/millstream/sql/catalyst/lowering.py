@@ -1,6 +1,6 @@
 """Lowering of logical plans to relations: Spark SQL queries, with steps of our own between them.
 
-Promises: a plan is lowered completely or not at all. It gives the final rows that streaming operators would give for
+Promises: a plan is lowered completely or not at all. The result has the final rows that streaming operators compute for
 bounded input. Event time has no effect: nothing is late if all input is available.
 Does not know: Spark; which plans are worth lowering."""
 
@@ -20,10 +20,10 @@ from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.catalyst import aggregates, mapped
 from millstream.sql.catalyst.columns import spell_columns, to_spark
 from millstream.sql.catalyst.expressions import can_be_mapped, spell_expression
-from millstream.sql.columns import arrow_type, row_type_info
-from millstream.sql.evaluation.evaluate import constant
-from millstream.sql.expressions.nodes import Expression, Ref, conjunction, conjuncts, shift_references
-from millstream.sql.functions.spark import spark_type
+from millstream.sql.columns import arrow_type, create_row_type_info
+from millstream.sql.evaluation.evaluate import evaluate_constant
+from millstream.sql.expressions.nodes import Expression, Ref, combine_conjuncts, shift_references, split_conjuncts
+from millstream.sql.functions.spark import get_spark_type
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.operators.calc import CalcSpec
@@ -54,7 +54,7 @@ def lower_plan(
     except NotLowered:
         return None
     return RelationalSource(
-        f"relation-{next(_names)}", relation, row_type_info(plan.schema), single or _is_ordered(plan)
+        f"relation-{next(_names)}", relation, create_row_type_info(plan.schema), single or _is_ordered(plan)
     )
 
 
@@ -65,7 +65,7 @@ def _is_ordered(plan: l.Plan) -> bool:
 
 
 class Lowering:
-    """Collects the parts of one relation: texts that are combined to a query, and steps between queries."""
+    """Collects the parts of one relation: texts that are combined into a query, and steps between queries."""
 
     def __init__(self, scan: Callable[[l.Scan], Operation], zone: str) -> None:
         self._scan_table, self._zone = scan, zone
@@ -185,13 +185,13 @@ class Lowering:
             return self._add_local(convert(Records(pa.concat_arrays(source.chunks)), 0), plan.schema)
         columns = spell_columns(plan.schema)
         assert columns is not None
-        path, files = _parquet(plan)
+        path, files = _find_parquet(plan)
         return self._add_step(Read(source, columns, convert, path, files))
 
     def _values(self, plan: l.Values) -> str:
         if not all(can_be_mapped(expr) for row in plan.rows for expr in row):
             raise NotLowered(plan)
-        rows = [[constant(expr, zone=self._zone) for expr in row] for row in plan.rows]
+        rows = [[evaluate_constant(expr, zone=self._zone) for expr in row] for row in plan.rows]
         columns = [
             pa.array([row[i] for row in rows], arrow_type(data_type)) for i, data_type in enumerate(plan.schema.types)
         ]
@@ -204,7 +204,7 @@ class Lowering:
 
     def _project(self, plan: l.Project, ordered: bool) -> str:
         below = self.step(plan.input, ordered=ordered)
-        texts = [spell_expression(expr, _columns(plan.input, "i"), self._zone) for expr in plan.exprs]
+        texts = [spell_expression(expr, _list_columns(plan.input, "i"), self._zone) for expr in plan.exprs]
         if None in texts:
             if not all(map(can_be_mapped, plan.exprs)):
                 raise NotLowered(plan)
@@ -215,8 +215,8 @@ class Lowering:
     def _filter(self, plan: l.Plan, condition: Expression, below: str) -> str:
         spelled: list[str] = []
         unspelled: list[Expression] = []
-        for part in conjuncts(condition):
-            text = spell_expression(part, _columns(plan, "i"), self._zone)
+        for part in split_conjuncts(condition):
+            text = spell_expression(part, _list_columns(plan, "i"), self._zone)
             if text is None:
                 unspelled.append(part)
             else:
@@ -226,12 +226,12 @@ class Lowering:
         if spelled:
             below = self._add_part(f"SELECT * FROM {below} AS i WHERE {' AND '.join(spelled)}", below)
         if unspelled:
-            calc = mapped.Calc(plan.schema, plan.schema, conjunction(unspelled), None, self._zone)
+            calc = mapped.Calc(plan.schema, plan.schema, combine_conjuncts(unspelled), None, self._zone)
             below = self._add_mapped(below, calc, plan.schema)
         return below
 
     def _aggregate(self, plan: l.Aggregate) -> str:
-        columns = _columns(plan.input, "i")
+        columns = _list_columns(plan.input, "i")
         keys = [columns[i] for i in plan.keys]
         calls = [aggregates.spell_aggregate(call, columns) for call in plan.calls]
         if None in calls or not (keys or calls) or plan.count_window is not None:
@@ -246,11 +246,11 @@ class Lowering:
 
     def _expand(self, plan: l.Expand) -> str:
         below = self.step(plan.input)
-        columns = _columns(plan.input, "i")
+        columns = _list_columns(plan.input, "i")
         rows = []
         for set_index, kept in enumerate(plan.sets):
             cells = [
-                f"CAST(NULL AS {spark_type(data_type)})" if i in plan.keys and i not in kept else columns[i]
+                f"CAST(NULL AS {get_spark_type(data_type)})" if i in plan.keys and i not in kept else columns[i]
                 for i, data_type in enumerate(plan.input.schema.types)
             ]
             cells.append(f"CAST({set_index} AS BIGINT)")
@@ -260,7 +260,7 @@ class Lowering:
     def _correlate(self, plan: l.Correlate) -> str:
         if not isinstance(plan.function, Unnest) or not isinstance(plan.args[0].type, t.ArrayType):
             raise NotLowered(plan)
-        columns = _columns(plan.input, "i")
+        columns = _list_columns(plan.input, "i")
         array = spell_expression(plan.args[0], columns, self._zone)
         if array is None:
             raise NotLowered(plan)
@@ -281,7 +281,7 @@ class Lowering:
         return self._add_mapped(below, windows, plan.schema)
 
     def _over(self, plan: l.Over) -> str:
-        columns = _columns(plan.input, "i")
+        columns = _list_columns(plan.input, "i")
         for over in plan.calls:
             _check_order(plan.input, over.order)
         calls = [aggregates.spell_over(over, columns) for over in plan.calls]
@@ -293,13 +293,13 @@ class Lowering:
     def _rank(self, plan: l.Rank) -> str:
         _check_order(plan.input, plan.order)
         below = self.step(plan.input)
-        columns = _columns(plan.input, "i")
+        columns = _list_columns(plan.input, "i")
         partition = f"PARTITION BY {', '.join(columns[i] for i in plan.partition)} " if plan.partition else ""
         order = aggregates.spell_order(plan.order, columns) or "1"
         number = f"CAST({plan.function}() OVER ({partition}ORDER BY {order}) AS BIGINT)"
         ranked = self._add_part(f"SELECT {_select_list([*columns, number])} FROM {below} AS i", below)
         rank_column = f"i.c{len(columns)}"
-        kept = [*_columns(plan.input, "i"), *([rank_column] if plan.with_rank else [])]
+        kept = [*_list_columns(plan.input, "i"), *([rank_column] if plan.with_rank else [])]
         where = f"{rank_column} <= {plan.last}" + (f" AND {rank_column} >= {plan.first}" if plan.first > 1 else "")
         return self._add_part(f"SELECT {_select_list(kept)} FROM {ranked} AS i WHERE {where}", ranked)
 
@@ -324,19 +324,19 @@ class Lowering:
         return self._add_part(f"{text} WHERE {where}" if where else text, *steps)
 
     def _join_two(self, plan: l.Join) -> str:
-        columns = [*_columns(plan.left, "a"), *_columns(plan.right, "b")]
-        parts = [(part, spell_expression(part, columns, self._zone)) for part in conjuncts(plan.condition)]
+        columns = [*_list_columns(plan.left, "a"), *_list_columns(plan.right, "b")]
+        parts = [(part, spell_expression(part, columns, self._zone)) for part in split_conjuncts(plan.condition)]
         unspelled = [part for part, text in parts if text is None]
         if unspelled and plan.kind != "inner":
             raise NotLowered(plan)
         left, right = self.step(plan.left), self.step(plan.right)
         on = " AND ".join(text for _, text in parts if text is not None)
-        output = _columns(plan.left, "a") if plan.kind in ("semi", "anti") else columns
+        output = _list_columns(plan.left, "a") if plan.kind in ("semi", "anti") else columns
         join_type = "CROSS" if plan.kind == "inner" and not on else _JOINS[plan.kind]
         tail = "" if join_type == "CROSS" else f" ON {on or 'TRUE'}"
         text = f"SELECT {_select_list(output)} FROM {left} AS a {join_type} JOIN {right} AS b{tail}"
         joined = self._add_part(text, left, right)
-        rest = conjunction(unspelled)
+        rest = combine_conjuncts(unspelled)
         return joined if rest is None else self._filter(plan, rest, joined)
 
     def _set_operation(self, plan: l.SetOperation) -> str:
@@ -346,7 +346,7 @@ class Lowering:
 
     def _sort(self, plan: l.Sort, ordered: bool) -> str:
         below = self.step(plan.input)
-        order = aggregates.spell_order(plan.order, _columns(plan.input, "i"))
+        order = aggregates.spell_order(plan.order, _list_columns(plan.input, "i"))
         if plan.limit is None and not plan.offset:
             if not ordered:
                 return below
@@ -377,7 +377,7 @@ def flatten_joins(plan: l.Plan) -> FlatJoins:
                 shift_references(condition_part, lambda i: i + width) for condition_part in right_joins.conditions
             ]
             own_conditions = [
-                shift_references(condition_part, columns.__getitem__) for condition_part in conjuncts(condition)
+                shift_references(condition_part, columns.__getitem__) for condition_part in split_conjuncts(condition)
             ]
             return FlatJoins(
                 (*left_joins.leaves, *right_joins.leaves),
@@ -387,7 +387,8 @@ def flatten_joins(plan: l.Plan) -> FlatJoins:
         case l.Filter(input=l.Join(kind="inner") as inner, condition=condition):
             below = flatten_joins(inner)
             own_conditions = [
-                shift_references(condition_part, below.columns.__getitem__) for condition_part in conjuncts(condition)
+                shift_references(condition_part, below.columns.__getitem__)
+                for condition_part in split_conjuncts(condition)
             ]
             return replace(below, conditions=(*below.conditions, *own_conditions))
         case l.Project(input=(l.Join(kind="inner") | l.Filter(input=l.Join(kind="inner"))) as inner, exprs=exprs):
@@ -400,11 +401,11 @@ def flatten_joins(plan: l.Plan) -> FlatJoins:
 
 def _check_order(plan: l.Plan, order: tuple[tuple[int, bool, bool], ...]) -> None:
     """Refuse an order by processing time, which is the order of arrival, and which Spark does not keep."""
-    if any(t.attribute_of(plan.schema.types[i]) == t.PROCTIME for i, _, _ in order):
+    if any(t.get_time_attribute(plan.schema.types[i]) == t.PROCTIME for i, _, _ in order):
         raise NotLowered(order)
 
 
-def _columns(plan: l.Plan, alias: str) -> list[str]:
+def _list_columns(plan: l.Plan, alias: str) -> list[str]:
     return [f"{alias}.c{i}" for i in range(len(plan.schema))]
 
 
@@ -416,7 +417,7 @@ def _has_map(data_type: t.DataType) -> bool:
     return isinstance(data_type, t.MapType | t.MultisetType)
 
 
-def _parquet(plan: l.Scan) -> tuple[str | None, pa.Schema | None]:
+def _find_parquet(plan: l.Scan) -> tuple[str | None, pa.Schema | None]:
     """Return path and columns of a table of Parquet files that Spark can read itself."""
     if not isinstance(plan.table, TableDefinition):
         return None, None

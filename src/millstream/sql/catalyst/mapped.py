@@ -15,12 +15,12 @@ from millstream.connector.source import Records
 from millstream.errors import UserError
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.sql.catalyst.columns import from_spark, to_spark
-from millstream.sql.columns import arrow_type, row_type_info, struct_of
+from millstream.sql.columns import arrow_type, combine_columns, create_row_type_info
 from millstream.sql.evaluation.evaluate import Condition, Frame, Projection
 from millstream.sql.expressions.nodes import Expression
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators import timestamps
-from millstream.sql.operators.window.window_aggregate import WindowTableSpec, assign_windows, window_columns
+from millstream.sql.operators.window.window_aggregate import WindowTableSpec, assign_windows, create_window_columns
 from millstream.sql.types import data_types as t
 from millstream.types.factory import TypeInformation
 
@@ -78,14 +78,14 @@ class Windows:
             )
             row_indexes = pa.array(rows)
             repeated = [column.take(row_indexes) for column in columns]
-            yield to_spark([*repeated, *window_columns(starts, ends, spec, self.zone)], self.output, len(rows))
+            yield to_spark([*repeated, *create_window_columns(starts, ends, spec, self.zone)], self.output, len(rows))
 
 
 @dataclass(frozen=True)
 class Entered:
     """Converts records of a source to columns; `adapted` computes a table's columns from those of its source."""
 
-    kind: TypeInformation
+    record_type: TypeInformation
     source: t.RowType
     output: t.RowType
     foreign: bool
@@ -104,9 +104,13 @@ class Entered:
         columnar = isinstance(records.values, pa.Array)
         if columnar and not self.foreign:
             return records.values
-        if columnar and getattr(self.kind, "field_names", None) == self.source.names and not records.values.null_count:
+        if (
+            columnar
+            and getattr(self.record_type, "field_names", None) == self.source.names
+            and not records.values.null_count
+        ):
             fields = [records.values.field(i) for i in range(len(self.source))]
             if [field.type for field in fields] == [arrow_type(data_type) for data_type in self.source.types]:
-                return struct_of(fields, None, self.source, len(records.values))
-        rows = Batch(self.kind, array=records.values).rows() if columnar else list(records.values)
-        return (row_type_info(self.source) if self.foreign else self.kind).to_arrow(list(rows))
+                return combine_columns(fields, None, self.source, len(records.values))
+        rows = Batch(self.record_type, array=records.values).rows() if columnar else list(records.values)
+        return (create_row_type_info(self.source) if self.foreign else self.record_type).to_arrow(list(rows))

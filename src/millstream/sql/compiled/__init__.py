@@ -1,1 +1,1 @@
-"""Plans that outlive a program: who each operator is, and how a plan is written down and read again."""
+"""Compiled plans: the stored form of a physical plan, and its identity across releases."""

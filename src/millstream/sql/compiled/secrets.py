@@ -1,7 +1,7 @@
 """Secrets of tables that a compiled plan refers to instead of holding them.
 
-Promises: a plan holds no value of an option that is a secret, and no URL with a secret in it; in their place stands a
-reference that is resolved when the plan is loaded, by the catalog's table or by an option of the session. A reference
+Promises: a plan holds no value of an option that is a secret, and no URL with a secret in it. It holds a reference
+instead, which is resolved when the plan is loaded, by the catalog's table or by an option of the session. A reference
 that cannot be resolved is refused and named.
 Does not know: files, nodes; which options are secrets is decided in `config.secrets`."""
 
@@ -26,11 +26,11 @@ class PlanSecretMissing(UserError):
         self.table, self.option = table, option
         super().__init__(
             f"option '{option}' of table '{'.'.join(table)}' is a secret, so the plan does not hold its value",
-            hint=f"create the table before the plan is loaded, or set '{secret_key(table, option)}' to the value",
+            hint=f"create the table before the plan is loaded, or set '{get_secret_key(table, option)}' to the value",
         )
 
 
-def secret_key(table: tuple[str, ...], option: str) -> str:
+def get_secret_key(table: tuple[str, ...], option: str) -> str:
     """Return the session option for the value of a table's secret option."""
     return f"{PLAN_SECRETS_PREFIX}{'.'.join(table)}.{option}"
 
@@ -41,7 +41,7 @@ def split_secrets(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]
     return open_options, [key for key in options if key not in open_options]
 
 
-def hint_references(hints: Iterable[tuple[str, str]]) -> list[list[Any]]:
+def write_hints(hints: Iterable[tuple[str, str]]) -> list[list[Any]]:
     """Return the OPTIONS hints of a table as a plan stores them: a secret value is a reference."""
     return [[key, value if mask_secret(key, value) == value else {_REFERENCE: key}] for key, value in hints]
 
@@ -59,7 +59,7 @@ def resolve_options(
 
 
 def _resolve(table: tuple[str, ...], option: str, catalog: Mapping[str, str], session: Options) -> str:
-    value = session(secret_key(table, option)) or catalog.get(option)
+    value = session(get_secret_key(table, option)) or catalog.get(option)
     if value is None:
         raise PlanSecretMissing(table, option)
     return value

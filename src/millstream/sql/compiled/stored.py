@@ -3,7 +3,7 @@
 Promises: reading returns what was written, operator by operator, with the same uids; nothing is planned again. Only
 sources, sinks and lookups are created again, by the connectors of their tables, and must match what was written. A plan
 with parts that cannot be written (streams of a program, unregistered functions) is refused when it is compiled.
-Does not know: sessions, files; where a table's definition comes from."""
+Does not know: sessions, files, catalogs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.job.traits import OperatorTraits
 from millstream.sql.catalog.catalog import TableDefinition
 from millstream.sql.compiled.codec import Reader, Writer
 from millstream.sql.compiled.objects import Tables
-from millstream.sql.compiled.secrets import hint_references
+from millstream.sql.compiled.secrets import write_hints
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.table_connector import TableContext
 from millstream.sql.connectors.registry import find_connector
@@ -53,17 +53,17 @@ class PlanNoLongerFits(UserError):
 
 
 def write_nodes(operations: Sequence[Operation], writer: Writer) -> list[dict[str, Any]]:
-    """Encode the nodes of plans, each after those it reads."""
+    """Encode the nodes of plans, each after its inputs."""
     identities = assign_identities(operations)
     numbers: dict[int, int] = {}
     nodes: list[dict[str, Any]] = []
     for operation in order_inputs_first(operations):
         numbers[id(operation)] = len(numbers) + 1
-        nodes.append(_node(operation, identities[id(operation)], numbers, writer))
+        nodes.append(_write_node(operation, identities[id(operation)], numbers, writer))
     return nodes
 
 
-def _node(operation: Operation, identity: Identity, numbers: Mapping[int, int], writer: Writer) -> dict[str, Any]:
+def _write_node(operation: Operation, identity: Identity, numbers: Mapping[int, int], writer: Writer) -> dict[str, Any]:
     if operation.stream is not None or (operation.source is not None and not _can_be_created(operation)):
         message = f"the plan reads {operation.detail}, which is part of this program and not in a catalog"
         raise SqlNotSupported(message, hint="read a table with a connector")
@@ -95,7 +95,7 @@ def _node(operation: Operation, identity: Identity, numbers: Mapping[int, int], 
     if isinstance(operation.source, l.Values):
         node["values"] = writer.plain(operation.source)
     if isinstance(origin, Origin):
-        node["table"] = _origin(operation, origin)
+        node["table"] = _write_origin(operation, origin)
     return node
 
 
@@ -103,9 +103,9 @@ def _can_be_created(operation: Operation) -> bool:
     return isinstance(operation.source, l.Values) or isinstance(operation.origin, ScanOrigin)
 
 
-def _origin(operation: Operation, origin: Origin) -> dict[str, Any]:
+def _write_origin(operation: Operation, origin: Origin) -> dict[str, Any]:
     role = "source" if operation.source is not None else "sink" if operation.sink is not None else "columns"
-    entry: dict[str, Any] = {"name": list(origin.name), "hints": hint_references(origin.hints), "role": role}
+    entry: dict[str, Any] = {"name": list(origin.name), "hints": write_hints(origin.hints), "role": role}
     match origin:
         case ScanOrigin(wanted=wanted):
             entry["wanted"] = wanted
@@ -157,12 +157,12 @@ class PlanReader:
         context = self._context(name, definition, hints)
         match table["role"]:
             case "source":
-                origin = ScanOrigin(name, definition, hints, _tuples(table["wanted"]))
-                return replace(operation, source=_source(operation, context, origin), origin=origin)
+                origin = ScanOrigin(name, definition, hints, _to_tuples(table["wanted"]))
+                return replace(operation, source=_create_source(operation, context, origin), origin=origin)
             case "sink":
                 connector = find_connector(context)
                 if connector.write is None:
-                    raise _mismatch(operation, f"connector '{connector.name}' cannot be written to")
+                    raise _create_mismatch(operation, f"connector '{connector.name}' cannot be written to")
                 return replace(operation, sink=connector.write(context).sink, origin=Origin(name, definition, hints))
             case "lookup":
                 kept = None if table["kept"] is None else tuple(table["kept"])
@@ -170,42 +170,44 @@ class PlanReader:
                 stored_lookup = node["lookup"]
                 schema, table_lookup = (
                     self._reader.value(stored_lookup["schema"]),
-                    _lookup(operation, context, origin_of_lookup),
+                    _create_lookup(operation, context, origin_of_lookup),
                 )
                 lookup = replace(table_lookup, schema=schema, asynchronous=stored_lookup["asynchronous"])
                 return replace(operation, spec=replace(operation.spec, lookup=lookup), origin=origin_of_lookup)
-        return replace(operation, origin=ScanOrigin(name, definition, hints, _tuples(table["wanted"])))
+        return replace(operation, origin=ScanOrigin(name, definition, hints, _to_tuples(table["wanted"])))
 
 
-def _source(operation: Operation, context: TableContext, origin: ScanOrigin) -> Any:
+def _create_source(operation: Operation, context: TableContext, origin: ScanOrigin) -> Any:
     connector = find_connector(context)
     if connector.read is None:
-        raise _mismatch(operation, f"connector '{connector.name}' cannot be read")
+        raise _create_mismatch(operation, f"connector '{connector.name}' cannot be read")
     table_source, enter = narrow_source(connector.read(context), origin)
     if table_source.schema != operation.schema or enter != operation.spec:
-        raise _mismatch(operation, f"it reads {operation.schema}, but its table now has {table_source.schema}")
+        raise _create_mismatch(operation, f"it reads {operation.schema}, but its table now has {table_source.schema}")
     if table_source.mode is not operation.mode:
-        raise _mismatch(operation, f"its table emitted {operation.mode.value}, but now emits {table_source.mode.value}")
+        raise _create_mismatch(
+            operation, f"its table emitted {operation.mode.value}, but now emits {table_source.mode.value}"
+        )
     return table_source.source
 
 
-def _lookup(operation: Operation, context: TableContext, origin: LookupOrigin) -> TableLookup:
+def _create_lookup(operation: Operation, context: TableContext, origin: LookupOrigin) -> TableLookup:
     connector = find_connector(context)
     table_lookup = None if connector.lookup is None else connector.lookup(context, origin.columns)
     if table_lookup is None:
-        raise _mismatch(operation, f"connector '{connector.name}' cannot look up {', '.join(origin.columns)}")
+        raise _create_mismatch(operation, f"connector '{connector.name}' cannot look up {', '.join(origin.columns)}")
     if origin.kept is None:
         return table_lookup
     projected = None if table_lookup.lookup is None else table_lookup.lookup.project(origin.kept)
     if projected is None:
-        raise _mismatch(operation, f"connector '{connector.name}' cannot leave columns out")
+        raise _create_mismatch(operation, f"connector '{connector.name}' cannot leave columns out")
     return replace(table_lookup, lookup=projected)
 
 
-def _mismatch(operation: Operation, reason: str) -> PlanNoLongerFits:
+def _create_mismatch(operation: Operation, reason: str) -> PlanNoLongerFits:
     assert operation.identity is not None
     return PlanNoLongerFits(operation.identity.uid, reason)
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value

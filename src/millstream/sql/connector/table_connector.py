@@ -30,7 +30,7 @@ class TableContext:
         zone: The time zone of the session.
         batch: Whether the job runs in batch mode.
         overwrite: Whether a sink replaces the existing rows (INSERT OVERWRITE).
-        row_level: Whether the rows of a sink come from UPDATE or DELETE: all rows that the table shall have if the
+        row_level: Whether the rows of a sink come from UPDATE or DELETE: the new content of the table if the
             sink also overwrites, else changes by primary key. The sink applies them once, or not at all.
 
     """

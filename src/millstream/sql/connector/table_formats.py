@@ -57,15 +57,15 @@ def read_format(context: TableContext, *keys: str) -> TableFormat | None:
     return None
 
 
-def named_arrow_type(data_type: t.DataType) -> pa.DataType:
+def create_named_arrow_type(data_type: t.DataType) -> pa.DataType:
     """Return the Arrow type of a logical type, with the names of nested fields."""
     match data_type:
         case t.RowType():
-            return pa.struct([(f.name, named_arrow_type(f.data_type)) for f in data_type.fields])
+            return pa.struct([(f.name, create_named_arrow_type(f.data_type)) for f in data_type.fields])
         case t.ArrayType():
-            return pa.list_(named_arrow_type(data_type.element))
+            return pa.list_(create_named_arrow_type(data_type.element))
         case t.MapType():
-            return pa.map_(named_arrow_type(data_type.key), named_arrow_type(data_type.value))
+            return pa.map_(create_named_arrow_type(data_type.key), create_named_arrow_type(data_type.value))
         case t.VariantType():
             message = "connectors cannot read or write VARIANT"
             raise UserError(message, hint="declare the column as STRING, and use PARSE_JSON and JSON_STRING")
@@ -75,19 +75,19 @@ def named_arrow_type(data_type: t.DataType) -> pa.DataType:
     return arrow_type(data_type)
 
 
-def arrow_schema(row: t.RowType) -> pa.Schema:
+def create_arrow_schema(row: t.RowType) -> pa.Schema:
     """Return the Arrow schema that formats get for a row type."""
-    return pa.schema([pa.field(f.name, named_arrow_type(f.data_type), f.data_type.null) for f in row.fields])
+    return pa.schema([pa.field(f.name, create_named_arrow_type(f.data_type), f.data_type.null) for f in row.fields])
 
 
 @format_type_of.register(t.DataType)
 def _(declared: t.DataType) -> FormatType:
-    return FormatType.of(named_arrow_type(declared))
+    return FormatType.of(create_named_arrow_type(declared))
 
 
 def check_columns(context: TableContext) -> None:
     """Raise if a column has a type that connectors cannot read or write."""
-    call_for_table(context, lambda: arrow_schema(context.schema))
+    call_for_table(context, lambda: create_arrow_schema(context.schema))
 
 
 def create_format(
@@ -95,7 +95,7 @@ def create_format(
 ) -> Format:
     """Create the format that encodes and decodes these columns, and decodes these metadata keys of the format."""
     options = dict(table_format.options)
-    return call_for_table(context, lambda: format_named(table_format.name, arrow_schema(row), options, metadata))
+    return call_for_table(context, lambda: format_named(table_format.name, create_arrow_schema(row), options, metadata))
 
 
 def call_for_table(context: TableContext, function: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""The faker connector: 'connector' = 'faker', for tables with made-up values.
+"""The faker connector: 'connector' = 'faker', for tables with random values.
 
 Promises: the options of flink-faker. A row depends on its index and the name of the table alone; a row that is looked
 up depends on its key.
@@ -83,7 +83,7 @@ def _read_null_rate(context: TableContext, name: str) -> float:
 
 @dataclass(frozen=True)
 class FakerLookup(Lookup):
-    """Makes up one row for each key: the key columns have the values of the key."""
+    """Generates one row for each key: the key columns have the values of the key."""
 
     seed: int
     names: tuple[str, ...]
@@ -102,11 +102,11 @@ class FakerLookup(Lookup):
                 row.append(key[self.keys.index(index)])
                 continue
             rng = SeededRandom(random_columns.derive_key(self.seed, name, repr(key)))
-            row.append(_converter(self.types[index])(compile_expression(expression)(rng)))
+            row.append(_create_parser(self.types[index])(compile_expression(expression)(rng)))
         return tuple(row)
 
 
-def _converter(data_type: t.DataType) -> Callable[[str], Any]:
+def _create_parser(data_type: t.DataType) -> Callable[[str], Any]:
     match data_type:
         case t.IntegerType():
             return int
@@ -130,7 +130,7 @@ def _create_lookup(context: TableContext, keys: tuple[str, ...]) -> TableLookup 
     call_for_table(context, lambda: [compile_expression(expression) for expression in expressions])
     policy = read_cache_policy(context)
     if isinstance(policy, Reload):
-        message = "'lookup.cache' = 'FULL' needs a table with a fixed number of rows, which faker has not"
+        message = "'lookup.cache' = 'FULL' needs a table with a fixed number of rows, and a faker table has none"
         raise context.fail(message, "use PARTIAL or NONE")
     seed = random_columns.derive_key(0, *context.name)
     indexes = tuple(schema.names.index(name) for name in keys)

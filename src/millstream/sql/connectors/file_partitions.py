@@ -29,9 +29,9 @@ from millstream.connectors.files.ranges import FileFormat, OpenRange, ReadRecord
 from millstream.connectors.files.writers import MergingFactory
 from millstream.errors import UserError
 from millstream.formats import Format
-from millstream.sql.columns import SqlTypeInfo, column, converter, is_nested, row_type_info
+from millstream.sql.columns import SqlTypeInfo, column, create_internal_converter, create_row_type_info, is_nested
 from millstream.sql.connector.table_formats import Columns, ColumnsFormat
-from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
+from millstream.sql.evaluation.evaluate import EvaluationFailed, evaluate_constant
 from millstream.sql.expressions.nodes import Convert, Lit
 from millstream.sql.functions import text
 from millstream.sql.types import data_types as t
@@ -118,9 +118,10 @@ class PartitionedFiles(FileFormat):
         values = [self._parse_partition(path, directories, name, data_type) for name, data_type in columns]
         for key in self._metadata:
             size, modified = paths.file_status(path)
+            modification_time = create_internal_converter(FILE_METADATA["file.modification-time"])
             file_metadata = {
                 "file.path": path, "file.name": os.path.basename(path), "file.size": size,
-                "file.modification-time": converter(FILE_METADATA["file.modification-time"])(modified // 1_000_000),
+                "file.modification-time": modification_time(modified // 1_000_000),
             }  # fmt: skip
             values.append(file_metadata[key])
         return values
@@ -135,7 +136,7 @@ class PartitionedFiles(FileFormat):
         if t.is_timestamp(data_type):
             value = value.replace("T", " ") + (":00" if value.count(":") == 1 else "")
         try:
-            return constant(Convert(data_type, Lit(t.STRING.not_null(), value)))
+            return evaluate_constant(Convert(data_type, Lit(t.STRING.not_null(), value)))
         except EvaluationFailed as problem:
             raise BadPartition(path, name, problem.message) from None
 
@@ -192,7 +193,7 @@ class PartitionBuckets(BucketAssigner):
             timestamp = value.replace(tzinfo=None).isoformat()
             has_no_seconds = timestamp.count(":") == 2 and not value.second
             return _escape(timestamp.removesuffix(":00") if has_no_seconds else timestamp)
-        return _escape(text.to_text(converter(data_type)(value), data_type))
+        return _escape(text.to_text(create_internal_converter(data_type)(value), data_type))
 
 
 def _escape(part: str) -> str:
@@ -215,7 +216,7 @@ class ColumnsEncoder(FormatEncoder):
             if lines is not None:
                 stream.write(lines)
                 return
-            elements = row_type_info(self._row).from_arrow(elements)
+            elements = create_row_type_info(self._row).from_arrow(elements)
         super().encode_many(elements, stream)
 
 

@@ -27,7 +27,13 @@ from millstream.formats import format_named, format_names
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.lookup_reload import FULL_OPTIONS
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
-from millstream.sql.connector.table_formats import Columns, TableFormat, arrow_schema, call_for_table, read_format
+from millstream.sql.connector.table_formats import (
+    Columns,
+    TableFormat,
+    call_for_table,
+    create_arrow_schema,
+    read_format,
+)
 from millstream.sql.connectors.file_partitions import (
     DEFAULT_NAME,
     FILE_METADATA,
@@ -71,7 +77,7 @@ def _read(context: TableContext) -> TableSource:
     path, table_format, file_schema = _read_options(context)
     reader: FileFormat = call_for_table(
         context,
-        lambda: create_file_format(table_format.name, arrow_schema(file_schema), dict(table_format.options)),
+        lambda: create_file_format(table_format.name, create_arrow_schema(file_schema), dict(table_format.options)),
     )
     schema, partitions = context.schema, context.definition.partitions
     names, types = list(partitions), [schema.types[schema.names.index(name)] for name in partitions]
@@ -108,7 +114,7 @@ def _write(context: TableContext) -> TableSink:
             raise context.fail(message, "declare the column METADATA VIRTUAL")
     keep_row_kind = table_format.mode is not ChangelogMode.INSERT_ONLY
     columns = Columns(context.sink_schema, file_schema.names, keep_row_kind=keep_row_kind)
-    schema, options = arrow_schema(file_schema), dict(table_format.options)
+    schema, options = create_arrow_schema(file_schema), dict(table_format.options)
     builder: FileSink.BaseBuilder
     if table_format.name in _BULK_FORMATS:
         factory = call_for_table(context, lambda: create_encoder(table_format.name, schema, options))

@@ -116,7 +116,7 @@ class BytesColumn(GeneratedColumn):
             drawn = random_columns.hash_indexes(random_columns.derive_key(key, "length"), indexes)
             lengths = random_columns.draw_below(self.length - 1, drawn).astype(np.int64) + 1
             matrix = matrix[np.arange(self.length)[None, :] < lengths[:, None]]
-        buffers = [None, _offsets(lengths).buffers()[1], pa.py_buffer(np.ascontiguousarray(matrix))]
+        buffers = [None, _compute_offsets(lengths).buffers()[1], pa.py_buffer(np.ascontiguousarray(matrix))]
         return pa.Array.from_buffers(arrow_type(self.data_type), count, buffers)
 
 
@@ -156,13 +156,13 @@ class ArrayColumn(GeneratedColumn):
 
     def at_time(self, now: int) -> GeneratedColumn:
         """Return the column for a processing time."""
-        return replace(self, element=_at_time(self.element, now))
+        return replace(self, element=_set_time(self.element, now))
 
     def draw(self, key: int, indexes: Hashes) -> pa.Array:
         """Return a value for each index."""
         assert self.element is not None
-        elements = self.element.draw_part("element", key, _inner_indexes(indexes, self.length))
-        offsets = _offsets(np.full(len(indexes), self.length))
+        elements = self.element.draw_part("element", key, _compute_inner_indexes(indexes, self.length))
+        offsets = _compute_offsets(np.full(len(indexes), self.length))
         return pa.ListArray.from_arrays(offsets, elements, type=arrow_type(self.data_type))
 
 
@@ -176,13 +176,13 @@ class MapColumn(GeneratedColumn):
 
     def at_time(self, now: int) -> GeneratedColumn:
         """Return the column for a processing time."""
-        return replace(self, key_column=_at_time(self.key_column, now), value_column=_at_time(self.value_column, now))
+        return replace(self, key_column=_set_time(self.key_column, now), value_column=_set_time(self.value_column, now))
 
     def draw(self, key: int, indexes: Hashes) -> pa.Array:
         """Return a value for each index."""
         assert self.key_column is not None
         assert self.value_column is not None
-        inner = _inner_indexes(indexes, self.length)
+        inner = _compute_inner_indexes(indexes, self.length)
         keys = self.key_column.draw_part("key", key, inner)
         values = self.value_column.draw_part("value", key, inner)
         rows = np.repeat(np.arange(len(indexes)), self.length)
@@ -191,7 +191,7 @@ class MapColumn(GeneratedColumn):
             codes = pc.dictionary_encode(keys.take(pa.array(kept))).indices.to_numpy()
             _, first = np.unique(rows[kept] * max(len(keys), 1) + codes, return_index=True)
             kept = kept[np.sort(first)]
-        offsets = _offsets(np.bincount(rows[kept], minlength=len(indexes)))
+        offsets = _compute_offsets(np.bincount(rows[kept], minlength=len(indexes)))
         selected_rows = pa.array(kept)
         return pa.MapArray.from_arrays(
             offsets, keys.take(selected_rows), values.take(selected_rows), type=arrow_type(self.data_type)
@@ -227,7 +227,7 @@ class SequenceColumn(GeneratedColumn):
         numbers = indexes.view(np.int64) + np.int64(self.start)
         if t.is_bytes(self.data_type):
             lengths = np.full(len(indexes), 8)
-            buffers = [None, _offsets(lengths).buffers()[1], pa.py_buffer(numbers.astype(self._BIG_ENDIAN))]
+            buffers = [None, _compute_offsets(lengths).buffers()[1], pa.py_buffer(numbers.astype(self._BIG_ENDIAN))]
             return pa.Array.from_buffers(pa.binary(), len(indexes), buffers)
         values: Any = pa.array(numbers)
         if isinstance(self.data_type, t.DecimalType):
@@ -235,17 +235,17 @@ class SequenceColumn(GeneratedColumn):
         return values.cast(arrow_type(self.data_type))
 
 
-def _at_time(column: GeneratedColumn | None, now: int) -> GeneratedColumn | None:
+def _set_time(column: GeneratedColumn | None, now: int) -> GeneratedColumn | None:
     return None if column is None else column.at_time(now)
 
 
-def _inner_indexes(indexes: Hashes, length: int) -> Hashes:
+def _compute_inner_indexes(indexes: Hashes, length: int) -> Hashes:
     """Return the indexes of the elements of collections."""
     elements = np.arange(length, dtype=np.uint64)
     return (indexes[:, None] * np.uint64(length) + elements[None, :]).reshape(-1)
 
 
-def _offsets(lengths: Any) -> pa.Array:
+def _compute_offsets(lengths: Any) -> pa.Array:
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.array(offsets)

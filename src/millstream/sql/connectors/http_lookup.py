@@ -24,7 +24,7 @@ from millstream.connector.http_client import (
 from millstream.connector.lookup_cache import Key
 from millstream.errors import ExternalError
 from millstream.formats import Format, OnError
-from millstream.sql.columns import external
+from millstream.sql.columns import create_external_converter
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Lookup, LookupRows, TableLookup, read_cache_policy
 from millstream.sql.connector.table_connector import TableConnector, TableContext
 from millstream.sql.connector.table_formats import Columns, TableFormat, call_for_table, create_format, read_format
@@ -72,7 +72,7 @@ class UnreadableAnswer(ExternalError):
 
 @dataclass(frozen=True)
 class Query:
-    """How a request is made of the values of a key, which are JSON values by column name."""
+    """How a request is created from the values of a key, which are JSON values by column name."""
 
     url: str
     method: str
@@ -103,7 +103,7 @@ def _to_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Answers:
-    """What answers mean."""
+    """How the status codes and bodies of answers are interpreted."""
 
     success: StatusCodes
     ignored: StatusCodes
@@ -129,7 +129,7 @@ class HttpLookup(Lookup):
         self._request_format, self._format = formats
         self._client = HttpClient(options)
         self._key_columns = Columns(keys, keys.names)
-        self._external = [external(data_type) for data_type in keys.types]
+        self._external = [create_external_converter(data_type) for data_type in keys.types]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HttpLookup, self._arguments
@@ -271,7 +271,9 @@ def _check(context: TableContext) -> TableFormat:
     if context.options.get("lookup-request.format", "json") != "json":
         message = "requests are written as JSON: 'lookup-request.format' must be json"
         raise context.fail(message)
-    warn_without_effect(context, _WITHOUT_EFFECT, "asynchronous lookups send up to 8 requests at once, with HTTP 1.1")
+    warn_without_effect(
+        context, _WITHOUT_EFFECT, "asynchronous lookups send up to 8 requests in parallel, with HTTP 1.1"
+    )
     return table_format
 
 

@@ -223,7 +223,7 @@ def _create_deserializer(table: _KafkaTable) -> tuple[t.RowType, KafkaRecordDese
         return physical, ValueOnly(value_format)
     types_by_key = format_metadata(table.value_format.name)
     metadata_fields = [(column.name, METADATA[key]) for column, key in of_message]
-    metadata_fields += [(column.name, _sql_type(FormatType.of(types_by_key[key]))) for column, key in of_format]
+    metadata_fields += [(column.name, _find_sql_type(FormatType.of(types_by_key[key]))) for column, key in of_format]
     schema = t.row_of(
         [*physical.names, *(name for name, _ in metadata_fields)],
         [*physical.types, *(data_type for _, data_type in metadata_fields)],
@@ -246,7 +246,7 @@ def _create_key_format(table: _KafkaTable, key_format: TableFormat) -> Format:
     return create_format(table.context, table.add_subject(key_format, "key"), key_type)
 
 
-def _sql_type(data_type: FormatType) -> t.DataType:
+def _find_sql_type(data_type: FormatType) -> t.DataType:
     """Return the SQL type of a metadata field of a format."""
     match data_type.root:
         case TypeRoot.TIMESTAMP_LTZ:
@@ -256,9 +256,9 @@ def _sql_type(data_type: FormatType) -> t.DataType:
         case TypeRoot.BIGINT:
             return t.BIGINT
         case TypeRoot.MAP:
-            return t.MapType(_sql_type(data_type.children[0]), _sql_type(data_type.children[1]))
+            return t.MapType(_find_sql_type(data_type.children[0]), _find_sql_type(data_type.children[1]))
         case TypeRoot.ARRAY:
-            return t.ArrayType(_sql_type(data_type.children[0]))
+            return t.ArrayType(_find_sql_type(data_type.children[0]))
     return t.STRING
 
 

@@ -20,7 +20,7 @@ from millstream.connectors.kafka.records import FormattedMessages, KafkaRecord
 from millstream.connectors.kafka.serializer import KafkaRecordSerializationSchema
 from millstream.connectors.kafka.sink import KafkaSink
 from millstream.formats import BadRecord, Decoded, Format
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.types import data_types as t
 from millstream.times import EPOCH, MILLISECOND
 from millstream.types.row import Row, RowKind
@@ -69,7 +69,7 @@ class TableMessages(FormattedMessages):
 
     def get_produced_type(self) -> TypeInformation:
         """Return the type of the table's rows."""
-        return row_type_info(self._schema)
+        return create_row_type_info(self._schema)
 
     def decode(self, records: Sequence[KafkaRecord]) -> Decoded:
         """Decode messages to rows; a message whose key or value cannot be decoded is an error of the result."""
@@ -166,7 +166,7 @@ class TableSerializer(KafkaRecordSerializationSchema):
             values = [values[n] for n in sorted(last_rows.values())]
         column_timestamps = None
         if self.timestamp_index is not None:
-            column_timestamps = [_millis(row._values[self.timestamp_index]) for row in values]
+            column_timestamps = [_to_millis(row._values[self.timestamp_index]) for row in values]
         messages = super().messages(values, column_timestamps, partitions_of)
         if self.partition_mode == "default":
             return messages
@@ -178,7 +178,7 @@ class TableSerializer(KafkaRecordSerializationSchema):
         return replace(messages, partitions=partitions[(self.subtask + steps) % len(partitions)])
 
 
-def _millis(value: datetime.datetime | None) -> int:
+def _to_millis(value: datetime.datetime | None) -> int:
     return 0 if value is None else (value - EPOCH) // MILLISECOND
 
 

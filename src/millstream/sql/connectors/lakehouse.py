@@ -30,13 +30,13 @@ _STREAMING = (
 _CATALOG_PROPERTIES = {"catalog-type": "type", "uri": "uri", "warehouse": "warehouse"}
 
 
-def _row_type_info(row: t.RowType) -> RowTypeInfo:
+def _create_row_type_info(row: t.RowType) -> RowTypeInfo:
     """Return the type information of rows; nested rows keep the names of their fields."""
-    return RowTypeInfo([_type_info(data_type) for data_type in row.types], row.names)
+    return RowTypeInfo([_create_type_info(data_type) for data_type in row.types], row.names)
 
 
-def _type_info(data_type: t.DataType) -> TypeInformation:
-    return _row_type_info(data_type) if isinstance(data_type, t.RowType) else SqlTypeInfo(data_type)
+def _create_type_info(data_type: t.DataType) -> TypeInformation:
+    return _create_row_type_info(data_type) if isinstance(data_type, t.RowType) else SqlTypeInfo(data_type)
 
 
 # -------------------------------------------------------------------------------------------------------------- Delta
@@ -69,12 +69,12 @@ def _read_delta(context: TableContext) -> TableSource:
 
 def _write_delta(context: TableContext) -> TableSink:
     path, storage = _read_delta_options(context)
-    builder = DeltaSink.for_row_data(path, _row_type_info(context.sink_schema))
+    builder = DeltaSink.for_row_data(path, _create_row_type_info(context.sink_schema))
     builder = builder.with_partition_columns(*context.definition.partitions).with_storage_options(storage)
     key = _read_key(context)
     builder = builder.overwrite(context.overwrite, all_partitions=context.row_level).with_primary_key(*key)
     sink = call_for_table(context, builder.build)
-    return TableSink(sink, _accepted_mode(key), context.integer("sink.parallelism"))
+    return TableSink(sink, _choose_mode(key), context.integer("sink.parallelism"))
 
 
 def _read_key(context: TableContext) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _read_key(context: TableContext) -> tuple[str, ...]:
     return key if context.flag(_UPSERT, True) and not context.overwrite and not context.row_level else ()
 
 
-def _accepted_mode(key: tuple[str, ...]) -> ChangelogMode:
+def _choose_mode(key: tuple[str, ...]) -> ChangelogMode:
     return ChangelogMode.UPSERT if key else ChangelogMode.INSERT_ONLY
 
 
@@ -159,7 +159,7 @@ def _follow(context: TableContext, builder: IcebergSource.Builder) -> IcebergSou
 def _write_iceberg(context: TableContext) -> TableSink:
     partitions = context.definition.partitions
     builder = IcebergSink.for_row(
-        _create_table_loader(context), _row_type_info(context.sink_schema)
+        _create_table_loader(context), _create_row_type_info(context.sink_schema)
     ).create_table_if_missing(*partitions)
     key = _read_key(context)
     builder = builder.equality_field_columns(*key)
@@ -167,7 +167,7 @@ def _write_iceberg(context: TableContext) -> TableSink:
     if partitions and sink.seen is not None and sink.seen.partition_by != partitions:
         message = f"it is PARTITIONED BY {partitions}, but the table in the catalog is not partitioned by these columns"
         raise context.fail(message, "create the table with these partitions in the catalog, or leave them out here")
-    return TableSink(sink, _accepted_mode(key), context.integer("sink.parallelism"))
+    return TableSink(sink, _choose_mode(key), context.integer("sink.parallelism"))
 
 
 CONNECTORS = (

@@ -44,7 +44,9 @@ def _check_options(context: TableContext) -> None:
     for key in context.options:
         if key in _REFUSED:
             message = f"option '{key}' is not supported"
-            raise context.fail(message, "begin at a transaction: set 'scan.startup.specific-offset.pos' to its begin")
+            raise context.fail(
+                message, "start at a transaction: set 'scan.startup.specific-offset.pos' to its beginning"
+            )
         if key in _WITHOUT_EFFECT or (key.startswith("debezium.") and key not in _USED):
             _log.warning("option '%s' has no effect: changes are not read by Debezium", key)
 
@@ -62,7 +64,7 @@ def _read(context: TableContext) -> TableSource:
     )
     startup = _read_startup(context)
     source: MySqlSource = call_for_table(
-        context, lambda: _builder(context).startup_options(startup).deserializer(deserializer).build()
+        context, lambda: _create_builder(context).startup_options(startup).deserializer(deserializer).build()
     )
     call_for_table(context, source.type_info)  # refuses columns that the tables do not have
     columns = [*context.schema.fields, *(t.RowField(column.name, column.type) for column in context.metadata)]
@@ -71,7 +73,7 @@ def _read(context: TableContext) -> TableSource:
     return TableSource(source, schema, changelog, needs_conversion=True, parallelism=1)
 
 
-def _builder(context: TableContext) -> MySqlSourceBuilder:
+def _create_builder(context: TableContext) -> MySqlSourceBuilder:
     options = context.options
     database, table = context.required("database-name"), context.required("table-name")
     chunk_rows = context.integer("scan.incremental.snapshot.chunk.size")
@@ -82,7 +84,7 @@ def _builder(context: TableContext) -> MySqlSourceBuilder:
         .port(context.integer("port", 3306) or 3306)
         .username(context.required("username"))
         .password(context.required("password"))
-        # as in Flink CDC, the expressions of database and table are joined; a plain dot is also one of an expression
+        # as in Flink CDC, the expressions of database and table are joined; an unescaped dot matches any character
         .table_list(f"{database}.{table}" if _is_name(database) and _is_name(table) else f"({database})\\.({table})")
         .tiny_int_numbers(*(set(context.schema.names) - set(booleans)))
         .binary_handling_mode(options.get("debezium.binary.handling.mode", "bytes"))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.connectors.printing import RecordFormat
-from millstream.sql.columns import row_kinds_of, row_type_info, tuples_of
+from millstream.sql.columns import create_row_type_info, read_row_kinds, to_tuples
 from millstream.sql.types import data_types as t
 from millstream.sql.types.variants import Variant
 from millstream.types import java_texts
@@ -32,22 +32,22 @@ class TableRowFormat(RecordFormat):
     def format(self, records: Sequence[Any] | pa.Array) -> list[str]:
         """Return the text of each row."""
         if not isinstance(records, pa.Array):
-            records = row_type_info(self.row_type).to_arrow(records)
-        formats = [_format_of(data_type) for data_type in self.row_type.types]
-        row_kinds = row_kinds_of(records, len(formats))
+            records = create_row_type_info(self.row_type).to_arrow(records)
+        formats = [_create_format(data_type) for data_type in self.row_type.types]
+        row_kinds = read_row_kinds(records, len(formats))
         return [
             f"{KINDS[row_kind]}[{', '.join(f(v) for f, v in zip(formats, values, strict=True))}]"
-            for row_kind, values in zip(row_kinds, tuples_of(records, self.row_type), strict=True)
+            for row_kind, values in zip(row_kinds, to_tuples(records, self.row_type), strict=True)
         ]
 
 
 @cache
-def _format_of(data_type: t.DataType) -> java_texts.Format:
+def _create_format(data_type: t.DataType) -> java_texts.Format:
     """Return the function that formats internal values of a type; None is `null`."""
-    return java_texts.format_or_null(_format_of_present(data_type))
+    return java_texts.format_or_null(_create_format_of_present(data_type))
 
 
-def _format_of_present(data_type: t.DataType) -> java_texts.Format:
+def _create_format_of_present(data_type: t.DataType) -> java_texts.Format:
     match data_type:
         case t.BooleanType():
             return java_texts.format_boolean
@@ -75,26 +75,28 @@ def _format_of_present(data_type: t.DataType) -> java_texts.Format:
         case t.VariantType():
             return lambda value: Variant(value).to_json()
         case t.ArrayType():
-            element = _format_of(data_type.element)
+            element = _create_format(data_type.element)
             return lambda values: f"[{', '.join(map(element, values))}]"
         case t.MultisetType():
-            return _map_format(_format_of(data_type.element), str)
+            return _create_map_format(_create_format(data_type.element), str)
         case t.MapType():
-            return _map_format(_format_of(data_type.key), _format_of(data_type.value))
+            return _create_map_format(_create_format(data_type.key), _create_format(data_type.value))
         case t.StructuredType():
-            return _object_format(data_type)
+            return _create_object_format(data_type)
         case t.RowType():
-            fields = [_format_of(field_type) for field_type in data_type.types]
+            fields = [_create_format(field_type) for field_type in data_type.types]
             return lambda values: f"+I[{', '.join(f(v) for f, v in zip(fields, values, strict=True))}]"
     return str
 
 
-def _map_format(key: java_texts.Format, item: java_texts.Format) -> java_texts.Format:
+def _create_map_format(key: java_texts.Format, item: java_texts.Format) -> java_texts.Format:
     return lambda pairs: f"{{{', '.join(f'{key(k)}={item(v)}' for k, v in pairs)}}}"
 
 
-def _object_format(data_type: t.StructuredType) -> java_texts.Format:
-    fields = [(name, _format_of(field_type)) for name, field_type in zip(data_type.names, data_type.types, strict=True)]
+def _create_object_format(data_type: t.StructuredType) -> java_texts.Format:
+    fields = [
+        (name, _create_format(field_type)) for name, field_type in zip(data_type.names, data_type.types, strict=True)
+    ]
 
     def format_object(values: Sequence[Any]) -> str:
         pairs = (f"{name}={format_value(v)}" for (name, format_value), v in zip(fields, values, strict=True))

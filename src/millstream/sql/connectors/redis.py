@@ -32,7 +32,8 @@ _SCALARS = t.CharType | t.VarCharType | t.NumericType | t.BooleanType
 
 @dataclass(frozen=True)
 class Writing:
-    """A command that writes: how many columns come before the value, whether there is one, and what undoes it."""
+    """A command that writes: the number of columns before the value, whether it has a value, and the inverse
+    command."""
 
     keys: int
     has_value: bool = True
@@ -80,7 +81,7 @@ class UnreadableValue(ExternalError):
 
 @dataclass(frozen=True)
 class _RowCommands:
-    """Turns a row into commands."""
+    """Converts a row to commands."""
 
     command: str
     ttl: int | None = None

@@ -51,7 +51,7 @@ def register(connector: TableConnector) -> None:
     _CONNECTORS[connector.name] = connector
 
 
-def known_connectors() -> list[str]:
+def list_connectors() -> list[str]:
     """Return the names of all connectors, sorted."""
     return sorted({*_CONNECTORS, *(entry.name for entry in entry_points(group=_GROUP))})
 
@@ -63,12 +63,12 @@ def find_connector(context: TableContext) -> TableConnector:
     name = context.options.get("connector")
     if name is None:
         message = "option 'connector' is missing"
-        raise context.fail(message, f"set it to one of {', '.join(known_connectors())}")
+        raise context.fail(message, f"set it to one of {', '.join(list_connectors())}")
     if name not in _CONNECTORS:
         for entry in entry_points(group=_GROUP):
             if entry.name == name:
                 register(entry.load())
     if name not in _CONNECTORS:
         message = f"there is no connector '{name}'"
-        raise context.fail(message, nearest(name, known_connectors()))
+        raise context.fail(message, nearest(name, list_connectors()))
     return _CONNECTORS[name]

@@ -15,7 +15,7 @@ from typing import Any
 
 from millstream.connectors.savepoint import KeyedStateSource, describe_keyed_states, open_operator
 from millstream.errors import UserError
-from millstream.sql.columns import SqlTypeInfo, row_type_info
+from millstream.sql.columns import SqlTypeInfo, create_row_type_info
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSource
 from millstream.sql.connector.table_formats import call_for_table, check_columns
 from millstream.sql.errors import nearest
@@ -35,7 +35,7 @@ _TYPES_OF_CLASSES = (
 _FIELD_OPTIONS = ("state-name", "state-type", *_TYPES_OF_CLASSES)
 _KINDS = {"value": ("value", "reducing", "aggregating"), "list": ("list",), "map": ("map",)}
 
-_NO_ROW = object()  # in place of a value without the fields of a row: no type takes it
+_NO_ROW = object()  # the value of an object without the fields of a row: no type accepts it
 
 _log = logging.getLogger("millstream.savepoint")
 
@@ -52,7 +52,7 @@ class DoesNotFit(UserError):
 
 @dataclass(frozen=True)
 class StateRows:
-    """Turns keys and values of states into rows of a table; `key_index` is the index of the key column."""
+    """Converts keys and values of states to rows of a table; `key_index` is the index of the key column."""
 
     schema: t.RowType
     key_index: int
@@ -77,7 +77,8 @@ def _convert_column(name: str, data_type: t.DataType, column: Sequence[Any], key
 
 
 def _adapt(value: Any, data_type: t.DataType) -> Any:
-    """Return a value in the form of a type: objects with named fields become rows, anything can become text."""
+    """Return a value in the form of a type: objects with named fields become rows, any value can be converted to
+    text."""
     if value is None:
         return None
     match data_type:
@@ -93,7 +94,7 @@ def _adapt(value: Any, data_type: t.DataType) -> Any:
 
 
 def _adapt_row(value: Any, data_type: t.RowType) -> Any:
-    names = _field_names(value)
+    names = _list_field_names(value)
     if names is not None and set(data_type.names) <= set(names):
         values = [value[name] if isinstance(value, dict | Row) else getattr(value, name) for name in data_type.names]
     elif isinstance(value, tuple | list | Row) and len(value) == len(data_type):
@@ -103,7 +104,7 @@ def _adapt_row(value: Any, data_type: t.RowType) -> Any:
     return Row(*(_adapt(field, field_type) for field, field_type in zip(values, data_type.types, strict=True)))
 
 
-def _field_names(value: Any) -> Sequence[str] | None:
+def _list_field_names(value: Any) -> Sequence[str] | None:
     if dataclasses.is_dataclass(value):
         return [field.name for field in dataclasses.fields(value)]
     if isinstance(value, Row):
@@ -123,7 +124,7 @@ def _read(context: TableContext) -> TableSource:
     others = [name for name in schema.names if name != key]
     states = tuple(_find_state(context, name, schemas) for name in others)
     rows = StateRows(schema, schema.names.index(key))
-    return TableSource(KeyedStateSource(path, operator.operator, states, row_type_info(schema), rows), schema)
+    return TableSource(KeyedStateSource(path, operator.operator, states, create_row_type_info(schema), rows), schema)
 
 
 def _check(context: TableContext) -> str:

@@ -14,7 +14,7 @@ from millstream.connector.lookup_cache import Key
 from millstream.connectors.blackhole import BlackHoleSink
 from millstream.connectors.collection import CollectionSource
 from millstream.connectors.printing import PrintSink
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.connector.lookup import CACHE_OPTIONS, Lookup, LookupRows, TableLookup, read_cache_policy
 from millstream.sql.connector.lookup_reload import Reload
 from millstream.sql.connector.table_connector import TableConnector, TableContext, TableSink, TableSource
@@ -51,7 +51,7 @@ def _find_values(context: TableContext) -> list[Any]:
     if name not in _VALUES:
         message = f"there are no registered values '{name}'"
         raise context.fail(message, f"call register_values('{name}', rows) first")
-    return row_type_info(context.schema).conform(list(_VALUES[name]))
+    return create_row_type_info(context.schema).conform(list(_VALUES[name]))
 
 
 def _read_values(context: TableContext) -> TableSource:
@@ -59,7 +59,7 @@ def _read_values(context: TableContext) -> TableSource:
     mode = ChangelogMode.INSERT_ONLY if row_kinds == "I" else ChangelogMode.RETRACT
     if "UA" in row_kinds and "UB" not in row_kinds:
         mode = ChangelogMode.UPSERT
-    source = CollectionSource(_find_values(context), row_type_info(context.schema))
+    source = CollectionSource(_find_values(context), create_row_type_info(context.schema))
     return TableSource(source, context.schema, mode)
 
 

@@ -51,7 +51,7 @@ class AlterStatements:
         return OK
 
     def change(self, node: s.Alter, table: TableDefinition, text: str) -> TableDefinition:
-        """Return the table that a statement other than RENAME makes of a table."""
+        """Return the definition of a table after a statement other than RENAME."""
         return validate_table(self._apply(node, table, text), node.at)
 
     def _alter_view(self, node: s.Alter, full_name: tuple[str, str, str], view: Any) -> StatementResult:

@@ -14,7 +14,7 @@ from millstream.config.secrets import mask_secrets, mask_statement
 from millstream.sql.catalog.catalog import ColumnDefinition, TableDefinition, TableDistribution
 from millstream.sql.catalog.materialization import Materialization
 from millstream.sql.syntax import tree as s
-from millstream.sql.syntax.parse import expression_tokens
+from millstream.sql.syntax.parse import list_expression_tokens
 
 _SHORT_NAMES = {"STRING": "VARCHAR(2147483647)", "BYTES": "VARBINARY(2147483647)"}
 _SHORT_OR_QUOTED = re.compile(r"`[^`]*`|'[^']*'|\bSTRING\b|\bBYTES\b|\bTIMESTAMP_LTZ\((\d)\)")
@@ -112,7 +112,7 @@ def format_expression(node: s.Expr, text: str, names: Collection[str]) -> str:
     start = _find_start(node)
     parts: list[str] = []
     offset = start
-    for token in expression_tokens(text, start):
+    for token in list_expression_tokens(text, start):
         parts.append(text[offset : token.start])
         is_call = token.type == "word" and text[token.end :].lstrip().startswith("(")
         is_column = token.type == "word" and token.text in names and not is_call

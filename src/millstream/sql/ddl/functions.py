@@ -19,7 +19,7 @@ from millstream.sql.syntax import tree as s
 
 
 class FunctionStatements:
-    """Executes statements about functions and modules; `wrap` turns a Python object into a function."""
+    """Executes statements about functions and modules; `wrap` creates a function from a Python object."""
 
     def __init__(self, catalogs: Catalogs, wrap: Callable[[str, Any], UserFunction]) -> None:
         self._catalogs = catalogs

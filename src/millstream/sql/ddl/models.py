@@ -29,7 +29,9 @@ class ModelStatements:
         if not node.options:
             message = f"model '{'.'.join(node.name)}' has no options"
             raise SqlValidationError(message, at=node.at, hint="write WITH ('provider' = 'openai', ...)")
-        model = ModelDefinition(_columns(node.input), _columns(node.output), dict(node.options), node.comment)
+        model = ModelDefinition(
+            _build_columns(node.input), _build_columns(node.output), dict(node.options), node.comment
+        )
         self._models.add(node.name, model, temporary=node.temporary, if_not_exists=node.if_not_exists, at=node.at)
         return OK
 
@@ -94,7 +96,7 @@ class ModelStatements:
         return make_string_result(["result"], [("\n".join(lines) + "\n",)])
 
 
-def _columns(nodes: tuple[s.ColumnDef, ...]) -> tuple[ColumnDefinition, ...]:
+def _build_columns(nodes: tuple[s.ColumnDef, ...]) -> tuple[ColumnDefinition, ...]:
     columns: list[ColumnDefinition] = []
     for node in nodes:
         if node.type is None or node.primary_key:

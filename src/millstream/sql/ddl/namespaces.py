@@ -1,7 +1,7 @@
 """CREATE, ALTER, DROP and USE for catalogs and databases.
 
 Promises: the current catalog and database are not dropped; a database with tables is dropped only with CASCADE.
-CREATE CATALOG reads the catalog once, so wrong options are refused by it.
+CREATE CATALOG reads the catalog once, so that wrong options are refused by this statement.
 Does not know: tables."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NamespaceStatements:
         """CREATE CATALOG and CREATE DATABASE."""
         options = dict(node.options)
         if node.object_type == "CATALOG":
-            name = _catalog_name(node.name, node.at)
+            name = _check_catalog_name(node.name, node.at)
             if name in self._catalogs.all:
                 if node.if_not_exists:
                     return OK
@@ -47,7 +47,7 @@ class NamespaceStatements:
 
     def drop_catalog(self, node: s.Drop) -> None:
         """DROP CATALOG."""
-        name = _catalog_name(node.name, node.at)
+        name = _check_catalog_name(node.name, node.at)
         if name not in self._catalogs.all:
             if node.if_exists:
                 return
@@ -91,7 +91,7 @@ class NamespaceStatements:
 
     def alter_catalog(self, node: s.Alter) -> StatementResult:
         """ALTER CATALOG."""
-        catalog = self._catalogs.catalog(_catalog_name(node.name, node.at), node.at)
+        catalog = self._catalogs.catalog(_check_catalog_name(node.name, node.at), node.at)
         match node.action:
             case s.SetOptions(changes):
                 self._set_options(catalog, {**catalog.options, **dict(changes)}, node.at)
@@ -140,7 +140,7 @@ class NamespaceStatements:
         return OK
 
 
-def _catalog_name(path: tuple[str, ...], at: int | None) -> str:
+def _check_catalog_name(path: tuple[str, ...], at: int | None) -> str:
     if len(path) > 1:
         message = f"the name of a catalog has one part, and '{'.'.join(path)}' has {len(path)}"
         raise CatalogError(message, at=at, hint="write a name with dots in backquotes")

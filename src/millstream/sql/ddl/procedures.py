@@ -9,10 +9,10 @@ from typing import Any
 
 from millstream.runtime.rowwise import failure
 from millstream.sql.catalog.procedures import ProcedureDefinition
-from millstream.sql.columns import converter, external, optional
+from millstream.sql.columns import accept_none, create_external_converter, create_internal_converter
 from millstream.sql.ddl.results import StatementResult
 from millstream.sql.errors import CatalogError, SqlValidationError, nearest
-from millstream.sql.evaluation.evaluate import constant
+from millstream.sql.evaluation.evaluate import evaluate_constant
 from millstream.sql.evaluation.repeated import is_pure
 from millstream.sql.functions.user_functions import WrongResult
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session, coerce
@@ -25,13 +25,13 @@ from millstream.sql.types import data_types as t
 def call_procedure(session: Session, node: s.CallProcedure, context: Any) -> StatementResult:
     """CALL name(arguments); `context` is the first argument of the procedure."""
     procedure = _find(session, node)
-    arguments = _arguments(session, node, procedure)
+    arguments = _bind_arguments(session, node, procedure)
     name = ".".join(node.name)
     try:
         rows = list(procedure.function(context, **arguments) or ())  # a generator runs here
     except (Exception, SystemExit) as problem:
         raise failure(name, problem, record=tuple(arguments.values())) from problem
-    return _result(name, procedure.result_schema(), rows)
+    return _create_result(name, procedure.result_schema(), rows)
 
 
 def _find(session: Session, node: s.CallProcedure) -> ProcedureDefinition:
@@ -43,7 +43,7 @@ def _find(session: Session, node: s.CallProcedure) -> ProcedureDefinition:
     return procedures[name]
 
 
-def _arguments(session: Session, node: s.CallProcedure, procedure: ProcedureDefinition) -> dict[str, Any]:
+def _bind_arguments(session: Session, node: s.CallProcedure, procedure: ProcedureDefinition) -> dict[str, Any]:
     """Return the values of the arguments by the names of the parameters."""
     parameters = procedure.parameters()
     types = dict(zip((parameter.name for parameter in parameters), procedure.input_types, strict=True))
@@ -58,7 +58,7 @@ def _arguments(session: Session, node: s.CallProcedure, procedure: ProcedureDefi
             message = f"procedure '{node.name[-1]}' has no parameter '{name}'"
             raise SqlValidationError(message, at=argument.at, hint=nearest(name, types))
         if name in arguments:
-            message = f"the argument '{name}' is given twice"
+            message = f"the argument '{name}' occurs twice"
             raise SqlValidationError(message, at=argument.at)
         value = argument.value if isinstance(argument, s.NamedArgument) else argument
         arguments[name] = _evaluate(session, value, types[name], name)
@@ -79,13 +79,13 @@ def _evaluate(session: Session, node: s.Expr, data_type: t.DataType, name: str) 
     if not is_pure(bound):
         message = f"the argument '{name}' must be a constant"
         raise SqlValidationError(message, at=node.at)
-    value = constant(coerce(bound, data_type), zone=session.zone)
-    convert = external(data_type)
+    value = evaluate_constant(coerce(bound, data_type), zone=session.zone)
+    convert = create_external_converter(data_type)
     return value if convert is None or value is None else convert(value)
 
 
-def _result(name: str, schema: t.RowType, rows: list[Any]) -> StatementResult:
-    converters = [optional(converter(data_type)) for data_type in schema.types]
+def _create_result(name: str, schema: t.RowType, rows: list[Any]) -> StatementResult:
+    converters = [accept_none(create_internal_converter(data_type)) for data_type in schema.types]
     values: list[tuple[Any, ...]] = []
     for row in rows:
         cells = tuple(row) if isinstance(row, tuple | list) or hasattr(row, "_values") else (row,)

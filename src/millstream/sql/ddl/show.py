@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from millstream.config.secrets import mask_statement
 from millstream.sql.catalog.catalog import Catalogs, TableDefinition, ViewDefinition
-from millstream.sql.catalog.partitions import partitions
+from millstream.sql.catalog.partitions import list_partitions
 from millstream.sql.ddl.describe import DescribeStatements
 from millstream.sql.ddl.formatting import (
     format_create_table,
@@ -22,8 +22,8 @@ from millstream.sql.ddl.formatting import (
 from millstream.sql.ddl.partitions import format_partition, read_literals
 from millstream.sql.ddl.results import StatementResult, make_string_result
 from millstream.sql.errors import CatalogError, SqlNotSupported
-from millstream.sql.functions.library import built_in_names
-from millstream.sql.functions.logic import like_pattern
+from millstream.sql.functions.library import list_built_in_names
+from millstream.sql.functions.logic import compile_like_pattern
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 
@@ -77,7 +77,9 @@ class ShowStatements:
                 matching = self._match_names([row[0] for row in result.rows], node)
                 return replace(result, rows=tuple(row for row in result.rows if row[0] in matching))
             case "FUNCTIONS":
-                return self._list_names("function name", sorted({*built_in_names(), *catalogs.function_names()}), node)
+                return self._list_names(
+                    "function name", sorted({*list_built_in_names(), *catalogs.function_names()}), node
+                )
             case "USER FUNCTIONS":
                 return self._list_names("function name", sorted(set(catalogs.function_names())), node)
             case "MODULES":
@@ -123,7 +125,7 @@ class ShowStatements:
     def _match_names(names: list[str], node: s.Show) -> set[str]:
         if node.like is None:
             return set(names)
-        pattern = like_pattern(node.like)
+        pattern = compile_like_pattern(node.like)
         if node.ignore_case:
             pattern = re.compile(pattern.pattern, pattern.flags | re.IGNORECASE)
         return {name for name in names if (pattern.fullmatch(name) is not None) != node.negated}
@@ -165,5 +167,5 @@ class ShowStatements:
         prefix = read_literals(node.partition, node.at)
         specs = [] if full_name in self._catalogs.temporary else list(self._catalogs.notes(full_name).partitions)
         registered = [format_partition(table, spec) for spec in specs if prefix.items() <= set(spec)]
-        names = partitions(".".join(full_name), table, prefix, node.at, registered)
+        names = list_partitions(".".join(full_name), table, prefix, node.at, registered)
         return make_string_result(["partition name"], [(name,) for name in names])

@@ -13,7 +13,7 @@ from millstream.sql.ddl import like
 from millstream.sql.ddl.formatting import format_expression
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
-from millstream.sql.logical.bind.tables import scope_of
+from millstream.sql.logical.bind.tables import create_scope
 from millstream.sql.logical.nodes import Scan
 from millstream.sql.syntax import parse_expression
 from millstream.sql.syntax import tree as s
@@ -98,7 +98,7 @@ class TableBuilder:
         if not pending:
             return table
         stored = [column for column in table.columns if column.expr is None]
-        scope = scope_of(Scan(t.row_of([c.name for c in stored], [c.type for c in stored], null=False), None))
+        scope = create_scope(Scan(t.row_of([c.name for c in stored], [c.type for c in stored], null=False), None))
         binder = ExpressionBinder(self._session, scope, clause="in a computed column")
         types = {column.name: binder.bind(column.expr).type for column in pending if column.expr is not None}
         columns = tuple(replace(c, type=types[c.name]) if c.name in types else c for c in table.columns)
@@ -125,7 +125,7 @@ class TableBuilder:
         if not t.is_timestamp(data_type) or data_type.precision > 3:  # type: ignore[attr-defined]
             message = f"a watermark needs TIMESTAMP(3) or TIMESTAMP_LTZ(3), but '{name}' is {data_type}"
             raise SqlValidationError(message, at=node.at)
-        scope = scope_of(Scan(t.row_of(names, [column.type for column in table.columns], null=False), None))
+        scope = create_scope(Scan(t.row_of(names, [column.type for column in table.columns], null=False), None))
         watermark = ExpressionBinder(self._session, scope, clause="in a watermark").bind(node.expr)
         if not t.is_timestamp(watermark.type):
             message = f"the watermark of '{name}' must be a timestamp, but it is {watermark.type}"

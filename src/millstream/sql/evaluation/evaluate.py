@@ -1,7 +1,8 @@
 """Vectorized evaluation of expressions.
 
 Promises: `compile_expression` returns a function from a `Frame` of columns to a column or scalar, built once for an
-operator. A branch that is not taken (CASE, AND, OR) cannot fail. Repeated subexpressions are computed once for a frame.
+operator. A branch that is not evaluated (CASE, AND, OR) cannot fail. Repeated subexpressions are computed once for a
+frame.
 Does not know: operators, rows; functions declare how they are computed."""
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import pyarrow.compute as pc
 
 from millstream.errors import UserError
 from millstream.runtime.random_numbers import RandomNumbers
-from millstream.sql.columns import arrow_type, external, internal_values, scalar_value
+from millstream.sql.columns import arrow_type, create_external_converter, scalar_value, to_internal_values
 from millstream.sql.evaluation.repeated import Shared, find_repeated
-from millstream.sql.expressions.datums import as_array, field_datum
+from millstream.sql.expressions.datums import as_array, get_field
 from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, FieldRef, Lit, Ref, Sym, UserCall
 from millstream.sql.functions import casts
-from millstream.sql.functions.library import function_named
+from millstream.sql.functions.library import get_function
 from millstream.sql.types import data_types as t
 
 Datum = Any  # pa.Array or pa.Scalar
@@ -69,7 +70,7 @@ class Frame:
         """Return a field of a row column."""
         columns = self.columns
         return (
-            columns.part(column, index) if isinstance(columns, SelectedColumns) else field_datum(columns[column], index)
+            columns.part(column, index) if isinstance(columns, SelectedColumns) else get_field(columns[column], index)
         )
 
 
@@ -92,7 +93,7 @@ class SelectedColumns(Sequence[pa.Array]):
         """Return a field of a row column."""
         key = column, index
         if key not in self._gathered:
-            self._gathered[key] = field_datum(self._columns[column], index).take(self._rows)
+            self._gathered[key] = get_field(self._columns[column], index).take(self._rows)
         return self._gathered[key]
 
 
@@ -127,25 +128,25 @@ def _compile_node(expression: Expression, shared: Shared) -> Computed:
         case Sym(word=word):
             return lambda _frame: word
         case Convert():
-            return _cast(expression, shared)
+            return _compile_cast(expression, shared)
         case FieldRef(operand=Ref(index=column), index=index):
             return lambda frame: frame.part(column, index)
         case FieldRef(operand=operand, index=index):
             row = compile_expression(operand, shared)
-            return lambda frame: field_datum(row(frame), index)
+            return lambda frame: get_field(row(frame), index)
         case Choose():
-            return _choose(expression, shared)
+            return _compile_case(expression, shared)
         case UserCall():
-            return _user(expression, shared)
+            return _compile_user_call(expression, shared)
         case Apply(function="AND" | "OR"):
-            return _logic(expression, shared)
+            return _compile_logic(expression, shared)
         case Apply():
-            return _apply(expression, shared)
+            return _compile_call(expression, shared)
     raise AssertionError(expression)
 
 
-def _apply(expression: Apply, shared: Shared) -> Computed:
-    function = function_named(expression.function)
+def _compile_call(expression: Apply, shared: Shared) -> Computed:
+    function = get_function(expression.function)
     args = [compile_expression(arg, shared) for arg in expression.args]
     evaluate, result_type = function.evaluate, expression.type
     arg_types = [arg.type for arg in expression.args]
@@ -157,19 +158,19 @@ def _apply(expression: Apply, shared: Shared) -> Computed:
         try:
             return evaluate(frame, [arg(frame) for arg in args], arg_types, result_type)
         except (pa.ArrowException, ArithmeticError, ValueError) as problem:
-            raise EvaluationFailed(_error_text(expression.function, problem)) from None
+            raise EvaluationFailed(_describe_problem(expression.function, problem)) from None
 
     return run
 
 
-def _error_text(name: str, problem: BaseException) -> str:
+def _describe_problem(name: str, problem: BaseException) -> str:
     text = str(problem)
     if "divide by zero" in text.lower() or isinstance(problem, ZeroDivisionError):
         return "division by zero"
     return f"{name}: {text or type(problem).__name__}"
 
 
-def _cast(expression: Convert, shared: Shared) -> Computed:
+def _compile_cast(expression: Convert, shared: Shared) -> Computed:
     operand = compile_expression(expression.operand, shared)
     source, target, safe = expression.operand.type, expression.type, expression.safe
 
@@ -177,12 +178,12 @@ def _cast(expression: Convert, shared: Shared) -> Computed:
         try:
             return casts.cast(frame, operand(frame), source, target, safe=safe)
         except (pa.ArrowException, ArithmeticError, ValueError) as problem:
-            raise EvaluationFailed(_error_text(f"CAST to {target}", problem)) from None
+            raise EvaluationFailed(_describe_problem(f"CAST to {target}", problem)) from None
 
     return run
 
 
-def truth(datum: Datum, count: int) -> np.ndarray:
+def find_true_rows(datum: Datum, count: int) -> np.ndarray:
     """Return where a condition is true; NULL is not."""
     array = as_array(datum, count)
     filled = pc.fill_null(array, False) if array.null_count else array
@@ -190,7 +191,7 @@ def truth(datum: Datum, count: int) -> np.ndarray:
     return is_true
 
 
-def _logic(expression: Apply, shared: Shared) -> Computed:
+def _compile_logic(expression: Apply, shared: Shared) -> Computed:
     left, right = (compile_expression(operand, shared) for operand in expression.args)
     is_and = expression.function == "AND"
     combine = pc.and_kleene if is_and else pc.or_kleene
@@ -218,7 +219,7 @@ def _scatter(values: pa.Array, rows: np.ndarray, count: int) -> pa.Array:
     return values.take(pa.array(indexes, mask=indexes < 0))
 
 
-def _choose(expression: Choose, shared: Shared) -> Computed:
+def _compile_case(expression: Choose, shared: Shared) -> Computed:
     args = [compile_expression(arg, shared) for arg in expression.args]
     conditions, results, otherwise = args[0:-1:2], args[1:-1:2], args[-1]
     arrow = arrow_type(expression.type)
@@ -243,7 +244,7 @@ def _choose(expression: Choose, shared: Shared) -> Computed:
         row_indexes: list[np.ndarray] = []
         for condition, result in zip(conditions, results, strict=True):
             frame_of_remaining = frame.take(remaining)
-            is_true = truth(condition(frame_of_remaining), frame_of_remaining.count)
+            is_true = find_true_rows(condition(frame_of_remaining), frame_of_remaining.count)
             rows = remaining[is_true]
             if len(rows):
                 pieces.append(as_array(result(frame.take(rows)), len(rows)))
@@ -261,13 +262,13 @@ def _choose(expression: Choose, shared: Shared) -> Computed:
     return run
 
 
-def _user(expression: UserCall, shared: Shared) -> Computed:
+def _compile_user_call(expression: UserCall, shared: Shared) -> Computed:
     args = [compile_expression(arg, shared) for arg in expression.args]
     arg_types = [arg.type for arg in expression.args]
-    to_external = [external(arg_type) for arg_type in arg_types]
+    to_external = [create_external_converter(arg_type) for arg_type in arg_types]
     function, result_type = expression.function, expression.type
 
-    constants = _constants_of(expression) if function.pandas else {}
+    constants = _find_constants(expression) if function.pandas else {}
 
     def vectorized(frame: Frame) -> Datum:
         arguments = [
@@ -279,21 +280,21 @@ def _user(expression: UserCall, shared: Shared) -> Computed:
     def run(frame: Frame) -> Datum:
         columns = []
         for arg, arg_type, convert in zip(args, arg_types, to_external, strict=True):
-            values = internal_values(as_array(arg(frame), frame.count), arg_type)
+            values = to_internal_values(as_array(arg(frame), frame.count), arg_type)
             columns.append(values if convert is None else [None if v is None else convert(v) for v in values])
         return function.call(columns, frame.count, result_type)
 
     return vectorized if function.vectorized else run
 
 
-def _constants_of(call: UserCall) -> dict[int, Any]:
+def _find_constants(call: UserCall) -> dict[int, Any]:
     """Return the literals among the arguments of a pandas function, which are passed as values instead of Series.
 
     A call that has only literals gets Series: the function cannot know the number of rows otherwise."""
     literals = {i: arg for i, arg in enumerate(call.args) if isinstance(arg, Lit)}
     if len(literals) == len(call.args):
         return {}
-    conversions = {i: external(literal.type) for i, literal in literals.items()}
+    conversions = {i: create_external_converter(literal.type) for i, literal in literals.items()}
     return {
         i: literal.value if convert is None or literal.value is None else convert(literal.value)
         for (i, literal), convert in zip(literals.items(), conversions.values(), strict=True)
@@ -325,11 +326,11 @@ class Condition:
 
     def holds(self, frame: Frame) -> np.ndarray:
         """Return where the condition is true."""
-        return truth(self._computed(frame), frame.count)
+        return find_true_rows(self._computed(frame), frame.count)
 
 
-def constant(expression: Expression, *, now: int = 0, zone: str = "UTC") -> Any:
+def evaluate_constant(expression: Expression, *, now: int = 0, zone: str = "UTC") -> Any:
     """Evaluate an expression without columns, and return its internal value."""
     data_type = expression.type
     array = as_array(compile_expression(expression)(Frame([], 1, now, zone)), 1)
-    return internal_values(array, data_type)[0] if not isinstance(data_type, t.NullType) else None
+    return to_internal_values(array, data_type)[0] if not isinstance(data_type, t.NullType) else None

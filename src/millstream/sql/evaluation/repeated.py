@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 
 from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, UserCall, walk
-from millstream.sql.functions.library import function_named
+from millstream.sql.functions.library import get_function
 
 RANDOM = frozenset({"RAND", "RAND_INTEGER", "UUID"})
 
@@ -19,7 +19,7 @@ def is_pure(expression: Expression) -> bool:
     """Return whether an expression always has the same value: no user-defined function, random value or current
     time."""
     return not any(
-        isinstance(node, UserCall) or (isinstance(node, Apply) and not function_named(node.function).deterministic)
+        isinstance(node, UserCall) or (isinstance(node, Apply) and not get_function(node.function).deterministic)
         for node in walk(expression)
     )
 
@@ -58,5 +58,5 @@ def _is_worth_caching(expression: Expression) -> bool:
         return expression.function not in (
             "AND",
             "OR",
-        )  # in a long chain, every part would be compared with every other
+        )  # in a long chain, every part would be compared with all others
     return isinstance(expression, Convert | Choose)

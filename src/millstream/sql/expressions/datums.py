@@ -1,4 +1,4 @@
-"""Results of expressions: an Arrow array, or a scalar that stands for all rows.
+"""Results of expressions: an Arrow array, or a scalar that is the value of every row.
 
 Promises: callers do not have to distinguish arrays and scalars.
 Does not know: expressions, logical types."""
@@ -20,7 +20,7 @@ def as_array(datum: Any, count: int) -> pa.Array:
     return datum
 
 
-def field_datum(datum: Any, index: int) -> Any:
+def get_field(datum: Any, index: int) -> Any:
     """Return a field of a struct array or of a struct scalar."""
     if isinstance(datum, pa.Scalar):
         return pc.struct_field(pa.repeat(datum, 1), [index])[0]

@@ -206,21 +206,21 @@ def substitute(expression: Expression, columns: tuple[Expression, ...]) -> Expre
     return rewrite(expression, lambda node: columns[node.index] if isinstance(node, Ref) else None)
 
 
-def references(expression: Expression) -> set[int]:
+def find_references(expression: Expression) -> set[int]:
     """Return the indexes of the columns that an expression reads."""
     return {node.index for node in walk(expression) if isinstance(node, Ref)}
 
 
-def conjuncts(expression: Expression | None) -> list[Expression]:
+def split_conjuncts(expression: Expression | None) -> list[Expression]:
     """Split a condition at AND."""
     if expression is None:
         return []
     if isinstance(expression, Apply) and expression.function == "AND":
-        return [part for arg in expression.args for part in conjuncts(arg)]
+        return [part for arg in expression.args for part in split_conjuncts(arg)]
     return [expression]
 
 
-def conjunction(parts: list[Expression]) -> Expression | None:
+def combine_conjuncts(parts: list[Expression]) -> Expression | None:
     """Connect conditions by AND; None if there are none."""
     if not parts:
         return None

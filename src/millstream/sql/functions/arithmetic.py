@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 from millstream.sql.columns import arrow_type, round_decimal, scalar_value
 from millstream.sql.functions import random_values
 from millstream.sql.functions.registry import by_row, define, vectorized
-from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, raise_error
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, spell_error
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import leading_type
+from millstream.sql.types.common_types import find_leading_type
 from millstream.state.key_hashes import KeyHasher
 
 _ARITHMETIC = "arithmetic"
 _CONTEXT = Context(prec=80)
 
 
-def _operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_operands(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the types of the operands of + - * / %: decimals keep their scale, other numbers get their common type."""
     numeric = [
         t.DOUBLE if isinstance(data_type, t.NullType) or t.is_text(data_type) else data_type for data_type in arg_types
@@ -35,38 +35,38 @@ def _operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     has_decimal = any(isinstance(data_type, t.DecimalType) for data_type in numeric)
     if has_decimal and not any(map(t.is_approximate, numeric)):
         return [t.as_decimal(data_type).with_null(data_type.null) for data_type in numeric]
-    common = leading_type(numeric)
+    common = find_leading_type(numeric)
     return None if common is None else [common.with_null(data_type.null) for data_type in numeric]
 
 
-def _sum_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_sum_type(arg_types: list[t.DataType]) -> t.DataType:
     a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(a.scale, b.scale)
-        return t.decimal(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
+        return t.create_decimal(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale)
     return a
 
 
-def _product_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_product_type(arg_types: list[t.DataType]) -> t.DataType:
     a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
-        return t.decimal(a.precision + b.precision + 1, a.scale + b.scale)
+        return t.create_decimal(a.precision + b.precision + 1, a.scale + b.scale)
     return a
 
 
-def _quotient_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_quotient_type(arg_types: list[t.DataType]) -> t.DataType:
     a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(6, a.scale + b.precision + 1)
-        return t.decimal(a.precision - a.scale + b.scale + scale, scale)
+        return t.create_decimal(a.precision - a.scale + b.scale + scale, scale)
     return a
 
 
-def _remainder_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_remainder_type(arg_types: list[t.DataType]) -> t.DataType:
     a, b = arg_types
     if isinstance(a, t.DecimalType) and isinstance(b, t.DecimalType):
         scale = max(a.scale, b.scale)
-        return t.decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+        return t.create_decimal(min(a.precision - a.scale, b.precision - b.scale) + scale, scale)
     return b
 
 
@@ -94,18 +94,18 @@ def _compute_decimals(function: Callable[[Decimal, Decimal], Decimal]) -> Any:
     return evaluate
 
 
-def _remainder_operand_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_remainder_operands(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the types of the operands of %: integers keep theirs, since the result has the type of the divisor."""
     if all(isinstance(data_type, t.IntegerType) for data_type in arg_types):
         return list(arg_types)
-    return _operand_types(arg_types)
+    return _coerce_operands(arg_types)
 
 
 def _remainder(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     if isinstance(result_type, t.DecimalType):
         return NotImplemented
     if isinstance(result_type, t.IntegerType) and not arg_types[0].same(arg_types[1]):
-        wide = arrow_type(leading_type(arg_types) or t.BIGINT)
+        wide = arrow_type(find_leading_type(arg_types) or t.BIGINT)
         remainder = _remainder(frame, [pc.cast(arg, wide) for arg in args], [t.BIGINT, t.BIGINT], t.BIGINT)
         return pc.cast(remainder, arrow_type(result_type))
     if t.is_approximate(result_type):
@@ -134,7 +134,7 @@ def _spell_division(call: SparkCall) -> str:
     text = f"CAST(({left} {operator} {right}) AS {type_name})"
     if is_never_zero:
         return text
-    failure = raise_error("division by zero", type_name)
+    failure = spell_error("division by zero", type_name)
     return f"(CASE WHEN {left} IS NOT NULL AND {right} = 0 THEN {failure} ELSE {text} END)"
 
 
@@ -149,11 +149,11 @@ def _spell_unary(template: str) -> Callable[[SparkCall], str]:
 
 _TWO_NUMBERS = "number, number"
 for _symbol, _type_rule, _evaluate, _decimals, _doc in (
-    ("+", _sum_type, _apply_kernel(pc.add, exact_decimals=True), _CONTEXT.add, "Returns a plus b."),
-    ("-", _sum_type, _apply_kernel(pc.subtract, exact_decimals=True), _CONTEXT.subtract, "Returns a minus b."),
+    ("+", _derive_sum_type, _apply_kernel(pc.add, exact_decimals=True), _CONTEXT.add, "Returns a plus b."),
+    ("-", _derive_sum_type, _apply_kernel(pc.subtract, exact_decimals=True), _CONTEXT.subtract, "Returns a minus b."),
     (
         "*",
-        _product_type,
+        _derive_product_type,
         _apply_kernel(pc.multiply, exact_decimals=True),
         _CONTEXT.multiply,
         "Returns a multiplied by b.",
@@ -167,7 +167,7 @@ for _symbol, _type_rule, _evaluate, _decimals, _doc in (
         _evaluate,
         _doc,
         fallback=_compute_decimals(_decimals),
-        coerce=_operand_types,
+        coerce=_coerce_operands,
         syntax=f"a {_symbol} b",
         spark=_spell_operator,
     )
@@ -175,11 +175,11 @@ define(
     "/",
     _ARITHMETIC,
     _TWO_NUMBERS,
-    _quotient_type,
+    _derive_quotient_type,
     _apply_kernel(pc.divide),
     "Returns a divided by b. The quotient of two integers is an integer, truncated toward zero.",
     fallback=_compute_decimals(_CONTEXT.divide),
-    coerce=_operand_types,
+    coerce=_coerce_operands,
     syntax="a / b",
     spark=_spell_division,
 )
@@ -187,11 +187,11 @@ define(
     "%",
     _ARITHMETIC,
     _TWO_NUMBERS,
-    _remainder_type,
+    _derive_remainder_type,
     _remainder,
     "Returns the remainder of a divided by b. The result has the sign of a.",
     fallback=_compute_decimals(_CONTEXT.remainder),
-    coerce=_remainder_operand_types,
+    coerce=_coerce_remainder_operands,
     syntax="a % b or MOD(a, b)",
     aliases=("MOD",),
     spark=_spell_division,
@@ -347,7 +347,7 @@ def _round(rounding: str) -> Any:
     return evaluate
 
 
-def rounded_decimal_type(data_type: t.DecimalType, digits: int) -> t.DataType:
+def round_decimal_type(data_type: t.DecimalType, digits: int) -> t.DataType:
     """Return the type of ROUND of a decimal to a constant number of decimal places."""
     if digits >= data_type.scale:
         return data_type
@@ -373,13 +373,13 @@ define(
 )
 
 
-def integer_part_type(arg_types: list[t.DataType]) -> t.DataType:
+def derive_integer_part_type(arg_types: list[t.DataType]) -> t.DataType:
     """Return the type of FLOOR and CEIL of a number."""
     data_type = arg_types[0]
     return t.DecimalType(data_type.precision, 0) if isinstance(data_type, t.DecimalType) else data_type
 
 
-def floor_or_ceil(*, up: bool) -> Any:
+def create_rounding(*, up: bool) -> Any:
     """Compute CEIL of numbers if `up`, else FLOOR."""
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
@@ -472,7 +472,7 @@ define(
     "string",
     t.BYTES,
     by_row(_unhex),
-    "Returns the bytes that the hexadecimal digits stand for. Returns NULL if the string is not hexadecimal.",
+    "Converts hexadecimal digits to bytes. Returns NULL if the string is not hexadecimal.",
     null="always",
 )
 

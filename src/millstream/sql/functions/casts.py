@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import arrow_type, internal_values, round_decimal, scalar_value
+from millstream.sql.columns import arrow_type, round_decimal, scalar_value, to_internal_values
 from millstream.sql.functions import text
 from millstream.sql.types import data_types as t
 from millstream.times import EPOCH_DAY, MILLISECOND
@@ -76,13 +76,13 @@ def cast(frame: Any, datum: Any, source: t.DataType, target: t.DataType, *, safe
     result = _cast_with_arrow(datum, source, target, arrow_target)
     if result is not None:
         return result
-    convert = conversion(source, target, frame.zone, frame.now)
+    convert = create_conversion(source, target, frame.zone, frame.now)
     if isinstance(datum, pa.Scalar):
         if not datum.is_valid:
             return pa.scalar(None, arrow_target)
-        (value,) = internal_values(pa.repeat(datum, 1), source)
+        (value,) = to_internal_values(pa.repeat(datum, 1), source)
         return pa.scalar(_convert_or_null(convert, value, safe), arrow_target)
-    values = internal_values(datum, source)
+    values = to_internal_values(datum, source)
     return pa.array([None if v is None else _convert_or_null(convert, v, safe) for v in values], arrow_target)
 
 
@@ -112,7 +112,7 @@ def _cast_with_arrow(datum: Any, source: t.DataType, target: t.DataType, arrow_t
         case ((t.FloatType() | t.DoubleType()), t.IntegerType()):
             return _saturate(datum, target, arrow_target)
         case t.DecimalType(), t.DoubleType() if isinstance(datum, pa.Array) and source.precision <= _EXACT_DIGITS:
-            return _nearest_doubles(datum, source)
+            return _find_nearest_doubles(datum, source)
         case t.IntegerType(), t.DecimalType() if target.precision - target.scale >= source.digits:
             return pc.cast(pc.cast(datum, pa.decimal128(max(source.digits, 1), 0)), arrow_target)
         case t.DecimalType(), t.DecimalType() if target.scale >= source.scale:
@@ -141,7 +141,7 @@ def _cut_fraction(datum: Any, arrow_target: pa.TimestampType) -> Any:
     return pc.cast(datum, arrow_target, safe=False)
 
 
-def _nearest_doubles(datum: pa.Array, source: t.DecimalType) -> pa.Array:
+def _find_nearest_doubles(datum: pa.Array, source: t.DecimalType) -> pa.Array:
     """Return the double nearest to each decimal, as the quotient of two numbers that doubles represent exactly; Arrow's
     own cast rounds twice."""
     words = np.frombuffer(datum.buffers()[1], dtype=np.int64)[2 * datum.offset : 2 * (datum.offset + len(datum)) : 2]
@@ -162,7 +162,7 @@ def _saturate(datum: Any, target: t.IntegerType, arrow_target: pa.DataType) -> A
     return pc.cast(array, arrow_target, safe=False)
 
 
-def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
+def create_conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
     """Return a function that casts one internal value."""
     match target:
         case t.CharType() | t.VarCharType():
@@ -189,7 +189,7 @@ def conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int)
             return int
         case t.DayTimeIntervalType():
             return (lambda v: v) if isinstance(source, t.DayTimeIntervalType) else lambda v: v * MILLISECOND
-    return _nested_conversion(source, target, zone_name, now)
+    return _create_nested_conversion(source, target, zone_name, now)
 
 
 def _to_single_precision(value: Any) -> float:
@@ -291,11 +291,11 @@ def _to_timestamp(
     return convert
 
 
-def _nested_conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
+def _create_nested_conversion(source: t.DataType, target: t.DataType, zone_name: str, now: int) -> Callable[[Any], Any]:
     def inner(inner_source: t.DataType, inner_target: t.DataType) -> Callable[[Any], Any]:
         if inner_source.same(inner_target):
             return lambda value: value
-        convert = conversion(inner_source, inner_target, zone_name, now)
+        convert = create_conversion(inner_source, inner_target, zone_name, now)
         return lambda value: None if value is None else convert(value)
 
     match source, target:

@@ -10,25 +10,27 @@ from typing import Any
 from millstream.sql.functions import variants
 from millstream.sql.functions.registry import by_row, define, to_common_type
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 _COLLECTION = "collection"
 
 
-def _element_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_element_type(arg_types: list[t.DataType]) -> t.DataType:
     data_type = arg_types[0]
     if isinstance(data_type, t.VariantType):
         return data_type
-    return data_type.element if isinstance(data_type, t.ArrayType | t.MultisetType) else _map_type(arg_types).value
+    return (
+        data_type.element if isinstance(data_type, t.ArrayType | t.MultisetType) else _derive_map_type(arg_types).value
+    )
 
 
-def _map_type(arg_types: list[t.DataType]) -> t.MapType:
+def _derive_map_type(arg_types: list[t.DataType]) -> t.MapType:
     data_type = arg_types[0]
     assert isinstance(data_type, t.MapType)
     return data_type
 
 
-def _first_type(arg_types: list[t.DataType]) -> t.DataType:
+def _get_first_type(arg_types: list[t.DataType]) -> t.DataType:
     return arg_types[0]
 
 
@@ -70,7 +72,7 @@ define(
     "ITEM",
     _COLLECTION,
     ("array, integer", "map, any", "variant, integer", "variant, string"),
-    _element_type,
+    _derive_element_type,
     _item,
     "Returns the element of an array at a position, counted from 1, or the value of a key of a map. A "
     "VARIANT can be either.",
@@ -91,7 +93,7 @@ define(
     "ELEMENT",
     _COLLECTION,
     "array",
-    _element_type,
+    _derive_element_type,
     by_row(_only_element),
     "Returns the only element of an array, or NULL if the array is empty. Fails if the array has more "
     "than one element.",
@@ -103,13 +105,13 @@ def _coerce_element(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     array = arg_types[0]
     if not isinstance(array, t.ArrayType):
         return None
-    common = common_type([array.element, arg_types[1]])
+    common = find_common_type([array.element, arg_types[1]])
     if common is None:
         return None
     return [t.ArrayType(common.with_null(array.element.null), null=array.null), common.with_null(arg_types[1].null)]
 
 
-def _append_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_append_type(arg_types: list[t.DataType]) -> t.DataType:
     array = arg_types[0]
     assert isinstance(array, t.ArrayType)
     return t.ArrayType(array.element.with_null(array.element.null or arg_types[1].null), null=array.null)
@@ -134,7 +136,7 @@ define(
     "ARRAY_DISTINCT",
     _COLLECTION,
     "array",
-    _first_type,
+    _get_first_type,
     by_row(_distinct),
     "Returns the array without duplicates; the first occurrence of each element stays.",
 )
@@ -152,7 +154,7 @@ define(
     "ARRAY_REMOVE",
     _COLLECTION,
     _ARRAY_AND_ELEMENT,
-    _first_type,
+    _get_first_type,
     by_row(lambda a, v: None if a is None else tuple(e for e in a if e != v), strict=False),
     "Returns the array without all elements that are equal to the second argument.",
     coerce=_coerce_element,
@@ -161,7 +163,7 @@ define(
     "ARRAY_APPEND",
     _COLLECTION,
     _ARRAY_AND_ELEMENT,
-    _append_type,
+    _derive_append_type,
     by_row(lambda a, v: None if a is None else (*a, v), strict=False),
     "Returns the array with an element added at its end.",
     null="rule",
@@ -171,14 +173,19 @@ define(
     "ARRAY_PREPEND",
     _COLLECTION,
     _ARRAY_AND_ELEMENT,
-    _append_type,
+    _derive_append_type,
     by_row(lambda a, v: None if a is None else (v, *a), strict=False),
     "Returns the array with an element added at its beginning.",
     null="rule",
     coerce=_coerce_element,
 )
 define(
-    "ARRAY_REVERSE", _COLLECTION, "array", _first_type, by_row(lambda a: a[::-1]), "Returns the array in reverse order."
+    "ARRAY_REVERSE",
+    _COLLECTION,
+    "array",
+    _get_first_type,
+    by_row(lambda a: a[::-1]),
+    "Returns the array in reverse order.",
 )
 
 
@@ -193,7 +200,7 @@ define(
     "ARRAY_SLICE",
     _COLLECTION,
     ("array, int", "array, int, int"),
-    _first_type,
+    _get_first_type,
     by_row(_slice),
     "Returns the elements from a start position to an end position, both inclusive. Positions count from "
     "1; negative positions count from the end.",
@@ -208,14 +215,14 @@ def _sort(value: tuple[Any, ...], ascending: bool = True, nulls_first: bool | No
 
 
 def _require_comparable_elements(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    return arg_types if t.is_comparable(_element_type(arg_types)) else None
+    return arg_types if t.is_comparable(_derive_element_type(arg_types)) else None
 
 
 define(
     "ARRAY_SORT",
     _COLLECTION,
     ("array", "array, boolean", "array, boolean, boolean"),
-    _first_type,
+    _get_first_type,
     by_row(_sort),
     "Sorts the array, ascending unless the second argument is FALSE. NULLs come first in ascending order "
     "and last in descending order, unless the third argument says otherwise.",
@@ -225,7 +232,7 @@ define(
     "ARRAY_UNION",
     _COLLECTION,
     "array, array",
-    _first_type,
+    _get_first_type,
     by_row(lambda a, b: _distinct(a + b)),
     "Returns the distinct elements of both arrays.",
     coerce=to_common_type,
@@ -234,7 +241,7 @@ define(
     "ARRAY_CONCAT",
     _COLLECTION,
     "array...",
-    _first_type,
+    _get_first_type,
     by_row(lambda *arrays: sum(arrays, ())),
     "Concatenates arrays. Returns NULL if one of them is NULL.",
     coerce=to_common_type,
@@ -243,7 +250,7 @@ define(
     "ARRAY_EXCEPT",
     _COLLECTION,
     "array, array",
-    _first_type,
+    _get_first_type,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v not in b)),
     "Returns the distinct elements of the first array that are not in the second.",
     coerce=to_common_type,
@@ -252,7 +259,7 @@ define(
     "ARRAY_INTERSECT",
     _COLLECTION,
     "array, array",
-    _first_type,
+    _get_first_type,
     by_row(lambda a, b: tuple(v for v in _distinct(a) if v in b)),
     "Returns the distinct elements that are in both arrays.",
     coerce=to_common_type,
@@ -261,7 +268,7 @@ define(
     "ARRAY_MAX",
     _COLLECTION,
     "array",
-    _element_type,
+    _derive_element_type,
     by_row(lambda a: max((v for v in a if v is not None), default=None)),
     "Returns the greatest element of the array.",
     null="always",
@@ -271,7 +278,7 @@ define(
     "ARRAY_MIN",
     _COLLECTION,
     "array",
-    _element_type,
+    _derive_element_type,
     by_row(lambda a: min((v for v in a if v is not None), default=None)),
     "Returns the least element of the array.",
     null="always",
@@ -292,7 +299,7 @@ define(
     "MAP_KEYS",
     _COLLECTION,
     "map",
-    lambda arg_types: t.ArrayType(_map_type(arg_types).key),
+    lambda arg_types: t.ArrayType(_derive_map_type(arg_types).key),
     by_row(lambda m: tuple(k for k, _ in m)),
     "Returns the keys of the map as an array.",
 )
@@ -300,13 +307,13 @@ define(
     "MAP_VALUES",
     _COLLECTION,
     "map",
-    lambda arg_types: t.ArrayType(_map_type(arg_types).value),
+    lambda arg_types: t.ArrayType(_derive_map_type(arg_types).value),
     by_row(lambda m: tuple(v for _, v in m)),
     "Returns the values of the map as an array.",
 )
 
 
-def _entries_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_entries_type(arg_types: list[t.DataType]) -> t.DataType:
     data_type = arg_types[0]
     assert isinstance(data_type, t.MapType)
     return t.ArrayType(t.row_of(["key", "value"], [data_type.key, data_type.value]))
@@ -316,7 +323,7 @@ define(
     "MAP_ENTRIES",
     _COLLECTION,
     "map",
-    _entries_type,
+    _derive_entries_type,
     by_row(lambda m: m),
     "Returns the entries of the map as an array of rows (key, value).",
 )
@@ -333,7 +340,7 @@ define(
     "MAP_FROM_ARRAYS",
     _COLLECTION,
     "array, array",
-    lambda arg_types: t.MapType(_element_type(arg_types), _element_type(arg_types[1:])),
+    lambda arg_types: t.MapType(_derive_element_type(arg_types), _derive_element_type(arg_types[1:])),
     by_row(_map_from_arrays),
     "Returns a map from an array of keys and an array of values of the same length.",
 )
@@ -350,7 +357,7 @@ define(
     "MAP_UNION",
     _COLLECTION,
     "map...",
-    _first_type,
+    _get_first_type,
     by_row(_map_union),
     "Returns the entries of all maps. If maps have equal keys, the value of the last map wins.",
     coerce=to_common_type,

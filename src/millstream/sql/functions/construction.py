@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.sql.columns import arrow_type, scalar_value
-from millstream.sql.expressions.datums import as_array, field_datum
+from millstream.sql.expressions.datums import as_array, get_field
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type, leading_type
+from millstream.sql.types.common_types import find_common_type, find_leading_type
 
 
-def _row_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_row_type(arg_types: list[t.DataType]) -> t.DataType:
     return t.row_of([f"EXPR${i}" for i in range(len(arg_types))], arg_types, null=False)
 
 
@@ -26,7 +26,7 @@ define(
     "ROW",
     "construction",
     ("", "any..."),
-    _row_type,
+    _derive_row_type,
     by_row(lambda *values: values, strict=False),
     "Returns a row of the values.",
     null="never",
@@ -35,7 +35,7 @@ define(
 
 
 def _to_leading_type(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    common = leading_type(arg_types)
+    common = find_leading_type(arg_types)
     return None if common is None else [common.with_null(data_type.null) for data_type in arg_types]
 
 
@@ -43,7 +43,7 @@ define(
     "ARRAY VALUE",
     "construction",
     "any...",
-    lambda arg_types: t.ArrayType(arg_types[0].with_null(t.any_nullable(arg_types))),
+    lambda arg_types: t.ArrayType(arg_types[0].with_null(t.is_any_nullable(arg_types))),
     by_row(lambda *values: values, strict=False),
     "Returns an array of the values.",
     null="never",
@@ -55,15 +55,16 @@ define(
 def _coerce_entries(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     if len(arg_types) % 2:
         return None
-    key, value = common_type(arg_types[::2]), common_type(arg_types[1::2])
+    key, value = find_common_type(arg_types[::2]), find_common_type(arg_types[1::2])
     if key is None or value is None:
         return None
     return [(key if i % 2 == 0 else value).with_null(data_type.null) for i, data_type in enumerate(arg_types)]
 
 
-def _map_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_map_type(arg_types: list[t.DataType]) -> t.DataType:
     return t.MapType(
-        arg_types[0].with_null(t.any_nullable(arg_types[::2])), arg_types[1].with_null(t.any_nullable(arg_types[1::2]))
+        arg_types[0].with_null(t.is_any_nullable(arg_types[::2])),
+        arg_types[1].with_null(t.is_any_nullable(arg_types[1::2])),
     )
 
 
@@ -71,7 +72,7 @@ define(
     "MAP VALUE",
     "construction",
     "any...",
-    _map_type,
+    _derive_map_type,
     by_row(lambda *values: tuple(dict(zip(values[::2], values[1::2], strict=True)).items()), strict=False),
     "Returns a map of the keys and values.",
     null="never",
@@ -118,7 +119,7 @@ def _object_update(frame: Any, args: list[Any], arg_types: list[t.DataType], res
     assert isinstance(arg_types[0], t.StructuredType)
     new_values = {scalar_value(name): value for name, value in zip(pairs[::2], pairs[1::2], strict=True)}
     fields = [
-        new_values[name] if name in new_values else field_datum(original, index)
+        new_values[name] if name in new_values else get_field(original, index)
         for index, name in enumerate(arg_types[0].names)
     ]
     return _build_object(frame, fields, result_type, original)

@@ -69,7 +69,7 @@ def compile_parser(pattern: str) -> Callable[[str], ParsedTimestamp]:
 
     As in Flink, text that does not match the pattern is accepted if it is a timestamp or a date such as 2024-1-31."""
     captured: list[Field] = []
-    expression = re.compile(_expression(parse_pattern(pattern), captured), re.DOTALL | re.ASCII)
+    expression = re.compile(_create_expression(parse_pattern(pattern), captured), re.DOTALL | re.ASCII)
 
     def parse(text: str) -> ParsedTimestamp:
         match = expression.fullmatch(text)
@@ -83,7 +83,7 @@ def compile_parser(pattern: str) -> Callable[[str], ParsedTimestamp]:
     return parse
 
 
-def _expression(elements: Sequence[Element], captured: list[Field]) -> str:
+def _create_expression(elements: Sequence[Element], captured: list[Field]) -> str:
     """Return the regular expression of elements; the field of each group is appended to `captured`."""
     parts: list[str] = []
     for element in elements:
@@ -91,19 +91,19 @@ def _expression(elements: Sequence[Element], captured: list[Field]) -> str:
             case Literal(text):
                 parts.append(re.escape(text))
             case OptionalSection(inner):
-                parts.append(f"(?:{_expression(inner, captured)})?")
+                parts.append(f"(?:{_create_expression(inner, captured)})?")
             case Field(_, _, 0):
                 captured.append(element)
-                parts.append(f"({_field_expression(element)})")
+                parts.append(f"({_create_field_expression(element)})")
             case Field(_, _, pad):
                 captured.append(element)
                 parts.append(f"(.{{{pad}}})")
     return "".join(parts)
 
 
-def _field_expression(field: Field) -> str:
+def _create_field_expression(field: Field) -> str:
     letter, count = field.letter, field.count
-    texts = _texts(field)
+    texts = _list_texts(field)
     if texts:
         return "|".join(re.escape(text) for text in sorted(texts, key=len, reverse=True))
     if letter in _OFFSETS:
@@ -128,7 +128,7 @@ def _field_expression(field: Field) -> str:
     return "-?\\d{1,19}" if count == 1 else f"\\d{{{count}}}"
 
 
-def _texts(field: Field) -> Sequence[str]:
+def _list_texts(field: Field) -> Sequence[str]:
     """Return the texts of a field in the order of its values; none if it is a number."""
     letter, count = field.letter, field.count
     if letter == "a":
@@ -136,10 +136,10 @@ def _texts(field: Field) -> Sequence[str]:
     if letter == "B":
         return c.NARROW_DAY_PERIODS if count == 5 else c.DAY_PERIODS
     if letter == "G":
-        return c.text_of("G", count)
+        return c.get_texts("G", count)
     if letter == "E":
-        return c.text_of("E", max(count, 3))
-    return c.text_of("E" if letter in "ec" else letter, count) if letter in "MLQqec" and count > 2 else ()
+        return c.get_texts("E", max(count, 3))
+    return c.get_texts("E" if letter in "ec" else letter, count) if letter in "MLQqec" and count > 2 else ()
 
 
 def _read_fields(fields: Sequence[Field], texts: Sequence[str | None]) -> dict[str, int]:
@@ -159,9 +159,9 @@ def _read_field(field: Field, text: str) -> tuple[str, int]:
     letter = field.letter
     if field.pad:
         text = text.lstrip(" ")
-        if re.fullmatch(_field_expression(field), text, re.ASCII) is None:
+        if re.fullmatch(_create_field_expression(field), text, re.ASCII) is None:
             raise ValueError(text)
-    texts = _texts(field)
+    texts = _list_texts(field)
     if texts:
         is_weekday = letter in "Eec"
         first = 0 if letter in "aB" else 1
@@ -184,7 +184,7 @@ def _resolve(fields: dict[str, int]) -> ParsedTimestamp:
         day = datetime.date(fields.get("y", 1970), fields.get("M", 1), fields.get("d", 1))
     else:
         _check_date(fields, day)
-    nanos = _nanos_of_day(fields)
+    nanos = _compute_nanos_of_day(fields)
     if nanos == _NANOS_PER_DAY:
         day, nanos = day + datetime.timedelta(days=1), 0
     micros, nanosecond = divmod(nanos, 1000)
@@ -196,23 +196,23 @@ def _complete_date(fields: dict[str, int]) -> datetime.date | None:
     if "g" in fields:
         return datetime.date(1858, 11, 17) + datetime.timedelta(days=fields["g"])
     if {"y", "M", "d"} <= fields.keys():
-        return _smart_date(fields["y"], fields["M"], fields["d"])
+        return _create_date(fields["y"], fields["M"], fields["d"])
     if {"y", "D"} <= fields.keys():
         return datetime.date(fields["y"], 1, 1) + datetime.timedelta(days=fields["D"] - 1)
     weekday = fields.get("e", fields["E"] % 7 + 1 if "E" in fields else None)
     if {"Y", "w"} <= fields.keys() and weekday is not None:
-        return c.first_day_of_week(fields["Y"], fields["w"]) + datetime.timedelta(days=weekday - 1)
+        return c.find_first_day_of_week(fields["Y"], fields["w"]) + datetime.timedelta(days=weekday - 1)
     return None
 
 
-def _smart_date(year: int, month: int, day: int) -> datetime.date:
+def _create_date(year: int, month: int, day: int) -> datetime.date:
     """Return a date; a day that the month does not have is its last day."""
     try:
         return datetime.date(year, month, day)
     except ValueError:
         if not 28 < day <= 31:
             raise
-        return _smart_date(year, month, day - 1)
+        return _create_date(year, month, day - 1)
 
 
 def _check_date(fields: dict[str, int], day: datetime.date) -> None:
@@ -224,12 +224,12 @@ def _check_date(fields: dict[str, int], day: datetime.date) -> None:
             raise ValueError(msg)
 
 
-def _nanos_of_day(fields: dict[str, int]) -> int:
+def _compute_nanos_of_day(fields: dict[str, int]) -> int:
     if "N" in fields:
         return fields["N"]
     if "A" in fields:
         return fields["A"] * 1_000_000 + fields.get("S", 0)
-    hour = _hour(fields)
+    hour = _compute_hour(fields)
     minute, second, nanos = fields.get("m", 0), fields.get("s", 0), fields.get("S", 0)
     if hour == 24 and (minute or second or nanos):
         msg = "hour 24 is midnight, and has no minutes"
@@ -237,7 +237,7 @@ def _nanos_of_day(fields: dict[str, int]) -> int:
     return (hour * 3600 + minute * 60 + second) * 1_000_000_000 + nanos
 
 
-def _hour(fields: dict[str, int]) -> int:
+def _compute_hour(fields: dict[str, int]) -> int:
     if "H" in fields:
         return fields["H"]
     if "k" in fields:
@@ -250,7 +250,7 @@ def _hour(fields: dict[str, int]) -> int:
     if "B" in fields:
         is_afternoon = fields["B"] in (1, 3, 4) or (fields["B"] == 5 and half_day_hour >= 9)
         return half_day_hour + 12 * is_afternoon
-    return 0  # Java does not know whether it is AM or PM, and Flink takes 0
+    return 0  # without AM or PM, Java leaves the hour undefined, and Flink uses 0
 
 
 def _parse_default(text: str, pattern: str) -> ParsedTimestamp:

@@ -68,11 +68,11 @@ def parse_pattern(pattern: str) -> tuple[Element, ...]:
             sections.append([])
         elif character == "]":
             if len(sections) == 1:
-                raise _invalid(pattern, "it contains ] without a previous [")
+                raise _create_error(pattern, "it contains ] without a previous [")
             section = OptionalSection(tuple(sections.pop()))
             sections[-1].append(section)
         elif character in "{}#":
-            raise _invalid(pattern, f"'{character}' is reserved; write it in quotes")
+            raise _create_error(pattern, f"'{character}' is reserved; write it in quotes")
         else:
             sections[-1].append(Literal(character))
     while len(sections) > 1:  # an optional section ends at the end of the pattern
@@ -81,25 +81,25 @@ def parse_pattern(pattern: str) -> tuple[Element, ...]:
     return tuple(sections[0])
 
 
-def _invalid(pattern: str, problem: str) -> ValueError:
+def _create_error(pattern: str, problem: str) -> ValueError:
     return ValueError(f"invalid date pattern '{pattern}': {problem}")
 
 
 def _read_field(pattern: str, start: int) -> tuple[Field, int]:
-    letter, end = pattern[start], _end_of_run(pattern, start)
+    letter, end = pattern[start], _find_end_of_run(pattern, start)
     pad = 0
     if letter == "p":
         next_letter = pattern[end : end + 1]
         if not (next_letter.isascii() and next_letter.isalpha()):
-            raise _invalid(pattern, "the letter 'p' must be followed by another letter")
+            raise _create_error(pattern, "the letter 'p' must be followed by another letter")
         pad, start, letter = end - start, end, next_letter
-        end = _end_of_run(pattern, start)
+        end = _find_end_of_run(pattern, start)
     count = end - start
     _check_field(pattern, letter, count)
     return Field(letter, count, pad), end
 
 
-def _end_of_run(pattern: str, start: int) -> int:
+def _find_end_of_run(pattern: str, start: int) -> int:
     end = start + 1
     while end < len(pattern) and pattern[end] == pattern[start]:
         end += 1
@@ -114,33 +114,33 @@ def _read_quoted(pattern: str, start: int) -> tuple[str, int]:
                 return pattern[start:position].replace("''", "'") or "'", position + 1
             position += 1
         position += 1
-    raise _invalid(pattern, "a quoted text is not closed")
+    raise _create_error(pattern, "a quoted text is not closed")
 
 
 def _check_field(pattern: str, letter: str, count: int) -> None:
     if letter not in _LETTERS:
-        raise _invalid(pattern, f"unknown letter '{letter}'; write text in quotes, as in yyyy-MM-dd'T'HH:mm")
+        raise _create_error(pattern, f"unknown letter '{letter}'; write text in quotes, as in yyyy-MM-dd'T'HH:mm")
     too_many = f"there are too many letters '{letter}'"
     if letter in _ZONE_LETTERS:
         if count not in _ZONE_COUNTS.get(letter, _OFFSET_COUNTS):
-            raise _invalid(pattern, f"{count} letters '{letter}' have no meaning")
+            raise _create_error(pattern, f"{count} letters '{letter}' have no meaning")
     elif letter == "B":
         if count not in (1, 4, 5):
-            raise _invalid(pattern, f"{count} letters 'B' have no meaning")
+            raise _create_error(pattern, f"{count} letters 'B' have no meaning")
     elif letter == "c" and count == 2:
-        raise _invalid(pattern, "'cc' has no meaning")
+        raise _create_error(pattern, "'cc' has no meaning")
     elif letter == "S":
         if count > _MAX_FRACTION:
-            raise _invalid(pattern, too_many)
+            raise _create_error(pattern, too_many)
     elif count > (2 if letter in _ONE_OR_TWO else _MAX_COUNTS.get(letter, count)):
-        raise _invalid(pattern, too_many)
+        raise _create_error(pattern, too_many)
 
 
 def check_format_pattern(pattern: str) -> None:
     """Raise ValueError if timestamps cannot be formatted by a pattern: it is not valid, or needs a time zone."""
     for element in parse_pattern(pattern):
         if isinstance(element, Field) and element.letter in _ZONE_LETTERS:
-            raise _invalid(pattern, f"'{element.letter}' needs a time zone, which a timestamp does not have")
+            raise _create_error(pattern, f"'{element.letter}' needs a time zone, which a timestamp does not have")
 
 
 @lru_cache(maxsize=256)
@@ -151,11 +151,11 @@ def compile_formatter(pattern: str) -> Formatter:
 
 
 def _join(elements: Sequence[Element]) -> Formatter:
-    formatters = [_element_formatter(element) for element in elements]
+    formatters = [_create_element_formatter(element) for element in elements]
     return lambda timestamp: "".join([format_element(timestamp) for format_element in formatters])
 
 
-def _element_formatter(element: Element) -> Formatter:
+def _create_element_formatter(element: Element) -> Formatter:
     match element:
         case Literal(text):
             return lambda _: text
@@ -164,12 +164,12 @@ def _element_formatter(element: Element) -> Formatter:
                 return lambda _: ""
             return _join(elements)
         case Field(letter, count, 0):
-            return _field_formatter(letter, count)
+            return _create_field_formatter(letter, count)
         case Field(letter, count, pad):
-            return _pad(_field_formatter(letter, count), pad)
+            return _create_padding(_create_field_formatter(letter, count), pad)
 
 
-def _pad(format_field: Formatter, width: int) -> Formatter:
+def _create_padding(format_field: Formatter, width: int) -> Formatter:
     def format_padded(timestamp: datetime.datetime) -> str:
         text = format_field(timestamp)
         if len(text) > width:
@@ -180,32 +180,32 @@ def _pad(format_field: Formatter, width: int) -> Formatter:
     return format_padded
 
 
-def finest_unit(pattern: str) -> str | None:
+def find_finest_unit(pattern: str) -> str | None:
     """Return the finest unit of a pattern: timestamps that are equal in it have the same text.
 
     None if the unit is below a second."""
-    letters = set(_letters(parse_pattern(pattern)))
+    letters = set(_list_letters(parse_pattern(pattern)))
     for unit_letters, unit in (("SnAN", None), ("s", "second"), ("mB", "minute"), ("HhKka", "hour")):
         if letters & set(unit_letters):
             return unit
     return "day"
 
 
-def _letters(elements: Sequence[Element]) -> list[str]:
+def _list_letters(elements: Sequence[Element]) -> list[str]:
     letters: list[str] = []
     for element in elements:
         if isinstance(element, Field):
             letters.append(element.letter)
         elif isinstance(element, OptionalSection):
-            letters.extend(_letters(element.elements))
+            letters.extend(_list_letters(element.elements))
     return letters
 
 
-def _field_formatter(letter: str, count: int) -> Formatter:
+def _create_field_formatter(letter: str, count: int) -> Formatter:
     number = c.NUMBERS[letter]
     match letter:
         case "y" | "u" | "Y":
-            return _year_formatter(number, count)
+            return _create_year_formatter(number, count)
         case "S":
             return lambda m: f"{number(m):09d}"[:count]
         case "a":
@@ -214,20 +214,20 @@ def _field_formatter(letter: str, count: int) -> Formatter:
             periods = c.NARROW_DAY_PERIODS if count == 5 else c.DAY_PERIODS
             return lambda m: periods[number(m)]
         case "G":
-            return lambda _: c.text_of("G", count)[0]
+            return lambda _: c.get_texts("G", count)[0]
         case "E":
-            texts = c.text_of("E", max(count, 3))
+            texts = c.get_texts("E", max(count, 3))
             return lambda m: texts[m.weekday()]
         case "e" | "c" if count > 2:
-            texts = c.text_of("E", count)
+            texts = c.get_texts("E", count)
             return lambda m: texts[m.weekday()]
         case "M" | "L" | "Q" | "q" if count > 2:
-            texts = c.text_of(letter, count)
+            texts = c.get_texts(letter, count)
             return lambda m: texts[number(m) - 1]
     return lambda m: f"{number(m):0{count}d}"
 
 
-def _year_formatter(number: Callable[[datetime.datetime], int], count: int) -> Formatter:
+def _create_year_formatter(number: Callable[[datetime.datetime], int], count: int) -> Formatter:
     if count == 2:
         return lambda m: f"{number(m) % 100:02d}"
     return lambda m: f"{'+' if count >= 4 and number(m) >= 10**count else ''}{number(m):0{count}d}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from millstream.sql.functions.json_writing import json_text, parse_json
+from millstream.sql.functions.json_writing import format_json, parse_json
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.types import data_types as t
 
@@ -114,7 +114,7 @@ def json_value(document: str, path: str, on_empty: tuple[str, Any], on_error: tu
     value = selection.value
     if value is None or not selection.is_scalar:
         return _apply_clause(on_empty, "is empty", path)
-    return value if isinstance(value, str) else json_text(value)
+    return value if isinstance(value, str) else format_json(value)
 
 
 def json_query(
@@ -132,17 +132,17 @@ def json_query(
             msg = f"the path does not lead to {'an array' if returns_array else 'an object or array'}"
             raise PathError(msg)
     except ValueError:
-        return _empty_collection(on_error, "failed", path, returns_array)
+        return _get_empty_collection(on_error, "failed", path, returns_array)
     if is_scalar:
-        return _empty_collection(on_empty, "is empty", path, returns_array)
-    return tuple(map(_element_text, value)) if returns_array else json_text(value)
+        return _get_empty_collection(on_empty, "is empty", path, returns_array)
+    return tuple(map(_format_element, value)) if returns_array else format_json(value)
 
 
-def _element_text(element: Any) -> str | None:
-    return element if element is None or isinstance(element, str) else json_text(element)
+def _format_element(element: Any) -> str | None:
+    return element if element is None or isinstance(element, str) else format_json(element)
 
 
-def _empty_collection(behavior: str, problem: str, path: str, returns_array: bool) -> str | tuple[()] | None:
+def _get_empty_collection(behavior: str, problem: str, path: str, returns_array: bool) -> str | tuple[()] | None:
     text: str | None = _apply_clause((behavior, None), problem, path)
     return () if returns_array and text is not None else text
 

@@ -23,7 +23,7 @@ from millstream.types.java_numbers import format_double
 _JSON = "json"
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """Format a value as JSON without spaces, with sorted keys; raw JSON inside it is inserted unchanged."""
     try:
         return _dump(value)
@@ -57,7 +57,7 @@ _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_reject_constant
 
 
 def parse_json(text: str) -> Any:
-    """Parse JSON; numbers with a fraction or an exponent are decimals, so that `json_text` returns them unchanged.
+    """Parse JSON; numbers with a fraction or an exponent are decimals, so that `format_json` returns them unchanged.
 
     Raises:
         ValueError: If the text is not valid JSON.
@@ -70,8 +70,8 @@ def parse_json(text: str) -> Any:
         raise ValueError(msg) from None
 
 
-def json_converter(data_type: t.DataType, zone: str) -> Callable[[Any], Any]:
-    """Return the conversion of internal values of a type to values that `json_text` formats."""
+def create_json_converter(data_type: t.DataType, zone: str) -> Callable[[Any], Any]:
+    """Return the conversion of internal values of a type to values that `format_json` formats."""
     match data_type:
         case t.JsonTextType():
             return RawJson
@@ -84,28 +84,28 @@ def json_converter(data_type: t.DataType, zone: str) -> Callable[[Any], Any]:
         case t.BinaryType() | t.VarBinaryType():
             return lambda value: base64.b64encode(value).decode()
         case t.ArrayType():
-            convert_element = json_converter(data_type.element, zone)
+            convert_element = create_json_converter(data_type.element, zone)
             return lambda value: [None if v is None else convert_element(v) for v in value]
         case t.MapType():
-            convert_value = json_converter(data_type.value, zone)
+            convert_value = create_json_converter(data_type.value, zone)
             return lambda value: {str(k): None if v is None else convert_value(v) for k, v in value}
         case t.MultisetType():
             return lambda value: {str(element): count for element, count in value}
         case t.RowType():
-            converters = [json_converter(field_type, zone) for field_type in data_type.types]
+            converters = [create_json_converter(field_type, zone) for field_type in data_type.types]
             names = data_type.names
             return lambda value: {
                 name: None if v is None else convert(v)
                 for name, convert, v in zip(names, converters, value, strict=True)
             }
         case t.TimestampType() | t.LocalZonedTimestampType():
-            return _iso_timestamp
+            return _format_iso_timestamp
         case t.DateType() | t.TimeType():
             return lambda value: value.isoformat()
     return lambda value: text.to_text(value, data_type, zone)
 
 
-def _iso_timestamp(value: datetime.datetime) -> str:
+def _format_iso_timestamp(value: datetime.datetime) -> str:
     """Format a timestamp as in ISO 8601, with as many digits of the second as it has."""
     nanos = f"{value.microsecond * 1000 + getattr(value, 'nanosecond', 0):09d}".rstrip("0")
     seconds = f"{value.date().isoformat()}T{value.hour:02d}:{value.minute:02d}:{value.second:02d}"
@@ -113,12 +113,12 @@ def _iso_timestamp(value: datetime.datetime) -> str:
 
 
 def _json_string(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    convert = json_converter(arg_types[0], frame.zone)
-    return by_row(lambda value: json_text(convert(value)))(frame, args, arg_types, result_type)
+    convert = create_json_converter(arg_types[0], frame.zone)
+    return by_row(lambda value: format_json(convert(value)))(frame, args, arg_types, result_type)
 
 
 def _json(text: str) -> str | None:
-    return json_text(parse_json(text)) if text.strip() else None
+    return format_json(parse_json(text)) if text.strip() else None
 
 
 define(
@@ -135,7 +135,7 @@ define("JSON_STRING", _JSON, "any", t.STRING, _json_string, "Returns the value a
 
 
 def _json_object(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    converters = [json_converter(data_type, frame.zone) for data_type in arg_types]
+    converters = [create_json_converter(data_type, frame.zone) for data_type in arg_types]
 
     def build(on_null: str, *keys_and_values: Any) -> str:
         members: dict[str, str] = {}
@@ -143,8 +143,8 @@ def _json_object(frame: Any, args: list[Any], arg_types: list[t.DataType], resul
             key, value = keys_and_values[i], keys_and_values[i + 1]
             if value is None and on_null == "ABSENT":
                 continue
-            members[key] = "null" if value is None else json_text(converters[i + 2](value))
-        return "{" + ",".join(f"{json_text(key)}:{members[key]}" for key in sorted(members)) + "}"
+            members[key] = "null" if value is None else format_json(converters[i + 2](value))
+        return "{" + ",".join(f"{format_json(key)}:{members[key]}" for key in sorted(members)) + "}"
 
     return by_row(build, strict=False)(frame, args, arg_types, result_type)
 
@@ -157,11 +157,11 @@ class RawJson:
 
 
 def _json_array(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
-    converters = [json_converter(data_type, frame.zone) for data_type in arg_types]
+    converters = [create_json_converter(data_type, frame.zone) for data_type in arg_types]
 
     def build(on_null: str, *values: Any) -> str:
         elements = [
-            "null" if value is None else json_text(converters[i + 1](value))
+            "null" if value is None else format_json(converters[i + 1](value))
             for i, value in enumerate(values)
             if value is not None or on_null != "ABSENT"
         ]

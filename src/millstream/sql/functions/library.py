@@ -29,23 +29,23 @@ from millstream.sql.functions import (
 from millstream.sql.functions.aggregates import AGGREGATES
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.registry import (
-    all_functions,
     describe_usage,
     find,
-    function_named,
-    known_names,
+    get_function,
+    list_functions,
+    list_names,
     resolve,
     suggest_name,
 )
 
 __all__ = [
     "MODULES",
-    "all_functions",
-    "built_in_names",
     "describe_usage",
     "find",
-    "function_named",
-    "known_names",
+    "get_function",
+    "list_built_in_names",
+    "list_functions",
+    "list_names",
     "resolve",
     "suggest_name",
 ]
@@ -59,7 +59,7 @@ _NAME = re.compile(r"[A-Z_][A-Z_0-9]*")
 _NOT_CALLABLE = {"SINGLE_VALUE"}  # the binder uses it for scalar subqueries
 
 
-def built_in_names() -> list[str]:
+def list_built_in_names() -> list[str]:
     """Return the names that SHOW FUNCTIONS lists, in lower case and sorted; operators are not listed."""
-    names = {*known_names(), *AGGREGATES, *OVER_FUNCTIONS} - _NOT_CALLABLE
+    names = {*list_names(), *AGGREGATES, *OVER_FUNCTIONS} - _NOT_CALLABLE
     return sorted(name.lower() for name in names if _NAME.fullmatch(name))

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from millstream.sql.columns import is_nested, scalar_value
 from millstream.sql.expressions.nodes import Lit
 from millstream.sql.functions.registry import by_row, define, to_common_type, vectorized
-from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, is_scalar, string_literal
+from millstream.sql.functions.spark import NoSparkSpelling, SparkCall, is_scalar, spell_string
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 _COMPARISON = "comparison"
 
 
-def _comparable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_comparable(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the common type for both arguments; a string gets the type that it is compared with."""
     texts = [t.is_text(data_type) for data_type in arg_types]
     if any(texts) and not all(texts):
@@ -33,32 +33,32 @@ def _comparable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
         if isinstance(other, t.NullType | t.BitmapType | t.VariantType) or is_nested(other) or t.is_bytes(other):
             return arg_types if isinstance(other, t.NullType) else None
         return [other.with_null(data_type.null) for data_type in arg_types]
-    common = common_type(arg_types)
+    common = find_common_type(arg_types)
     if common is None:
         return None
     if isinstance(common, t.NullType):
         return [t.BOOLEAN for _ in arg_types]
-    return [_without_length(common).with_null(data_type.null) for data_type in arg_types]
+    return [_remove_length(common).with_null(data_type.null) for data_type in arg_types]
 
 
-def _equal_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_equal(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the types for = and <>, which compare a FLOAT on the left with a DOUBLE as FLOAT; < and > do not."""
     left, right = arg_types
     if isinstance(left, t.FloatType) and isinstance(right, t.DoubleType):
         return [left, t.FLOAT.with_null(right.null)]
-    return _comparable_types(arg_types)
+    return _coerce_comparable(arg_types)
 
 
-def _without_length(data_type: t.DataType) -> t.DataType:
+def _remove_length(data_type: t.DataType) -> t.DataType:
     return t.STRING if t.is_text(data_type) else data_type
 
 
-def _ordered_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
-    result = _comparable_types(arg_types)
+def _coerce_ordered(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+    result = _coerce_comparable(arg_types)
     return result if result is not None and t.is_comparable(result[0]) else None
 
 
-def _comparison(compare: Callable[[Any, Any], bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _create_comparison(compare: Callable[[Any, Any], bool], kernel: Callable[..., Any]) -> Callable[..., Any]:
     fallback = by_row(lambda a, b: compare(a, b))
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
@@ -110,10 +110,10 @@ for _symbol, _kernel, _compare, _description in (
         _COMPARISON,
         "any, any",
         t.BOOLEAN,
-        _comparison(_compare, _kernel),
+        _create_comparison(_compare, _kernel),
         f"Returns TRUE if value1 is {_description} value2. Returns NULL if either is NULL.",
         syntax=f"value1 {_symbol} value2",
-        coerce=_equal_types if _symbol in ("=", "<>") else _ordered_types,
+        coerce=_coerce_equal if _symbol in ("=", "<>") else _coerce_ordered,
         spark=_spell_comparison,
     )
 
@@ -153,7 +153,7 @@ define(
 def _is_not_distinct(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     left, right = args
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    equal = _comparison(lambda a, b: a == b, pc.equal)(frame, args, arg_types, t.BOOLEAN)
+    equal = _create_comparison(lambda a, b: a == b, pc.equal)(frame, args, arg_types, t.BOOLEAN)
     return pc.or_(both_null, pc.fill_null(equal, False))
 
 
@@ -165,7 +165,7 @@ define(
     _is_not_distinct,
     "Returns TRUE if the values are equal. NULL is equal to NULL here.",
     null="never",
-    coerce=_comparable_types,
+    coerce=_coerce_comparable,
     syntax="value1 IS NOT DISTINCT FROM value2",
     spark=_spell_if_exact(lambda args: f"({args[0]} <=> {args[1]})"),
 )
@@ -177,14 +177,14 @@ define(
     lambda frame, args, arg_types, result_type: pc.invert(_is_not_distinct(frame, args, arg_types, result_type)),
     "Returns TRUE if the values differ. NULL is equal to NULL here.",
     null="never",
-    coerce=_comparable_types,
+    coerce=_coerce_comparable,
     syntax="value1 IS DISTINCT FROM value2",
     spark=_spell_if_exact(lambda args: f"(NOT ({args[0]} <=> {args[1]}))"),
 )
 
 
 @lru_cache(maxsize=512)
-def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
+def compile_like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
     """Return the regular expression of a LIKE pattern."""
     if escape is not None and len(escape) != 1:
         msg = f"invalid escape character '{escape}'"
@@ -206,7 +206,7 @@ def like_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
 
 
 def _like(value: str, pattern: str, escape: str | None = None) -> bool:
-    return like_pattern(pattern, escape).fullmatch(value) is not None
+    return compile_like_pattern(pattern, escape).fullmatch(value) is not None
 
 
 def _like_kernel(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
@@ -223,7 +223,7 @@ def _spell_like(call: SparkCall) -> str:
         raise NoSparkSpelling(call)
     if "\\" in pattern.value:
         raise NoSparkSpelling(call)
-    return f"({call.text(0)} LIKE {string_literal(pattern.value)})"
+    return f"({call.text(0)} LIKE {spell_string(pattern.value)})"
 
 
 define(
@@ -240,7 +240,7 @@ define(
 
 
 @lru_cache(maxsize=512)
-def _similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
+def _compile_similar_pattern(pattern: str, escape: str | None = None) -> re.Pattern[str]:
     result: list[str] = []
     i = 0
     while i < len(pattern):
@@ -263,7 +263,7 @@ define(
     _COMPARISON,
     ("string, string", "string, string, string"),
     t.BOOLEAN,
-    by_row(lambda value, pattern, escape=None: _similar_pattern(pattern, escape).fullmatch(value) is not None),
+    by_row(lambda value, pattern, escape=None: _compile_similar_pattern(pattern, escape).fullmatch(value) is not None),
     "Returns TRUE if the string matches the SQL regular expression.",
     syntax="string SIMILAR TO pattern [ESCAPE character]",
 )
@@ -364,7 +364,7 @@ def _coalesce(frame: Any, args: list[Any], arg_types: list[t.DataType], result_t
     return pc.coalesce(*args)
 
 
-def _coalesce_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_coalesce_type(arg_types: list[t.DataType]) -> t.DataType:
     return arg_types[0].with_null(all(data_type.null for data_type in arg_types))
 
 
@@ -376,7 +376,7 @@ define(
     "COALESCE",
     _CONDITIONAL,
     "any, any...",
-    _coalesce_type,
+    _derive_coalesce_type,
     _coalesce,
     "Returns the first argument that is not NULL, or NULL if all are.",
     null="rule",
@@ -387,7 +387,7 @@ define(
     "IFNULL",
     _CONDITIONAL,
     "any, any",
-    _coalesce_type,
+    _derive_coalesce_type,
     _coalesce,
     "Returns the first argument, or the second if the first is NULL.",
     null="rule",
@@ -401,7 +401,7 @@ def _nullif(frame: Any, args: list[Any], arg_types: list[t.DataType], result_typ
     return compute(frame, args, arg_types, result_type)
 
 
-def _nullif_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_nullif(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the common type of the arguments; numbers keep theirs, since the result has the type of the first."""
     if all(isinstance(data_type, t.NumericType) for data_type in arg_types):
         return list(arg_types)
@@ -416,12 +416,12 @@ define(
     _nullif,
     "Returns NULL if both arguments are equal, else the first argument.",
     null="always",
-    coerce=_nullif_types,
+    coerce=_coerce_nullif,
     spark=_spell_if_exact(lambda args: f"NULLIF({args[0]}, {args[1]})"),
 )
 
 
-def _orderable_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_orderable(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     result = to_common_type(arg_types)
     return result if result is not None and t.is_comparable(result[0]) else None
 
@@ -437,7 +437,7 @@ define(
     lambda arg_types: arg_types[0],
     _select(max),
     "Returns the greatest of the arguments. Returns NULL if one of them is NULL.",
-    coerce=_orderable_types,
+    coerce=_coerce_orderable,
 )
 define(
     "LEAST",
@@ -446,7 +446,7 @@ define(
     lambda arg_types: arg_types[0],
     _select(min),
     "Returns the least of the arguments. Returns NULL if one of them is NULL.",
-    coerce=_orderable_types,
+    coerce=_coerce_orderable,
 )
 define(
     "IS_ALPHA",
@@ -483,17 +483,17 @@ define(
 )
 
 
-def _in_types(arg_types: list[t.DataType]) -> list[t.DataType] | None:
+def _coerce_in(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     typed = [data_type for data_type in arg_types if not isinstance(data_type, t.NullType)]
     if not typed:
         return [t.BOOLEAN for _ in arg_types]
     if isinstance(typed[0], t.FloatType) and all(isinstance(data_type, t.NumericType) for data_type in typed):
         return [t.FLOAT.with_null(data_type.null) for data_type in arg_types]
-    pair = _comparable_types([typed[0], common_type(typed) or typed[-1]])
-    if pair is not None and common_type(typed) is not None:
+    pair = _coerce_comparable([typed[0], find_common_type(typed) or typed[-1]])
+    if pair is not None and find_common_type(typed) is not None:
         common = pair[0]
     else:  # strings are cast to the common type of the others
-        common_of_others = common_type([data_type for data_type in typed if not t.is_text(data_type)])
+        common_of_others = find_common_type([data_type for data_type in typed if not t.is_text(data_type)])
         if common_of_others is None:
             return None
         common = common_of_others
@@ -532,7 +532,7 @@ define(
     t.BOOLEAN,
     _in,
     "Returns TRUE if the value is equal to one of the others. Returns NULL if it is not and one of them is NULL.",
-    coerce=_in_types,
+    coerce=_coerce_in,
     syntax="value IN (value1, ...)",
     spark=_spell_if_exact(lambda args: f"({args[0]} IN ({', '.join(args[1:])}))"),
 )

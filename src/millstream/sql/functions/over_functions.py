@@ -27,15 +27,15 @@ class OverFunction:
     in_streaming: bool = True
 
 
-def _bigint(_arg_types: Sequence[t.DataType]) -> t.DataType:
+def _derive_bigint(_arg_types: Sequence[t.DataType]) -> t.DataType:
     return t.BIGINT.not_null()
 
 
-def _double(_arg_types: Sequence[t.DataType]) -> t.DataType:
+def _derive_double(_arg_types: Sequence[t.DataType]) -> t.DataType:
     return t.DOUBLE.not_null()
 
 
-def _first_argument(arg_types: Sequence[t.DataType]) -> t.DataType:
+def _get_first_argument(arg_types: Sequence[t.DataType]) -> t.DataType:
     return t.strip_time_attribute(arg_types[0]).nullable()
 
 
@@ -65,42 +65,42 @@ OVER_FUNCTIONS = {
     for function in (
         OverFunction(
             "ROW_NUMBER", f"ROW_NUMBER() {_OVER}",
-            "Returns the number of the row in its partition, counted from 1.", _bigint, _spell_number,
+            "Returns the number of the row in its partition, counted from 1.", _derive_bigint, _spell_number,
         ),
         OverFunction(
             "RANK", f"RANK() {_OVER}",
             "Returns one plus the number of rows of the partition that are ordered before the row. Equal rows have the "
-            "same rank, and the ranks after them have a gap.", _bigint, _spell_number,
+            "same rank, and the ranks after them have a gap.", _derive_bigint, _spell_number,
         ),
         OverFunction(
             "DENSE_RANK", f"DENSE_RANK() {_OVER}",
             "Returns one plus the number of distinct values that are ordered before the row. Equal rows have the same "
-            "rank, and the ranks after them have no gap.", _bigint, _spell_number,
+            "rank, and the ranks after them have no gap.", _derive_bigint, _spell_number,
         ),
         OverFunction(
             "CUME_DIST", f"CUME_DIST() {_OVER}",
             "Returns the fraction of the rows of the partition that are ordered before the row or equal to it.",
-            _double, _spell_distribution, in_streaming=False,
+            _derive_double, _spell_distribution, in_streaming=False,
         ),
         OverFunction(
             "PERCENT_RANK", f"PERCENT_RANK() {_OVER}",
             "Returns the rank of the row minus 1, divided by the number of rows of the partition minus 1.",
-            _double, _spell_distribution, in_streaming=False,
+            _derive_double, _spell_distribution, in_streaming=False,
         ),
         OverFunction(
             "NTILE", f"NTILE(count) {_OVER}",
             "Divides the rows of the partition into `count` buckets of nearly equal size and returns the number of the "
-            "row's bucket, counted from 1.", _bigint, _spell_ntile, in_streaming=False,
+            "row's bucket, counted from 1.", _derive_bigint, _spell_ntile, in_streaming=False,
         ),
         OverFunction(
             "LAG", f"LAG(value [, offset [, default]]) {_OVER}",
             "Returns the value of the row that is `offset` rows (1 if not given) before the row, or `default` (NULL if "
-            "not given) if there is no such row.", _first_argument, _spell_shift,
+            "not given) if there is no such row.", _get_first_argument, _spell_shift,
         ),
         OverFunction(
             "LEAD", f"LEAD(value [, offset [, default]]) {_OVER}",
             "Returns the value of the row that is `offset` rows (1 if not given) after the row, or `default` (NULL if "
-            "not given) if there is no such row.", _first_argument, _spell_shift, in_streaming=False,
+            "not given) if there is no such row.", _get_first_argument, _spell_shift, in_streaming=False,
         ),
     )
 }  # fmt: skip

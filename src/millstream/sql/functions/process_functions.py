@@ -38,7 +38,7 @@ class ArgumentTrait(Enum):
     OPTIONAL_PARTITION_BY = "OPTIONAL_PARTITION_BY"
     """PARTITION BY may be left out; then one subtask processes the whole table."""
     PASS_COLUMNS_THROUGH = "PASS_COLUMNS_THROUGH"
-    """All columns of the table stand before the columns of the function."""
+    """The output starts with all columns of the table."""
     SUPPORT_UPDATES = "SUPPORT_UPDATES"
     """The table may have updates; rows carry their row kind."""
     REQUIRE_ON_TIME = "REQUIRE_ON_TIME"
@@ -50,7 +50,7 @@ class StateHint:
     """Options of a state entry, used in `Annotated` type hints.
 
     Attributes:
-        ttl: How long the entry is kept after the last write, as in "1 day"; without it, for ever.
+        ttl: How long the entry is kept after the last write, as in "1 day"; by default without limit.
 
     Example:
         >>> from dataclasses import dataclass
@@ -161,7 +161,7 @@ _SCALARS: Mapping[Any, t.DataType] = {
 }
 
 
-def signature_of(function: Any) -> Signature:
+def read_signature(function: Any) -> Signature:
     """Read the signature of a process table function.
 
     Raises:

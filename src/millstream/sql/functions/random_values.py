@@ -21,7 +21,7 @@ from millstream.sql.functions.java_random import JavaRandom
 
 def draw_uuids(frame: Any) -> pa.Array:
     """Draw one UUID for each row."""
-    drawn = _draws(frame).generator().bytes(16 * frame.count)
+    drawn = _get_random_numbers(frame).generator().bytes(16 * frame.count)
     result = [str(uuid.UUID(bytes=drawn[i : i + 16], version=4)) for i in range(0, 16 * frame.count, 16)]
     return pa.array(result, pa.string())
 
@@ -29,7 +29,7 @@ def draw_uuids(frame: Any) -> pa.Array:
 def draw_doubles(frame: Any, seed: Any) -> pa.Array:
     """Draw one number from 0 to below 1 for each row."""
     if _is_missing(seed):
-        return pa.array(_draws(frame).generator().random(frame.count))
+        return pa.array(_get_random_numbers(frame).generator().random(frame.count))
     if isinstance(seed, pa.Scalar):
         return pa.array(_continue_sequence(frame, seed, lambda random: random.doubles(frame.count)))
     return pa.array([JavaRandom(int(row_seed)).doubles(1)[0] for row_seed in _fill_nulls(seed, 0)], pa.float64())
@@ -43,7 +43,7 @@ def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
         msg = f"the bound must be positive, not {limits.min()}"
         raise ValueError(msg)
     if _is_missing(seed):
-        drawn = _draws(frame).generator().integers(0, limits)
+        drawn = _get_random_numbers(frame).generator().integers(0, limits)
     elif not isinstance(seed, pa.Scalar):
         pairs = zip(_fill_nulls(seed, 0), limits, strict=True)
         drawn = [JavaRandom(int(row_seed)).integers(int(limit), 1)[0] for row_seed, limit in pairs]
@@ -57,7 +57,7 @@ def draw_integers(frame: Any, seed: Any, bound: Any) -> pa.Array:
     return pa.array(np.asarray(drawn, dtype=np.int32), mask=nulls)
 
 
-def _draws(frame: Any) -> Any:
+def _get_random_numbers(frame: Any) -> Any:
     if frame.draws is None:
         msg = "a random value can only be computed while the job runs"
         raise ValueError(msg)
@@ -74,7 +74,7 @@ def _is_missing(seed: Any) -> bool:
 
 def _continue_sequence(frame: Any, seed: pa.Scalar, draw: Any) -> Any:
     """Draw from the sequence of a seed, continued from the last batch."""
-    draws, name = _draws(frame), f"{frame.site}/{scalar_value(seed)}"
+    draws, name = _get_random_numbers(frame), f"{frame.site}/{scalar_value(seed)}"
     random = JavaRandom(scalar_value(seed), draws.position(name))
     drawn = draw(random)
     draws.advance(name, random.position)

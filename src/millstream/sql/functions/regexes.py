@@ -52,7 +52,7 @@ def name_group(regex: str, group: int = 0) -> str | None:
     except re.error:
         return None
     if group == 0:
-        return f"(?P<match>{''.join(map(_without_capture, tokens))})"
+        return f"(?P<match>{''.join(map(_remove_capture, tokens))})"
     return _name_tokens(tokens, group) if 0 < group <= groups else None
 
 
@@ -80,11 +80,11 @@ def _name_tokens(tokens: list[str], group: int) -> str | None:
     if group_index is None:
         return None
     return "".join(
-        "(?P<match>" if index == group_index else _without_capture(token) for index, token in enumerate(tokens)
+        "(?P<match>" if index == group_index else _remove_capture(token) for index, token in enumerate(tokens)
     )
 
 
-def _without_capture(token: str) -> str:
+def _remove_capture(token: str) -> str:
     return "(?:" if token == "(" else token
 
 

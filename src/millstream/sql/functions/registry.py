@@ -15,12 +15,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from millstream.sql.columns import arrow_type, internal_values
+from millstream.sql.columns import arrow_type, to_internal_values
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.functions.dictionary_encoding import compute_on_distinct
 from millstream.sql.functions.spark import SparkSpelling
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 #: (frame, arguments, types of the arguments, type of the result) to a column or a scalar. Arguments are Arrow arrays,
 #: Arrow scalars, or plain strings for symbols such as a time unit.
@@ -115,7 +115,7 @@ def _with_fallback(kernel: Evaluate, fallback: Evaluate) -> Evaluate:
     return evaluate
 
 
-def function_named(name: str) -> Function:
+def get_function(name: str) -> Function:
     """Return a function that is known to exist."""
     return _FUNCTIONS[name]
 
@@ -125,12 +125,12 @@ def find(name: str) -> Function | None:
     return _FUNCTIONS.get(name.upper())
 
 
-def all_functions() -> list[Function]:
+def list_functions() -> list[Function]:
     """Return every function once, by category and name."""
     return sorted(set(_FUNCTIONS.values()), key=lambda function: (function.category, function.name))
 
 
-def known_names() -> Iterable[str]:
+def list_names() -> Iterable[str]:
     """Return every name by which a function can be called, aliases too."""
     return _FUNCTIONS.keys()
 
@@ -220,10 +220,12 @@ def _match_signature(function: Function, arg_types: list[t.DataType]) -> list[t.
     candidates = [families for families in expanded if families is not None]
     for families in candidates:
         if all(_fits(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
-            return [_cast_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
+            return [_find_cast_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
     for families in candidates:  # the only implicit cast of Flink: a date for a timestamp
         if all(_fits_as_timestamp(family, data_type) for family, data_type in zip(families, arg_types, strict=True)):
-            return [_timestamp_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)]
+            return [
+                _find_timestamp_type(family, data_type) for family, data_type in zip(families, arg_types, strict=True)
+            ]
     return None
 
 
@@ -242,7 +244,7 @@ def _fits(family: str, data_type: t.DataType) -> bool:
     return isinstance(data_type, t.NullType) or FAMILIES[family](data_type)
 
 
-def _cast_type(family: str, data_type: t.DataType) -> t.DataType:
+def _find_cast_type(family: str, data_type: t.DataType) -> t.DataType:
     is_null_literal = isinstance(data_type, t.NullType)
     if is_null_literal and family in _NULL_TYPES:
         return _NULL_TYPES[family]
@@ -255,13 +257,13 @@ def _fits_as_timestamp(family: str, data_type: t.DataType) -> bool:
     return _fits(family, data_type) or (family == "timestamp" and isinstance(data_type, t.DateType))
 
 
-def _timestamp_type(family: str, data_type: t.DataType) -> t.DataType:
-    return _cast_type(family, data_type) if _fits(family, data_type) else t.TimestampType(3, null=data_type.null)
+def _find_timestamp_type(family: str, data_type: t.DataType) -> t.DataType:
+    return _find_cast_type(family, data_type) if _fits(family, data_type) else t.TimestampType(3, null=data_type.null)
 
 
 def to_common_type(arg_types: list[t.DataType]) -> list[t.DataType] | None:
     """Return the common type once for each argument, with the argument's nullability; None if there is none."""
-    common = common_type(arg_types)
+    common = find_common_type(arg_types)
     return None if common is None else [common.with_null(data_type.null) for data_type in arg_types]
 
 
@@ -279,9 +281,9 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         is_constant = all(isinstance(arg, pa.Scalar) for arg in args if not isinstance(arg, str))
         count = 1 if is_constant else frame.count
-        if strict and count and not is_constant and _only_first_varies(args):
+        if strict and count and not is_constant and _is_only_first_varying(args):
             constants = [
-                arg if isinstance(arg, str) else _values(arg, data_type, 1)[0]
+                arg if isinstance(arg, str) else _list_values(arg, data_type, 1)[0]
                 for arg, data_type in zip(args[1:], arg_types[1:], strict=True)
             ]
             if None in constants:
@@ -290,13 +292,13 @@ def by_row(function: Callable[..., Any], *, strict: bool = True) -> Evaluate:
                 args[0], lambda column: _map_column(function, column, constants, arg_types[0], result_type)
             )
         columns = [
-            [arg] * count if isinstance(arg, str) else _values(arg, data_type, count)
+            [arg] * count if isinstance(arg, str) else _list_values(arg, data_type, count)
             for arg, data_type in zip(args, arg_types, strict=True)
         ]
         if strict:
-            results = [None if None in values else function(*values) for values in _rows(columns, count)]
+            results = [None if None in values else function(*values) for values in _iterate_rows(columns, count)]
         else:
-            results = [function(*values) for values in _rows(columns, count)]
+            results = [function(*values) for values in _iterate_rows(columns, count)]
         array = pa.array(results, arrow_type(result_type))
         return array[0] if is_constant else array
 
@@ -310,23 +312,23 @@ def _map_column(
     column_type: t.DataType,
     result_type: t.DataType,
 ) -> pa.Array:
-    values = internal_values(column, column_type)
+    values = to_internal_values(column, column_type)
     return pa.array(
         [None if value is None else function(value, *constants) for value in values], arrow_type(result_type)
     )
 
 
-def _only_first_varies(args: list[Any]) -> bool:
+def _is_only_first_varying(args: list[Any]) -> bool:
     """Whether all arguments but the first are constants."""
     return not isinstance(args[0], str | pa.Scalar) and all(isinstance(arg, str | pa.Scalar) for arg in args[1:])
 
 
-def _rows(columns: list[list[Any]], count: int) -> Iterable[tuple[Any, ...]]:
+def _iterate_rows(columns: list[list[Any]], count: int) -> Iterable[tuple[Any, ...]]:
     return zip(*columns, strict=True) if columns else [()] * count
 
 
-def _values(arg: Any, data_type: t.DataType, count: int) -> list[Any]:
+def _list_values(arg: Any, data_type: t.DataType, count: int) -> list[Any]:
     if isinstance(arg, pa.Scalar):
         array = pa.nulls(1, arg.type) if not arg.is_valid else pa.repeat(arg, 1)
-        return internal_values(array, data_type) * count
-    return internal_values(arg, data_type)
+        return to_internal_values(array, data_type) * count
+    return to_internal_values(arg, data_type)

@@ -28,7 +28,7 @@ _ABBREVIATIONS = {  # of time zones, with their hours east of UTC
     **{"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7},
     **{"WET": 0, "WEST": 1, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "JST": 9},
 }
-# Java takes the year 80 years ago; a fixed one gives the same results on every day.
+# Java uses the year 80 years before today; with a fixed year, results do not depend on the day.
 _EARLIEST_YEAR = 1946
 
 
@@ -45,19 +45,19 @@ def _parse_pattern(pattern: str) -> tuple[str | _Field, ...]:
     for match in _TOKEN.finditer(pattern):
         token, letter = match.group(), match.group(1)
         if token == "'":
-            raise _invalid(pattern, "a quoted text is not closed")
+            raise _create_error(pattern, "a quoted text is not closed")
         if letter is None:
             elements.append(token[1:-1].replace("''", "'") or "'" if token.startswith("'") else token)
             continue
         if letter not in _LETTERS:
-            raise _invalid(pattern, f"unknown letter '{letter}'; write text in quotes, as in yyyy-MM-dd'T'HH:mm")
+            raise _create_error(pattern, f"unknown letter '{letter}'; write text in quotes, as in yyyy-MM-dd'T'HH:mm")
         if letter == "X" and len(token) > 3:
-            raise _invalid(pattern, "there are too many letters 'X'")
+            raise _create_error(pattern, "there are too many letters 'X'")
         elements.append(_Field(letter, len(token)))
     return tuple(elements)
 
 
-def _invalid(pattern: str, problem: str) -> ValueError:
+def _create_error(pattern: str, problem: str) -> ValueError:
     return ValueError(f"invalid date pattern '{pattern}': {problem}")
 
 
@@ -72,11 +72,11 @@ def check_simple_pattern(pattern: str) -> None:
 @lru_cache(maxsize=256)
 def compile_simple_formatter(pattern: str) -> Formatter:
     """Return a function that formats a timestamp by a pattern; raise ValueError if the pattern is not valid."""
-    formatters = [_element_formatter(element) for element in _parse_pattern(pattern)]
+    formatters = [_create_element_formatter(element) for element in _parse_pattern(pattern)]
     return lambda timestamp: "".join([format_element(timestamp) for format_element in formatters])
 
 
-def _element_formatter(element: str | _Field) -> Formatter:
+def _create_element_formatter(element: str | _Field) -> Formatter:
     if isinstance(element, str):
         return lambda _: element
     letter, count = element.letter, element.count
@@ -84,34 +84,34 @@ def _element_formatter(element: str | _Field) -> Formatter:
         case "G":
             return lambda _: "AD"
         case "M" | "L" if count >= 3:
-            months = c.text_of("M", 4 if count >= 4 else 3)
+            months = c.get_texts("M", 4 if count >= 4 else 3)
             return lambda m: months[m.month - 1]
         case "E":
-            days = c.text_of("E", 4 if count >= 4 else 3)
+            days = c.get_texts("E", 4 if count >= 4 else 3)
             return lambda m: days[m.weekday()]
         case "a":
             return lambda m: c.HALF_DAYS[m.hour // 12]
         case "z":
             return lambda m: m.tzname() or "UTC"
         case "Z":
-            return lambda m: _offset(m, "")
+            return lambda m: _format_offset(m, "")
         case "X":
-            return lambda m: _iso_offset(m, count)
+            return lambda m: _format_iso_offset(m, count)
     number = _NUMBERS[letter]
     if letter in "yY" and count == 2:
         return lambda m: f"{number(m) % 100:02d}"
     return lambda m: f"{number(m):0{count}d}"
 
 
-def _offset(moment: datetime.datetime, separator: str) -> str:
+def _format_offset(moment: datetime.datetime, separator: str) -> str:
     minutes = (moment.utcoffset() or datetime.timedelta()) // datetime.timedelta(minutes=1)
     return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}{separator}{abs(minutes) % 60:02d}"
 
 
-def _iso_offset(moment: datetime.datetime, count: int) -> str:
+def _format_iso_offset(moment: datetime.datetime, count: int) -> str:
     if not moment.utcoffset():
         return "Z"
-    return _offset(moment, ":")[:3] if count == 1 else _offset(moment, ":" if count == 3 else "")
+    return _format_offset(moment, ":")[:3] if count == 1 else _format_offset(moment, ":" if count == 3 else "")
 
 
 # -------------------------------------------------------------------------------------------------------------- parsing
@@ -127,7 +127,7 @@ def compile_simple_parser(pattern: str) -> Callable[[str, datetime.tzinfo], date
         if isinstance(element, str):
             parts.append(re.escape(element))
         else:
-            parts.append(f"[ \t]*({_field_expression(element, is_adjacent=isinstance(following, _Field))})")
+            parts.append(f"[ \t]*({_create_field_expression(element, is_adjacent=isinstance(following, _Field))})")
     expression = re.compile("".join(parts), re.DOTALL | re.IGNORECASE | re.ASCII)
 
     def parse(text: str, zone: datetime.tzinfo) -> datetime.datetime:
@@ -140,7 +140,7 @@ def compile_simple_parser(pattern: str) -> Callable[[str, datetime.tzinfo], date
     return parse
 
 
-def _field_expression(field: _Field, *, is_adjacent: bool) -> str:
+def _create_field_expression(field: _Field, *, is_adjacent: bool) -> str:
     match field.letter:
         case "M" | "L" if field.count >= 3:
             return "|".join([*c.MONTHS, *(name[:3] for name in c.MONTHS)])
@@ -162,10 +162,10 @@ def _build(fields: Sequence[_Field], texts: Sequence[str], zone: datetime.tzinfo
     numbers: dict[str, int] = {}
     for field, text in zip(fields, texts, strict=True):
         if field.letter in "zZX":
-            zone = _zone(text)
+            zone = _parse_zone(text)
         elif field.letter not in "GE":
-            numbers[field.letter] = _number(field, text)
-    day = _day(numbers) + datetime.timedelta(days=numbers.get("d", 1) - 1 if "D" not in numbers else 0)
+            numbers[field.letter] = _read_number(field, text)
+    day = _compute_day(numbers) + datetime.timedelta(days=numbers.get("d", 1) - 1 if "D" not in numbers else 0)
     hour = numbers.get("H", numbers.get("k", 0) % 24)
     half_day_hour = numbers["h"] % 12 if "h" in numbers else numbers.get("K")
     if half_day_hour is not None:
@@ -176,11 +176,11 @@ def _build(fields: Sequence[_Field], texts: Sequence[str], zone: datetime.tzinfo
     return (datetime.datetime.combine(day, datetime.time()) + time).replace(tzinfo=zone)
 
 
-def _day(numbers: dict[str, int]) -> datetime.date:
+def _compute_day(numbers: dict[str, int]) -> datetime.date:
     """Return the date without the day of the month: the first of a month, or a day of a year or a week."""
     if "Y" in numbers and "w" in numbers and "y" not in numbers:
         weekday = numbers.get("u", 7) % 7
-        return c.first_day_of_week(numbers["Y"], numbers["w"]) + datetime.timedelta(days=weekday)
+        return c.find_first_day_of_week(numbers["Y"], numbers["w"]) + datetime.timedelta(days=weekday)
     year = numbers.get("y", 1970)
     if "D" in numbers:
         return datetime.date(year, 1, 1) + datetime.timedelta(days=numbers["D"] - 1)
@@ -188,23 +188,23 @@ def _day(numbers: dict[str, int]) -> datetime.date:
     return datetime.date(year + years, month + 1, 1)
 
 
-def _number(field: _Field, text: str) -> int:
+def _read_number(field: _Field, text: str) -> int:
     match field.letter:
         case "M" | "L" if field.count >= 3:
             return [name[:3].lower() for name in c.MONTHS].index(text[:3].lower()) + 1
         case "a":
             return int(text.lower() == "pm")
         case "y" | "Y" if field.count <= 2 and len(text) == 2:
-            return _recent_year(int(text))
+            return _expand_year(int(text))
     return int(text)
 
 
-def _recent_year(year_of_century: int) -> int:
+def _expand_year(year_of_century: int) -> int:
     """Return the year from 1946 to 2045 with these two digits."""
     return _EARLIEST_YEAR + (year_of_century - _EARLIEST_YEAR) % 100
 
 
-def _zone(text: str) -> datetime.tzinfo:
+def _parse_zone(text: str) -> datetime.tzinfo:
     hours = _ABBREVIATIONS.get(text.upper())
     if hours is not None:
         return datetime.timezone(datetime.timedelta(hours=hours))

@@ -39,7 +39,7 @@ _NAMES: tuple[tuple[type[t.DataType], str], ...] = (
 )
 
 
-def spark_type(data_type: t.DataType) -> str | None:
+def get_spark_type(data_type: t.DataType) -> str | None:
     """Return the name of Spark's type with the same values; None if there is none."""
     match data_type:
         case t.DecimalType():
@@ -49,17 +49,17 @@ def spark_type(data_type: t.DataType) -> str | None:
         case t.LocalZonedTimestampType():
             return "TIMESTAMP_LTZ" if data_type.precision <= _MICROSECOND_DIGITS else None
         case t.ArrayType():
-            element = spark_type(data_type.element)
+            element = get_spark_type(data_type.element)
             return None if element is None else f"ARRAY<{element}>"
         case t.RowType():
-            fields = [spark_type(field_type) for field_type in data_type.types]
+            fields = [get_spark_type(field_type) for field_type in data_type.types]
             if None in fields or not fields:
                 return None
             return f"STRUCT<{', '.join(f'`{i}`: {field}' for i, field in enumerate(fields))}>"
     return next((name for cls, name in _NAMES if isinstance(data_type, cls)), None)
 
 
-def string_literal(value: str) -> str:
+def spell_string(value: str) -> str:
     """Spell a string of any content."""
     characters = []
     for c in value:
@@ -70,9 +70,9 @@ def string_literal(value: str) -> str:
     return f"'{''.join(characters)}'"
 
 
-def literal(value: Any, data_type: t.DataType) -> str | None:
+def spell_literal(value: Any, data_type: t.DataType) -> str | None:
     """Spell a literal; None if Spark cannot hold it exactly."""
-    name = spark_type(data_type)
+    name = get_spark_type(data_type)
     if name is None:
         return None
     if value is None:
@@ -83,11 +83,11 @@ def literal(value: Any, data_type: t.DataType) -> str | None:
         case t.IntType() if abs(value) < _SAFE_INT:
             return str(value) if value >= 0 else f"({value})"
         case t.IntegerType() | t.FloatType() | t.DoubleType():
-            return f"CAST('{_number(value)}' AS {name})"
+            return f"CAST('{_spell_number(value)}' AS {name})"
         case t.DecimalType():
             return f"CAST('{Decimal(value):f}' AS {name})"
         case t.CharType() | t.VarCharType():
-            return string_literal(value)
+            return spell_string(value)
         case t.BinaryType() | t.VarBinaryType():
             return f"X'{value.hex()}'"
         case t.DateType():
@@ -100,12 +100,12 @@ def literal(value: Any, data_type: t.DataType) -> str | None:
     return None
 
 
-def raise_error(reason: str, type_name: str) -> str:
+def spell_error(reason: str, type_name: str) -> str:
     """Spell a call that fails the query, in the place of a value of a type."""
     return f"CAST(raise_error('{RAISED}{reason}') AS {type_name})"
 
 
-def _number(value: float) -> str:
+def _spell_number(value: float) -> str:
     if isinstance(value, int):
         return str(value)
     return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(repr(float(value)), repr(float(value)))
@@ -143,7 +143,7 @@ class SparkCall:
 
     def result_type(self) -> str:
         """Return the spelling of the result's type."""
-        name = spark_type(self.type)
+        name = get_spark_type(self.type)
         if name is None:
             raise NoSparkSpelling(self.type)
         return name
@@ -173,7 +173,7 @@ def is_scalar(data_type: t.DataType) -> bool:
 class SparkAggregate:
     """A call of an aggregate function that is to be spelled in Spark SQL.
 
-    `args` is the list of columns, `tail` what follows the call: FILTER (...), OVER (...) or nothing."""
+    `args` is the list of columns, `tail` the clause after the call: FILTER (...), OVER (...) or nothing."""
 
     call: AggregateCall
     args: str
@@ -182,7 +182,7 @@ class SparkAggregate:
 
     @property
     def inside(self) -> str:
-        """What stands between the parentheses."""
+        """The text between the parentheses of the call."""
         return f"DISTINCT {self.args}" if self.call.distinct else self.args
 
 
@@ -196,6 +196,6 @@ class SparkOverCall:
     order: str
 
     def window(self, default_order: str = "") -> str:
-        """Return what stands between the parentheses of OVER."""
+        """Return the text between the parentheses of OVER."""
         order = self.order or default_order
         return " ".join(part for part in (self.partition, f"ORDER BY {order}" if order else "") if part)

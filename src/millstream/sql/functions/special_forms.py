@@ -87,7 +87,7 @@ _FORMS = (
     ),
     SpecialForm(
         "SESSION", "table-valued", "SESSION(TABLE data [PARTITION BY key, ...], DESCRIPTOR(time), gap)",
-        "Assigns each row to a session window, which ends when no row comes for the time `gap`.",
+        "Assigns each row to a session window, which ends when no row arrives for the time `gap`.",
     ),
     SpecialForm(
         "UNNEST", "table-valued", "UNNEST(collection) [WITH ORDINALITY]",
@@ -96,12 +96,12 @@ _FORMS = (
     SpecialForm(
         "TO_CHANGELOG", "table-valued",
         "TO_CHANGELOG(input => TABLE data [, op => DESCRIPTOR(op)] [, op_mapping => MAP])",
-        "Turns an updating table into an append-only table with a column for the row kind.",
+        "Converts an updating table to an append-only table with a column for the row kind.",
     ),
     SpecialForm(
         "FROM_CHANGELOG", "table-valued",
         "FROM_CHANGELOG(input => TABLE data [, op => DESCRIPTOR(op)] [, op_mapping => MAP])",
-        "Turns an append-only table with a column for the row kind into an updating table.",
+        "Converts an append-only table with a column for the row kind to an updating table.",
     ),
     SpecialForm(
         "FIRST", "pattern", "FIRST(variable.column [, n])",

@@ -97,7 +97,8 @@ define(
 
 
 def _split_as_java(separator: str, value: str) -> list[str]:
-    """Split a string without the empty parts at its end, and without one that an empty match makes at its begin."""
+    """Split a string without the empty parts at its end, and without the empty part that an empty match creates at its
+    beginning."""
     parts = re.split(separator, value)
     if len(parts) > 1 and not parts[0] and (match := re.match(separator, value)) and match.end() == 0:
         del parts[0]

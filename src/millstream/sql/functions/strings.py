@@ -16,12 +16,12 @@ from millstream.sql.expressions.nodes import Lit
 from millstream.sql.functions.registry import by_row, define, vectorized
 from millstream.sql.functions.spark import NoSparkSpelling, SparkCall
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 _STRING = "string"
 
 
-def _concat_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_concat_type(arg_types: list[t.DataType]) -> t.DataType:
     if all(isinstance(data_type, t.CharType) for data_type in arg_types):
         return t.CharType(sum(data_type.length for data_type in arg_types))  # type: ignore[attr-defined]
     if t.is_bytes(arg_types[0]):
@@ -34,33 +34,33 @@ def _concat(*args: Any) -> Any:
     return pc.binary_join_element_wise(*args, pa.scalar("" if pa.types.is_string(args[0].type) else b"", args[0].type))
 
 
-def _length(data_type: t.DataType) -> int:
+def _get_length(data_type: t.DataType) -> int:
     return int(getattr(data_type, "length", t.MAX_LENGTH))
 
 
-def _first_type(arg_types: list[t.DataType]) -> t.DataType:
+def _get_first_type(arg_types: list[t.DataType]) -> t.DataType:
     return arg_types[0]
 
 
-def _varchar_of_first(arg_types: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(_length(arg_types[0]))
+def _derive_varchar_of_first(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_get_length(arg_types[0]))
 
 
-def _varchar_of_last(arg_types: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(_length(arg_types[-1]))
+def _derive_varchar_of_last(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(_get_length(arg_types[-1]))
 
 
-def _overlay_type(arg_types: list[t.DataType]) -> t.DataType:
-    return t.VarCharType(min(t.MAX_LENGTH, _length(arg_types[0]) + _length(arg_types[1])))
+def _derive_overlay_type(arg_types: list[t.DataType]) -> t.DataType:
+    return t.VarCharType(min(t.MAX_LENGTH, _get_length(arg_types[0]) + _get_length(arg_types[1])))
 
 
-def _substring_type(arg_types: list[t.DataType]) -> t.DataType:
-    length = _length(arg_types[0])
+def _derive_substring_type(arg_types: list[t.DataType]) -> t.DataType:
+    length = _get_length(arg_types[0])
     return t.VarBinaryType(length) if t.is_bytes(arg_types[0]) else t.VarCharType(length)
 
 
-def _elt_type(arg_types: list[t.DataType]) -> t.DataType:
-    return common_type(arg_types[1:]) or t.STRING
+def _derive_elt_type(arg_types: list[t.DataType]) -> t.DataType:
+    return find_common_type(arg_types[1:]) or t.STRING
 
 
 def _spell_concat(call: SparkCall) -> str:
@@ -73,7 +73,7 @@ define(
     "||",
     _STRING,
     ("string, string", "bytes, bytes"),
-    _concat_type,
+    _derive_concat_type,
     vectorized(_concat),
     "Concatenates the strings or byte strings.",
     syntax="string1 || string2",
@@ -118,7 +118,7 @@ define(
     "UPPER",
     _STRING,
     "string",
-    _first_type,
+    _get_first_type,
     vectorized(pc.utf8_upper),
     "Returns the string in upper case.",
     aliases=("UCASE",),
@@ -127,7 +127,7 @@ define(
     "LOWER",
     _STRING,
     "string",
-    _first_type,
+    _get_first_type,
     vectorized(pc.utf8_lower),
     "Returns the string in lower case.",
     aliases=("LCASE",),
@@ -153,7 +153,7 @@ define(
     "TRIM",
     _STRING,
     "symbol, string, string",
-    _varchar_of_last,
+    _derive_varchar_of_last,
     by_row(_trim),
     "Removes characters (spaces if not given) from both ends, the beginning or the end of the string.",
     syntax="TRIM([BOTH | LEADING | TRAILING] [characters FROM] string)",
@@ -162,7 +162,7 @@ define(
     "LTRIM",
     _STRING,
     ("string", "string, string"),
-    _varchar_of_first,
+    _derive_varchar_of_first,
     by_row(lambda v, c=" ": v.lstrip(c)),
     "Removes the characters of the second argument (spaces if not given) from the beginning of the string.",
 )
@@ -170,7 +170,7 @@ define(
     "RTRIM",
     _STRING,
     ("string", "string, string"),
-    _varchar_of_first,
+    _derive_varchar_of_first,
     by_row(lambda v, c=" ": v.rstrip(c)),
     "Removes the characters of the second argument (spaces if not given) from the end of the string.",
 )
@@ -203,7 +203,7 @@ define(
     "OVERLAY",
     _STRING,
     ("string, string, int", "string, string, int, int"),
-    _overlay_type,
+    _derive_overlay_type,
     by_row(_overlay),
     "Replaces the characters of string1 from the start position on by string2. The length is that of "
     "string2 if it is not given.",
@@ -260,7 +260,7 @@ define(
     "SUBSTRING",
     _STRING,
     ("string, int", "string, int, int", "bytes, int", "bytes, int, int"),
-    _substring_type,
+    _derive_substring_type,
     _substring_kernel,
     "Returns the substring from the start position, counted from 1, of the given length or up to the end.",
     syntax="SUBSTRING(string FROM start [FOR length])",
@@ -291,13 +291,13 @@ define(
     "INITCAP",
     _STRING,
     "string",
-    _first_type,
+    _get_first_type,
     by_row(lambda v: re.sub(r"[^\W_]+", lambda m: m.group()[0].upper() + m.group()[1:].lower(), v)),
     "Returns the string with the first letter of each word in upper case and the others in lower case.",
 )
 
 
-def _pad(left: bool) -> Any:
+def _create_padding(left: bool) -> Any:
     def pad(value: str, length: int, filler: str) -> str | None:
         if length < 0 or not filler:
             return None
@@ -314,7 +314,7 @@ define(
     _STRING,
     "string, int, string",
     t.STRING,
-    _pad(left=True),
+    _create_padding(left=True),
     "Pads the string on the left with the third argument to a length, or truncates it to that length.",
 )
 define(
@@ -322,7 +322,7 @@ define(
     _STRING,
     "string, int, string",
     t.STRING,
-    _pad(left=False),
+    _create_padding(left=False),
     "Pads the string on the right with the third argument to a length, or truncates it to that length.",
 )
 define(
@@ -337,7 +337,7 @@ define(
     "LEFT",
     _STRING,
     "string, int",
-    _substring_type,
+    _derive_substring_type,
     by_row(lambda v, n: v[: max(n, 0)]),
     "Returns the first n characters of the string.",
     null="always",
@@ -346,7 +346,7 @@ define(
     "RIGHT",
     _STRING,
     "string, int",
-    _substring_type,
+    _derive_substring_type,
     by_row(lambda v, n: v[-n:] if n > 0 else ""),
     "Returns the last n characters of the string.",
     null="always",
@@ -373,7 +373,7 @@ define(
     "ELT",
     _STRING,
     "int, string...",
-    _elt_type,
+    _derive_elt_type,
     by_row(lambda i, *parts: parts[i - 1] if i is not None and 1 <= i <= len(parts) else None, strict=False),
     "Returns the string at the index n, counted from 1, or NULL if there is none.",
     null="always",

@@ -57,7 +57,7 @@ def _add_interval(sign: int) -> Any:
     return evaluate
 
 
-def _shift_type(arg_types: list[t.DataType]) -> t.DataType:
+def _derive_shift_type(arg_types: list[t.DataType]) -> t.DataType:
     value, interval = arg_types
     if isinstance(value, t.DateType) and isinstance(interval, t.DayTimeIntervalType) and interval.resolution != "DAY":
         return t.TimestampType(3) if "SECOND" in interval.resolution else t.TimestampType(0)
@@ -84,7 +84,7 @@ define(
     "TEMPORAL +",
     _TEMPORAL,
     "temporal, interval",
-    _shift_type,
+    _derive_shift_type,
     _add_interval(1),
     "Returns the date, time or timestamp plus the interval.",
     syntax="temporal + interval",
@@ -94,7 +94,7 @@ define(
     "TEMPORAL -",
     _TEMPORAL,
     "temporal, interval",
-    _shift_type,
+    _derive_shift_type,
     _add_interval(-1),
     "Returns the date, time or timestamp minus the interval.",
     syntax="temporal - interval",
@@ -170,7 +170,7 @@ _MILLIS = {
 }
 
 
-def timestampadd_type(unit: str, data_type: t.DataType) -> t.DataType:
+def derive_timestampadd_type(unit: str, data_type: t.DataType) -> t.DataType:
     """Return the type of TIMESTAMPADD for a unit: a date plus hours is a timestamp."""
     if isinstance(data_type, t.DateType) and unit in ("HOUR", "MINUTE", "SECOND", "MILLISECOND"):
         return t.TimestampType(0, null=data_type.null)

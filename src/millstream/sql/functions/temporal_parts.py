@@ -145,8 +145,8 @@ for _name, _unit, _doc in (
     define(_name, _TEMPORAL, "temporal", t.BIGINT, _extract_named_unit, _doc)
 
 
-def _floor_or_ceil(up: bool) -> Any:
-    evaluate_numbers = arithmetic.floor_or_ceil(up=up)
+def _create_rounding(up: bool) -> Any:
+    evaluate_numbers = arithmetic.create_rounding(up=up)
 
     def evaluate(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
         if len(args) == 1:
@@ -166,16 +166,16 @@ def _floor_or_ceil(up: bool) -> Any:
     return evaluate
 
 
-def _floor_type(arg_types: list[t.DataType]) -> t.DataType:
-    return arithmetic.integer_part_type(arg_types) if len(arg_types) == 1 else arg_types[0]
+def _derive_floor_type(arg_types: list[t.DataType]) -> t.DataType:
+    return arithmetic.derive_integer_part_type(arg_types) if len(arg_types) == 1 else arg_types[0]
 
 
 define(
     "FLOOR",
     "arithmetic",
     ("number", "temporal, symbol"),
-    _floor_type,
-    _floor_or_ceil(up=False),
+    _derive_floor_type,
+    _create_rounding(up=False),
     "Rounds a number down to an integer, or a date or timestamp down to a time unit.",
     syntax="FLOOR(number) or FLOOR(temporal TO unit)",
 )
@@ -183,8 +183,8 @@ define(
     "CEIL",
     "arithmetic",
     ("number", "temporal, symbol"),
-    _floor_type,
-    _floor_or_ceil(up=True),
+    _derive_floor_type,
+    _create_rounding(up=True),
     "Rounds a number up to an integer, or a date or timestamp up to a time unit.",
     syntax="CEIL(number) or CEIL(temporal TO unit)",
     aliases=("CEILING",),

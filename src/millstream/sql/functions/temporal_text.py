@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import scalar_value, unit_of
+from millstream.sql.columns import get_arrow_unit, scalar_value
 from millstream.sql.functions import text
 from millstream.sql.functions.date_parsing import compile_parser
-from millstream.sql.functions.date_patterns import check_format_pattern, compile_formatter, finest_unit
+from millstream.sql.functions.date_patterns import check_format_pattern, compile_formatter, find_finest_unit
 from millstream.sql.functions.registry import by_row, define
 from millstream.sql.functions.simple_date_patterns import (
     check_simple_pattern,
@@ -123,11 +123,11 @@ def _format_distinct(
     result_type: t.DataType,
 ) -> Any:
     """Format timestamps that are equal in the finest unit of the pattern once."""
-    unit = finest_unit(scalar_value(pattern) or "")
+    unit = find_finest_unit(scalar_value(pattern) or "")
     if unit is not None and column.type.tz is not None:
         unit = "second"  # offsets of time zones have minutes, and historical ones seconds
     if unit is not None:
-        common_timestamp = None if column.null_count else _common_timestamp(column, unit)
+        common_timestamp = None if column.null_count else _find_common_timestamp(column, unit)
         if common_timestamp is not None:
             one_row = replace(frame, columns=[], count=1)
             texts = evaluate(one_row, [common_timestamp, pattern], arg_types, result_type)
@@ -140,7 +140,7 @@ def _format_distinct(
     return evaluate(distinct_rows, [encoded.dictionary, pattern], arg_types, result_type).take(encoded.indices)
 
 
-def _common_timestamp(column: pa.Array, unit: str) -> pa.Array | None:
+def _find_common_timestamp(column: pa.Array, unit: str) -> pa.Array | None:
     """Return the timestamp, rounded down to a unit, that all timestamps of a batch share; None if they differ."""
     if not len(column):
         return None
@@ -225,7 +225,7 @@ def _check_precision(precision: int) -> None:
 
 def _to_timestamp_ltz(frame: Any, args: list[Any], arg_types: list[t.DataType], result_type: t.DataType) -> Any:
     assert isinstance(result_type, t.LocalZonedTimestampType)
-    unit = unit_of(result_type.precision)
+    unit = get_arrow_unit(result_type.precision)
     nanos_per_unit = {"ms": 1_000_000, "us": 1000, "ns": 1}[unit]
     if t.is_text(arg_types[0]):
         return by_row(lambda *values: _parse_epoch_units(nanos_per_unit, *values))(frame, args, arg_types, result_type)

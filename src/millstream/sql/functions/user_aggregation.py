@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from millstream.runtime.rowwise import failure
 from millstream.sql.arrow_exchange import export_column
-from millstream.sql.columns import arrow_type, converter, external
+from millstream.sql.columns import arrow_type, create_external_converter, create_internal_converter
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregation import Accumulator, Aggregation
 from millstream.sql.functions.user_functions import TABLE_AGGREGATE, WrongResult
@@ -33,10 +33,10 @@ class UserAggregation(Aggregation):
     def __init__(self, call: AggregateCall, *, retracts: bool) -> None:
         super().__init__(call, retracts=retracts)
         self._function = call.user.function
-        self._converters = [external(data_type) for data_type in call.arg_types]
+        self._converters = [create_external_converter(data_type) for data_type in call.arg_types]
         self._has_converters = any(self._converters)
         self._is_table_aggregate = call.user.kind == TABLE_AGGREGATE
-        self._to_internal = converter(call.type)
+        self._to_internal = create_internal_converter(call.type)
 
     @classmethod
     def result_type(cls, _arg_types: Sequence[t.DataType]) -> t.DataType | None:

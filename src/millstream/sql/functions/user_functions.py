@@ -73,8 +73,8 @@ def describe_mismatch(user: UserFunction, count: int) -> str | None:
 class UserFunction:
     """A user-defined function with its types; `kind` is Flink's function kind, `input_types` None for any arguments.
 
-    Process table functions have a `signature`. It is read from type hints once, because they may name what the module
-    of the function has, which does not travel with it."""
+    Process table functions have a `signature`. It is read from the type hints once, on the driver: hints may refer to
+    names of the function's module, which the tasks do not have."""
 
     name: str
     kind: str
@@ -95,7 +95,7 @@ class UserFunction:
         return self.pandas or self.arrow
 
     def open(self, context: OperatorContext, options: AsyncOptions) -> None:
-        """Register an operator as a user of the function; the first one opens it."""
+        """Count an operator that uses the function; the first one opens the function."""
         self.usage.users += 1
         if self.usage.users > 1:
             return
@@ -109,7 +109,7 @@ class UserFunction:
                 raise failure(self.name, problem) from problem
 
     def close(self) -> None:
-        """Unregister an operator; the last one closes the function."""
+        """Discount an operator that used the function; the last one closes the function."""
         if not self.usage.users:
             return
         self.usage.users -= 1
@@ -225,20 +225,20 @@ class _RowFunction(AsyncFunction[Any, Any]):
         return [[value async for value in result]] if hasattr(result, "__aiter__") else [await result]
 
 
-def functions_in(value: object) -> list[UserFunction]:
+def find_user_functions(value: object) -> list[UserFunction]:
     """Return the user-defined functions in the spec of an operator, each once."""
     functions: dict[int, UserFunction] = {}
-    for function in _find_functions(value):
+    for function in _iterate_functions(value):
         functions.setdefault(id(function.usage), function)
     return list(functions.values())
 
 
-def _find_functions(value: object) -> Iterator[UserFunction]:
+def _iterate_functions(value: object) -> Iterator[UserFunction]:
     if isinstance(value, UserFunction):
         yield value
     elif isinstance(value, tuple | list):
         for element in value:
-            yield from _find_functions(element)
+            yield from _iterate_functions(element)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type | t.DataType):
         for dataclass_field in dataclasses.fields(value):
-            yield from _find_functions(getattr(value, dataclass_field.name))
+            yield from _iterate_functions(getattr(value, dataclass_field.name))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from millstream.sql.functions.aggregation import Accumulator, Aggregation, aggregate
-from millstream.sql.functions.json_writing import json_converter, json_text
-from millstream.sql.functions.spark import SparkAggregate, is_scalar, raise_error
+from millstream.sql.functions.json_writing import create_json_converter, format_json
+from millstream.sql.functions.spark import SparkAggregate, is_scalar, spell_error
 from millstream.sql.types import data_types as t
 
 
@@ -236,7 +236,7 @@ class SingleValue(_Ordered):
         """Spell the only value; more than one row raises an error."""
         if call.call.distinct or call.tail:
             return None
-        failure = raise_error("a scalar subquery returned more than one row", call.type_name)
+        failure = spell_error("a scalar subquery returned more than one row", call.type_name)
         return f"CASE WHEN COUNT(*) > 1 THEN {failure} ELSE FIRST({call.args}) END"
 
     def value(self, acc: Accumulator) -> Any:
@@ -311,7 +311,7 @@ class JsonObjectAgg(_Ordered):
 
     def value(self, acc: Accumulator) -> Any:
         """Return the JSON object."""
-        convert = json_converter(self.call.arg_types[1], "UTC")
+        convert = create_json_converter(self.call.arg_types[1], "UTC")
         members = {key: None if value is None else convert(value) for key, value in acc[0]}
         return json.dumps(dict(sorted(members.items())), separators=(",", ":"), ensure_ascii=False)
 
@@ -334,5 +334,5 @@ class JsonArrayAgg(_Ordered):
 
     def value(self, acc: Accumulator) -> Any:
         """Return the array."""
-        convert = json_converter(self.call.arg_types[0], "UTC")
-        return json_text([None if value is None else convert(value) for value in acc[0]])
+        convert = create_json_converter(self.call.arg_types[0], "UTC")
+        return format_json([None if value is None else convert(value) for value in acc[0]])

@@ -1,7 +1,7 @@
 """Estimates of row counts and costs, for EXPLAIN ESTIMATED_COST.
 
-Promises: every plan has an estimate. It is based on the row counts of the tables where they are known, and on usual
-selectivities where they are not. No planning decision depends on it.
+Promises: every plan has an estimate. It is based on the row counts of the tables where they are known, and on default
+selectivities otherwise. No planning decision depends on it.
 Does not know: data."""
 
 from __future__ import annotations

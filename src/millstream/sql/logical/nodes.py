@@ -278,7 +278,7 @@ class ProcessTable(Plan):
     """The result of a process table function of any number of tables.
 
     `args` are constants, `partitions` the columns of PARTITION BY and `times` the column of `on_time` of each table.
-    With `passes_columns`, the columns of the table come first, else those of all PARTITION BY."""
+    With `passes_columns`, the columns of the table come first, otherwise the columns of all PARTITION BY clauses."""
 
     tables: tuple[Plan, ...]
     function: Any = field(compare=False)
@@ -301,7 +301,7 @@ class ProcessTable(Plan):
 class Sink(_SingleInput):
     """Writes the rows into a table. `conflict` is the action of ON CONFLICT DO, for rows with equal primary keys.
 
-    `row_level` is set for UPDATE and DELETE: the rows are all rows that the table shall have (`overwrite`), or changes
+    `row_level` is set for UPDATE and DELETE: the rows are the new content of the table (`overwrite`), or changes
     of the row kind `row_kind`."""
 
     table: Any = field(compare=False)

@@ -39,7 +39,7 @@ class NoTokenizer(UserError):
 
 @dataclass(frozen=True)
 class ContextLimit:
-    """The largest number of tokens of a text, and what is done with a longer one."""
+    """The maximum number of tokens of a text, and the action for a longer text."""
 
     tokens: int
     action: str

@@ -1,4 +1,4 @@
-"""The metrics of ML_EVALUATE: what a model predicts, compared with labels.
+"""The metrics of ML_EVALUATE: the predictions of a model, compared with labels.
 
 Promises: a metric is computed from sums and counts, so the rows are not kept. A row without a label or a prediction is
 not counted. Without rows the result is NULL.

@@ -1,8 +1,8 @@
 """Requests to a model server over HTTP, with retries.
 
 Promises: a request is repeated if the server is busy, fails or cannot be reached, at most as often as allowed; the wait
-grows up to 8 seconds, or is what the server asks for, up to a minute. The API key is not part of an error.
-Does not know: what the requests ask for."""
+grows up to 8 seconds, or is the value of the Retry-After header, up to a minute. The API key is not part of an error.
+Does not know: the content of the requests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ModelServer:
     timeout: float
 
     async def request(self, body: dict[str, Any], executor: Executor) -> dict[str, Any]:
-        """Send a JSON document and return the answer; repeat it after failures that may pass."""
+        """Send a JSON document and return the answer; repeat the request after temporary failures."""
         loop = asyncio.get_running_loop()
         attempt = 0
         while True:

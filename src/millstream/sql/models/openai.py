@@ -45,7 +45,7 @@ _OPTIONS = (
 
 @dataclass
 class OpenAiFunction:
-    """Asks the server for the completions or the embedding of a text.
+    """Requests the completions or the embedding of a text from the server.
 
     `template` is the request without the text, `columns` are the metadata keys of the output columns, None for the
     prediction."""
@@ -64,7 +64,7 @@ class OpenAiFunction:
         self._encoding: Any = None if self.limit is None else load_encoding(self.template["model"])
 
     def close(self) -> None:
-        """Stop the threads that send requests; requests that were given up end by themselves."""
+        """Stop the threads that send requests; abandoned requests end by themselves."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def eval(self, text: str | None) -> list[tuple[Any, ...]]:
@@ -81,7 +81,7 @@ class OpenAiFunction:
                 raise
             _log.warning("a row has no prediction: %s", problem)
             has_metadata = any(column is not None for column in self.columns)
-            return [tuple(_error_value(column, problem) for column in self.columns)] if has_metadata else []
+            return [tuple(_find_error_value(column, problem) for column in self.columns)] if has_metadata else []
 
     def _body(self, text: str) -> dict[str, Any]:
         if not self.is_chat:
@@ -103,7 +103,7 @@ class OpenAiFunction:
         return tuple(value if column is None else None for column in self.columns)
 
 
-def _error_value(column: str | None, problem: ModelRequestFailed) -> Any:
+def _find_error_value(column: str | None, problem: ModelRequestFailed) -> Any:
     match column:
         case "error-string":
             return problem.message
@@ -139,9 +139,9 @@ def _create(context: ModelContext) -> PredictFunction:
     action = context.word("context-overflow-action", ACTIONS, "truncated-tail")
     function = OpenAiFunction(
         server,
-        _chat_template(context) if is_chat else _embedding_template(context),
+        _create_chat_template(context) if is_chat else _create_embedding_template(context),
         is_chat,
-        tuple(_metadata_key(context, column) for column in context.model.output),
+        tuple(_read_metadata_key(context, column) for column in context.model.output),
         (fallback if strategy == "retry" else strategy) == "ignore",
         None if size is None else ContextLimit(int(size), str(action)),
         context.capacity,
@@ -149,7 +149,7 @@ def _create(context: ModelContext) -> PredictFunction:
     return PredictFunction(function, asynchronous=True)
 
 
-def _chat_template(context: ModelContext) -> dict[str, Any]:
+def _create_chat_template(context: ModelContext) -> dict[str, Any]:
     prompt = context.text("system-prompt", "systemPrompt") or "You are a helpful assistant."
     template: dict[str, Any] = {
         "model": context.required("model"), "messages": [{"role": "system", "content": prompt}],
@@ -165,13 +165,13 @@ def _chat_template(context: ModelContext) -> dict[str, Any]:
     return template
 
 
-def _embedding_template(context: ModelContext) -> dict[str, Any]:
+def _create_embedding_template(context: ModelContext) -> dict[str, Any]:
     template: dict[str, Any] = {"model": context.required("model"), "encoding_format": "float"}
     dimension = context.number(int, "dimension")
     return template if dimension is None else {**template, "dimensions": dimension}
 
 
-def _metadata_key(context: ModelContext, column: ColumnDefinition) -> str | None:
+def _read_metadata_key(context: ModelContext, column: ColumnDefinition) -> str | None:
     key = column.metadata_key
     if key is None:
         return None

@@ -1,4 +1,4 @@
-"""The contract of model providers: what the option 'provider' of CREATE MODEL names.
+"""The contract of model providers, which the option 'provider' of CREATE MODEL names.
 
 Promises: the options and columns of a model are checked when a statement is planned, before a job runs.
 Does not know: the providers."""

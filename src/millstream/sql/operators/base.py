@@ -1,4 +1,4 @@
-"""What operators on tables share: rows of batches, keys, frames for expressions.
+"""The base class of operators on tables: rows of batches, keys, frames for expressions.
 
 Promises: a batch is one struct array: the columns, then the row kind. A key has the same value whether rows are
 partitioned by it or state is looked up by it.
@@ -18,10 +18,10 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.keys import KeySelection
 from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext, OperatorSpec
-from millstream.sql.columns import array_of, internal_values, key_type_info, row_kinds_of, tuples_of
+from millstream.sql.columns import create_key_type_info, create_row_array, read_row_kinds, to_internal_values, to_tuples
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Frame
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
-from millstream.sql.functions.user_functions import functions_in
+from millstream.sql.functions.user_functions import find_user_functions
 from millstream.sql.operators.key_tuples import compute_per_key, hash_tuples
 from millstream.sql.operators.lazy_rows import LazyBatch, LazyRows, get_batch_column, get_batch_columns
 from millstream.sql.types import data_types as t
@@ -45,7 +45,7 @@ class ColumnKeys(KeySelection):
         """Return the key of each row."""
         array = batch.array()
         columns = [
-            internal_values(array.field(i), data_type) for i, data_type in zip(self.columns, self.types, strict=True)
+            to_internal_values(array.field(i), data_type) for i, data_type in zip(self.columns, self.types, strict=True)
         ]
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
@@ -71,10 +71,10 @@ def _hash_column(column: pa.Array, grouper: KeyGrouper | KeyHasher) -> np.ndarra
     return grouper.of_column(column) if hashes is None else hashes
 
 
-def keys_by(columns: Sequence[int], schema: t.RowType) -> ColumnKeys:
+def select_key_columns(columns: Sequence[int], schema: t.RowType) -> ColumnKeys:
     """Return the selection of some columns of a table as the key."""
     data_types = tuple(t.strip_time_attribute(schema.types[i]) for i in columns)
-    return ColumnKeys(key_type_info(data_types), None, None, tuple(columns), data_types)
+    return ColumnKeys(create_key_type_info(data_types), None, None, tuple(columns), data_types)
 
 
 class TableOperator(Operator):
@@ -91,7 +91,7 @@ class TableOperator(Operator):
         super().__init__(context)
         self.output = output
         self.zone = zone
-        self._user_functions = functions_in(spec)
+        self._user_functions = find_user_functions(spec)
         self._asynchronous = asynchronous
         self._rows: Rows = []
         self._kinds: list[int] = []
@@ -111,15 +111,15 @@ class TableOperator(Operator):
         for function in self._user_functions:
             function.dispose()
 
-    def frame(self, array: pa.Array, width: int) -> Frame:
+    def create_frame(self, array: pa.Array, width: int) -> Frame:
         """Return the columns of an array as input of expressions."""
-        return self.frame_over([array.field(i) for i in range(width)], len(array))
+        return self.create_frame_of_columns([array.field(i) for i in range(width)], len(array))
 
-    def frame_of(self, batch: Batch, width: int) -> Frame:
+    def create_frame_of_batch(self, batch: Batch, width: int) -> Frame:
         """Return the columns of a batch as input of expressions, without gathering columns that are not read."""
-        return self.frame_over(get_batch_columns(batch, width), len(batch))
+        return self.create_frame_of_columns(get_batch_columns(batch, width), len(batch))
 
-    def frame_over(self, columns: Sequence[pa.Array], count: int) -> Frame:
+    def create_frame_of_columns(self, columns: Sequence[pa.Array], count: int) -> Frame:
         """Return columns as input of expressions, with the operator's time and random numbers."""
         context = self.context
         return Frame(columns, count, context.now, self.zone, self.watermark, context.draws)
@@ -144,7 +144,7 @@ class TableOperator(Operator):
         if self._rows:
             rows, row_kinds = self._rows, self._kinds
             self._rows, self._kinds = [], []
-            self.emit_array(array_of(rows, row_kinds, self.output))
+            self.emit_array(create_row_array(rows, row_kinds, self.output))
 
     def begin_epoch(self) -> None:
         """Discard rows of a failed attempt that were not emitted."""
@@ -167,7 +167,7 @@ class WindowEnds(MemoryPart):
     ends: list[int] | None = None
 
 
-def open_ends(context: OperatorContext, windows: StateTable) -> list[int]:
+def read_open_window_ends(context: OperatorContext, windows: StateTable) -> list[int]:
     """Return the ends of windows that have rows, as a heap.
 
     They are memory, so that epochs do not scan the state for them. After a change of parallelism they are read from
@@ -181,16 +181,16 @@ def open_ends(context: OperatorContext, windows: StateTable) -> list[int]:
 def read_rows_with_kinds(batch: Batch, schema: t.RowType) -> tuple[Rows, list[int]]:
     """Return the rows of a batch as tuples of internal values, and their row kinds."""
     array = batch.array()
-    return tuples_of(array, schema), row_kinds_of(array, len(schema))
+    return to_tuples(array, schema), read_row_kinds(array, len(schema))
 
 
-def key_values(columns: Sequence[pa.Array], data_types: Sequence[t.DataType]) -> list[Any]:
-    """Return the keys of rows, given their key columns, in the form of `key_of`."""
-    values = [internal_values(column, data_type) for column, data_type in zip(columns, data_types, strict=True)]
+def read_keys(columns: Sequence[pa.Array], data_types: Sequence[t.DataType]) -> list[Any]:
+    """Return the keys of rows, given their key columns, in the form of `get_key`."""
+    values = [to_internal_values(column, data_type) for column, data_type in zip(columns, data_types, strict=True)]
     return values[0] if len(values) == 1 else list(zip(*values, strict=True))
 
 
-def key_of(row: tuple[Any, ...], columns: tuple[int, ...]) -> Any:
+def get_key(row: tuple[Any, ...], columns: tuple[int, ...]) -> Any:
     """Return the key of a row: a value, a tuple of several values, or None for no columns."""
     if len(columns) == 1:
         return row[columns[0]]

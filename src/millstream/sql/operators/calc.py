@@ -16,7 +16,7 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed, Frame, Projection
 from millstream.sql.evaluation.repeated import find_repeated
 from millstream.sql.expressions.nodes import Expression, FieldRef, Ref
-from millstream.sql.expressions.stable_text import expression_text, shorten
+from millstream.sql.expressions.stable_text import format_expression, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.lazy_rows import (
@@ -27,7 +27,7 @@ from millstream.sql.operators.lazy_rows import (
     get_batch_columns,
     get_batch_row_kinds,
 )
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, same_columns
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, map_same_columns
 from millstream.sql.types import data_types as t
 
 
@@ -45,15 +45,15 @@ class CalcSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         (columns, *_) = plan.inputs
-        where = "" if self.condition is None else expression_text(self.condition, columns)
-        select = "" if self.exprs is None else ", ".join(expression_text(expr, columns) for expr in self.exprs)
+        where = "" if self.condition is None else format_expression(self.condition, columns)
+        select = "" if self.exprs is None else ", ".join(format_expression(expr, columns) for expr in self.exprs)
         return StateTraits(free={"where": where, "select": select})
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         first, *others = plan.inputs
         if self.exprs is not None:
-            return [expression_text(expr, first) for expr in self.exprs]
+            return [format_expression(expr, first) for expr in self.exprs]
         if others:  # a union: a column comes from any of the inputs
             return [shorten(" | ".join(sorted(set(texts)))) for texts in zip(first, *others, strict=True)]
         return first
@@ -61,7 +61,7 @@ class CalcSpec(SqlOperatorSpec):
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
         if self.exprs is None:
-            return same_columns(len(plan.schemas[0]))
+            return map_same_columns(len(plan.schemas[0]))
         indexes: dict[int, tuple[int, ...]] = {}
         for index, expr in enumerate(self.exprs):
             if isinstance(expr, Ref):
@@ -90,7 +90,7 @@ class CalcOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Filter and project the rows."""
         columns, row_kinds = get_batch_columns(batch, self._width), get_batch_row_kinds(batch, self._width)
-        frame = self.frame_over(columns, len(batch))
+        frame = self.create_frame_of_columns(columns, len(batch))
         try:
             if self._condition is not None:
                 holds = self._condition.holds(frame)

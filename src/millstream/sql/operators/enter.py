@@ -16,7 +16,7 @@ import pyarrow as pa
 from millstream.formats.format_types import FieldSelection
 from millstream.runtime.batch import NO_TIMESTAMP, Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import arrow_type, row_type_info, struct_of
+from millstream.sql.columns import arrow_type, combine_columns, create_row_type_info
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
@@ -49,7 +49,7 @@ class RecordConverter:
         self._spec = spec
         width = len(spec.schema) - (1 if spec.timed else 0)
         self._inner = t.row_of(spec.schema.names[:width], spec.schema.types[:width], null=False)
-        self._type_info = row_type_info(self._inner)
+        self._type_info = create_row_type_info(self._inner)
         self._shown = self._inner if spec.shown is None else spec.shown
         self._read = _create_columns_reader(self._inner, self._shown)
 
@@ -62,14 +62,14 @@ class RecordConverter:
             if self._shown is not self._inner:
                 width = len(self._inner)
                 columns = self._read([array.field(i) for i in range(width)], len(array))
-                array = struct_of(columns or [], array.field(width), self._shown, len(array))
+                array = combine_columns(columns or [], array.field(width), self._shown, len(array))
         if self._spec.timed:
             width = len(self._inner)
             times = np.array(batch.times(), dtype=np.int64)
             timestamps = pa.array(times, mask=times == NO_TIMESTAMP).cast(pa.timestamp("ms"))
             timestamps = timestamps.cast(arrow_type(self._spec.schema.types[width]))
             columns = [array.field(i) for i in range(width)]
-            array = struct_of([*columns, timestamps], array.field(width), self._spec.schema, len(array))
+            array = combine_columns([*columns, timestamps], array.field(width), self._spec.schema, len(array))
         return array
 
     def _find_columns(self, batch: Batch) -> pa.Array | None:
@@ -84,7 +84,7 @@ class RecordConverter:
         if array.null_count or array.type.num_fields != count + 1:
             return None
         columns = self._read([array.field(i) for i in range(count)], len(array))
-        return None if columns is None else struct_of(columns, array.field(count), self._shown, len(array))
+        return None if columns is None else combine_columns(columns, array.field(count), self._shown, len(array))
 
 
 class EnterOperator(Operator):

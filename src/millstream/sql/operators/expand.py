@@ -15,10 +15,17 @@ import pyarrow as pa
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.rowwise import failure
-from millstream.sql.columns import arrow_type, converter, external, internal_values, optional, struct_of
+from millstream.sql.columns import (
+    accept_none,
+    arrow_type,
+    combine_columns,
+    create_external_converter,
+    create_internal_converter,
+    to_internal_values,
+)
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.expressions.stable_text import expression_text, shorten
+from millstream.sql.expressions.stable_text import format_expression, shorten
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS, AsyncOptions
 from millstream.sql.functions.model_functions import ModelFunction
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
@@ -76,7 +83,7 @@ class ExpandOperator(TableOperator):
             columns.append(column)
         columns.append(pa.array(set_index.astype(np.int64)))
         row_kinds = array.field(width).take(pa.array(rows))
-        self.emit_array(struct_of(columns, row_kinds, self.output, len(rows)))
+        self.emit_array(combine_columns(columns, row_kinds, self.output, len(rows)))
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,7 @@ class CorrelateSpec(RowPassingSpec):
     asynchronous: AsyncOptions = ASYNC_DEFAULTS
 
     def _call_text(self, plan: PlanContext) -> str:
-        return f"{self.function.name}({', '.join(expression_text(arg, plan.inputs[0]) for arg in self.args)})"
+        return f"{self.function.name}({', '.join(format_expression(arg, plan.inputs[0]) for arg in self.args)})"
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
@@ -116,18 +123,18 @@ class CorrelateOperator(TableOperator):
         self._spec = spec
         self._projection = Projection(spec.args)
         self._result_types = spec.output.types[len(spec.input) :]
-        self._to_external = [external(arg.type) for arg in spec.args]
-        self._converters = [optional(converter(data_type)) for data_type in self._result_types]
+        self._to_external = [create_external_converter(arg.type) for arg in spec.args]
+        self._converters = [accept_none(create_internal_converter(data_type)) for data_type in self._result_types]
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Call the function for each row, and emit the results with the row."""
         spec, array = self._spec, batch.array()
         width = len(spec.input)
         try:
-            arrays = self._projection.columns(self.frame(array, width))
+            arrays = self._projection.columns(self.create_frame(array, width))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
-        columns = [internal_values(a, arg.type) for a, arg in zip(arrays, spec.args, strict=True)]
+        columns = [to_internal_values(a, arg.type) for a, arg in zip(arrays, spec.args, strict=True)]
         row_indexes: list[int] = []
         rows: list[tuple[Any, ...]] = []
         arguments = list(zip(*columns, strict=True)) if columns else [()] * len(array)
@@ -145,7 +152,7 @@ class CorrelateOperator(TableOperator):
             pa.array(values, arrow_type(data_type))
             for values, data_type in zip(zip(*rows, strict=True), self._result_types, strict=True)
         ]
-        self.emit_array(struct_of([*left, *right], array.field(width).take(indexes), self.output, len(rows)))
+        self.emit_array(combine_columns([*left, *right], array.field(width).take(indexes), self.output, len(rows)))
 
     def _call_all(self, arguments: list[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
         function = self._spec.function

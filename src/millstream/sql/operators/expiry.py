@@ -2,10 +2,10 @@
 
 Promises: a key is expired when the time to live has passed since it was last written, in processing time, to the
 millisecond. Its state is deleted at most an eighth of that time later, while epochs run.
-Does not know: what operators keep. They ask whether a key is alive, and delete the state of the keys that expired.
+Does not know: the state of the operators. They call `is_alive`, and delete the state of the keys that expired.
 
-The time of the last write is kept in steps of an eighth of the time to live: a key costs one more write in each step in
-which it is written, and a clean-up reads the keys of the oldest steps only."""
+The time of the last write is stored in steps of an eighth of the time to live. A key costs one more write for each step
+in which it is written, and a clean-up reads only the keys of the oldest steps."""
 
 from __future__ import annotations
 

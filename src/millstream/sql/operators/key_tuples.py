@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.operators.number_tuples import number_tuple_hashes
+from millstream.sql.operators.number_tuples import hash_number_tuples
 from millstream.sql.operators.row_runs import compute_dense_key_codes
 from millstream.state.key_groups import stable_hash
 from millstream.state.xxh3 import LONGEST, ShortStrings
@@ -35,7 +35,7 @@ def hash_tuples(columns: Sequence[pa.Array]) -> np.ndarray | None:
     """Return the hash of each row; None if the rows must be hashed one by one."""
     only_integers = all(pa.types.is_signed_integer(column.type) and not column.null_count for column in columns)
     if only_integers and len(columns[0]) >= _MIN_ROWS:
-        hashes = number_tuple_hashes([column.cast(pa.int64()).to_numpy() for column in columns])
+        hashes = hash_number_tuples([column.cast(pa.int64()).to_numpy() for column in columns])
         if hashes is not None:
             return hashes
     return compute_per_key(columns, _hash_column) if all(_is_supported(column.type) for column in columns) else None

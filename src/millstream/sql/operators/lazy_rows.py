@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.batch import Batch
-from millstream.sql.columns import struct_of
+from millstream.sql.columns import combine_columns
 from millstream.sql.types import data_types as t
 from millstream.types.factory import TypeInformation
 
@@ -30,7 +30,7 @@ class LazyRows(Sequence[pa.Array]):
 
 
 class MaterializedRows(LazyRows):
-    """Columns that exist already."""
+    """Columns that are already in memory."""
 
     def __init__(self, columns: Sequence[pa.Array], count: int) -> None:
         self._columns, self.size = columns, count
@@ -52,7 +52,7 @@ class MaterializedRows(LazyRows):
 
 
 class SelectedRows(LazyRows):
-    """Some rows of others."""
+    """A selection of rows."""
 
     def __init__(self, of: LazyRows, rows: np.ndarray) -> None:
         self._source, self._rows, self.size = of, rows, len(rows)
@@ -78,7 +78,7 @@ class SelectedRows(LazyRows):
 
 
 class SelectedColumns(LazyRows):
-    """Some columns of others."""
+    """A selection of columns."""
 
     def __init__(self, of: LazyRows, columns: Sequence[int]) -> None:
         self._source, self._columns, self.size = of, columns, of.size
@@ -156,7 +156,7 @@ class ConcatenatedRows(LazyRows):
         return gathered if restore_order is None else gathered.take(restore_order)
 
     def _split(self, rows: np.ndarray) -> tuple[list[tuple[int, np.ndarray]], pa.Array | None]:
-        """Split row indexes by part, and return how the parts' rows are put back into the original order."""
+        """Split row indexes by part, and return the indexes that restore the original order."""
         part_indexes = np.searchsorted(self._ends, rows, "right")
         order = np.argsort(part_indexes, kind="stable")
         ordered = rows[order]
@@ -169,24 +169,24 @@ class ConcatenatedRows(LazyRows):
                 begin += count
         if (order[1:] > order[:-1]).all():
             return rows_by_part, None
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return rows_by_part, pa.array(back)
+        restore_order = np.empty_like(order)
+        restore_order[order] = np.arange(len(order))
+        return rows_by_part, pa.array(restore_order)
 
 
 class LazyBatch(Batch):
     """A batch of rows of a table; its struct array is created on first access."""
 
-    __slots__ = ("_kinds", "_late", "_schema")
+    __slots__ = ("_lazy_rows", "_row_kinds", "_schema")
 
     def __init__(
         self, type_info: TypeInformation, rows: LazyRows, row_kinds: pa.Array | None, schema: t.RowType
     ) -> None:
         super().__init__(type_info)
-        self._late, self._kinds, self._schema = rows, row_kinds, schema
+        self._lazy_rows, self._row_kinds, self._schema = rows, row_kinds, schema
 
     def __len__(self) -> int:
-        return self._late.size
+        return self._lazy_rows.size
 
     @property
     def columnar(self) -> bool:
@@ -194,19 +194,19 @@ class LazyBatch(Batch):
         return True
 
     @property
-    def late(self) -> LazyRows:
-        """Return the columns."""
-        return self._late
+    def lazy_rows(self) -> LazyRows:
+        """Return the columns, which are gathered when they are read."""
+        return self._lazy_rows
 
     @property
-    def kinds(self) -> pa.Array | None:
+    def row_kinds(self) -> pa.Array | None:
         """Return the row kinds; None if all rows are inserts."""
-        return self._kinds
+        return self._row_kinds
 
     def array(self) -> pa.Array:
         """Return the rows as a struct array."""
         if self._array is None:
-            self._array = struct_of(list(self._late), self._kinds, self._schema, self._late.size)
+            self._array = combine_columns(list(self._lazy_rows), self._row_kinds, self._schema, self._lazy_rows.size)
         return self._array
 
     def rows(self) -> list[Any]:
@@ -221,14 +221,14 @@ class LazyBatch(Batch):
 
     def copy(self) -> Batch:
         """Return a batch of the same columns. Columns cannot change; each batch creates row objects of its own."""
-        copy = LazyBatch(self.record_type, self._late, self._kinds, self._schema)
+        copy = LazyBatch(self.record_type, self._lazy_rows, self._row_kinds, self._schema)
         copy._array = self._array
         return copy
 
     def take(self, indices: np.ndarray) -> Batch:
         """Return some rows, without gathering them."""
-        row_kinds = None if self._kinds is None else self._kinds.take(pa.array(indices))
-        return LazyBatch(self.record_type, SelectedRows(self._late, indices), row_kinds, self._schema)
+        row_kinds = None if self._row_kinds is None else self._row_kinds.take(pa.array(indices))
+        return LazyBatch(self.record_type, SelectedRows(self._lazy_rows, indices), row_kinds, self._schema)
 
     def slice(self, start: int, stop: int) -> Batch:
         """Return a range of rows, without gathering them."""
@@ -238,7 +238,7 @@ class LazyBatch(Batch):
 def get_batch_columns(batch: Batch, width: int) -> LazyRows:
     """Return the columns of a batch, without the row kinds."""
     if isinstance(batch, LazyBatch):
-        return batch.late
+        return batch.lazy_rows
     array = batch.array()
     return MaterializedRows([array.field(i) for i in range(width)], len(array))
 
@@ -246,11 +246,11 @@ def get_batch_columns(batch: Batch, width: int) -> LazyRows:
 def get_batch_row_kinds(batch: Batch, width: int) -> pa.Array | None:
     """Return the row kinds of a batch; None if all rows are inserts."""
     if isinstance(batch, LazyBatch):
-        return batch.kinds
+        return batch.row_kinds
     row_kinds = batch.array().field(width)
     return None if row_kinds.null_count == len(row_kinds) else row_kinds
 
 
 def get_batch_column(batch: Batch, column: int) -> pa.Array:
     """Return a column of a batch."""
-    return batch.late[column] if isinstance(batch, LazyBatch) else batch.array().field(column)
+    return batch.lazy_rows[column] if isinstance(batch, LazyBatch) else batch.array().field(column)

@@ -1,4 +1,4 @@
-"""The specs of all SQL operators.
+"""The list of the specs of all SQL operators.
 
 Promises: every spec of this package is listed, so that compiled plans can be decoded; a test checks it.
 Does not know: what operators do."""

@@ -22,7 +22,7 @@ _WIDER = np.array([1 << bits for bits in range(7, 64, 8)], dtype=np.uint64)  # n
 _U64 = npt.NDArray[np.uint64]
 
 
-def number_tuple_hashes(columns: Sequence[npt.NDArray[np.int64]]) -> _U64 | None:
+def hash_number_tuples(columns: Sequence[npt.NDArray[np.int64]]) -> _U64 | None:
     """Return the hash of each row; None if the rows must be hashed in another way."""
     classes = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:

@@ -19,13 +19,13 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.context import KeyedStates
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.timers import Timers
-from millstream.sql.columns import INSERT, converter, external, optional
-from millstream.sql.evaluation.evaluate import constant
+from millstream.sql.columns import INSERT, accept_none, create_external_converter, create_internal_converter
+from millstream.sql.evaluation.evaluate import evaluate_constant
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.expressions.stable_text import columns_text, expression_text
+from millstream.sql.expressions.stable_text import format_columns, format_expression
 from millstream.sql.functions import process_functions as p
 from millstream.sql.functions.user_functions import UserFunction, WrongResult
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.operators.timestamps import to_millis, to_timestamp_type
 from millstream.sql.types import data_types as t
@@ -46,7 +46,7 @@ _UNNAMED = ""
 _LAST_MILLIS = 253_402_300_799_999  # the end of the year 9999: the last watermark is beyond what a datetime holds
 
 
-class TimersNeedKeyedStream(UserError):
+class TimersNotSupported(UserError):
     """A process table function registers a timer that can never fire."""
 
     def __init__(self, function: str) -> None:
@@ -82,11 +82,11 @@ class ProcessTableSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on: the uid of the call, or its function, and the keys."""
         keys = [
-            columns_text(columns, texts, schema)
+            format_columns(columns, texts, schema)
             for columns, texts, schema in zip(self.partitions, plan.inputs, plan.schemas, strict=True)
         ]
         fixed = {"function": self.uid or self.function.name, "key": " & ".join(keys)}
-        return StateTraits(fixed, {"arguments": ", ".join(expression_text(arg, ()) for arg in self.args)})
+        return StateTraits(fixed, {"arguments": ", ".join(format_expression(arg, ()) for arg in self.args)})
 
     def column_texts(self, plan: PlanContext) -> list[str]:
         """Return the names of the output columns."""
@@ -225,7 +225,7 @@ class ProcessTableOperator(TableOperator):
         self._rows_of = [_create_row_constructor(schema) for schema in spec.inputs]
         prefix = self._count_prefix_columns()
         result_types = spec.output.types[prefix : len(spec.output) - spec.has_time]
-        self._converters = [optional(converter(data_type)) for data_type in result_types]
+        self._converters = [accept_none(create_internal_converter(data_type)) for data_type in result_types]
         self._call = ProcessContext(self)
         self._arguments: list[Any] = []
         self._cleared: set[str] = set()
@@ -246,7 +246,10 @@ class ProcessTableOperator(TableOperator):
         super().open()
         self._arguments = []
         for arg in self._spec.args:
-            value, convert = constant(arg, now=self.context.now, zone=self.zone), external(arg.type)
+            value, convert = (
+                evaluate_constant(arg, now=self.context.now, zone=self.zone),
+                create_external_converter(arg.type),
+            )
             self._arguments.append(value if convert is None or value is None else convert(value))
 
     def on_batch(self, batch: Batch, side: int) -> None:
@@ -255,7 +258,7 @@ class ProcessTableOperator(TableOperator):
         rows, row_kinds = read_rows_with_kinds(batch, spec.inputs[side])
         time, partition, create_row = spec.times[side], spec.partitions[side], self._rows_of[side]
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = scope.key = key_of(row, partition)
+            key = scope.key = get_key(row, partition)
             self.millis = (
                 None if time is None or row[time] is None else to_millis(row[time], spec.inputs[side].types[time])
             )
@@ -336,7 +339,7 @@ class ProcessTableOperator(TableOperator):
     def register(self, name: str, time: datetime) -> None:
         """Register a timer of the partition."""
         if self._timers is None or not self._spec.has_time or not self._signature.has_timers:
-            raise TimersNeedKeyedStream(self._spec.function.name)
+            raise TimersNotSupported(self._spec.function.name)
         key = self.context.scope.key
         if name != _UNNAMED:
             self.delete(name)
@@ -406,7 +409,7 @@ def _create_descriptor(entry: p.StateEntry, ttl: int | None) -> StateDescriptor:
 
 def _create_row_constructor(schema: t.RowType) -> Callable[[tuple[Any, ...]], Row]:
     """Return the conversion of a row of a table to a named Row."""
-    converters, names = [external(data_type) for data_type in schema.types], schema.names
+    converters, names = [create_external_converter(data_type) for data_type in schema.types], schema.names
 
     def create(row: tuple[Any, ...]) -> Row:
         values = [v if convert is None or v is None else convert(v) for convert, v in zip(converters, row, strict=True)]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import arrow_type, internal_values, struct_of
+from millstream.sql.columns import arrow_type, combine_columns, to_internal_values
 from millstream.sql.types import data_types as t
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
@@ -236,7 +236,7 @@ class RowRuns:
         if not runs:
             return None
         index, columns = self._merge([(run.index, run.columns) for run in runs])
-        return struct_of(columns, None, self._schema, len(index.order))
+        return combine_columns(columns, None, self._schema, len(index.order))
 
     def find(self, keys: Sequence[pa.Array], hashes: np.ndarray, columns: KeyColumns) -> list[RunMatch]:
         """Return the rows of distinct keys; with `newest`, only current rows."""
@@ -289,7 +289,7 @@ def take_rows_of_key_groups(
     if len(columns) == 1:
         key_groups = grouper.of_column(columns[0])
     else:
-        values = [internal_values(column, data_type) for column, data_type in zip(columns, data_types, strict=True)]
+        values = [to_internal_values(column, data_type) for column, data_type in zip(columns, data_types, strict=True)]
         key_groups = grouper.of_many(list(zip(*values, strict=True)))
     return np.flatnonzero((key_groups >= groups.start) & (key_groups <= groups.end))
 

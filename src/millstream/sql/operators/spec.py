@@ -1,7 +1,7 @@
 """What a SQL operator declares about itself beside its logic.
 
 A spec is the only place that knows an operator: what its state depends on, what its output columns mean, and which
-input columns it passes on. Identities, placements and compiled plans ask the spec. `library.py` lists all of them.
+input columns it passes on. Identities, placements and compiled plans are derived from it. `library.py` lists all specs.
 
 Promises: an operator cannot be defined without saying what its state depends on.
 Does not know: programs, savepoints."""
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from millstream.runtime.operator import OperatorSpec
-from millstream.sql.expressions.stable_text import columns_text, shorten
+from millstream.sql.expressions.stable_text import format_columns, shorten
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.types import data_types as t
 
@@ -22,7 +22,7 @@ ColumnTexts = Sequence[str]
 
 @dataclass(frozen=True)
 class PlanContext:
-    """Where an operator stands in a plan.
+    """The position of an operator in a plan: its inputs, and how they are partitioned.
 
     Attributes:
         name: The name of the operator, as EXPLAIN shows it, or of the table that it reads.
@@ -42,7 +42,7 @@ class PlanContext:
     def rows(self, side: int = 0) -> str:
         """Return all columns of an input with their types, as text."""
         schema = self.schemas[side]
-        return columns_text(range(len(schema)), self.inputs[side], schema)
+        return format_columns(range(len(schema)), self.inputs[side], schema)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class RowPassingSpec(SqlOperatorSpec):
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the input columns at their own indexes."""
-        return same_columns(min(len(plan.schemas[0]), len(plan.output)))
+        return map_same_columns(min(len(plan.schemas[0]), len(plan.output)))
 
 
 class PartialAggregateSpec(SqlOperatorSpec):
@@ -97,7 +97,7 @@ class PartialAggregateSpec(SqlOperatorSpec):
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return where the keys are: they come first."""
-        return keys_first(self.keys)
+        return map_keys_first(self.keys)
 
 
 def pass_columns(plan: PlanContext) -> ColumnTexts:
@@ -111,22 +111,22 @@ def pass_columns(plan: PlanContext) -> ColumnTexts:
     return [*passed, *(f"{plan.name}.{i}" for i in range(width - len(passed)))]
 
 
-def same_columns(width: int) -> dict[int, tuple[int, ...]]:
+def map_same_columns(width: int) -> dict[int, tuple[int, ...]]:
     """Return the mapping of the first columns to themselves."""
     return {i: (i,) for i in range(width)}
 
 
-def keys_first(keys: Sequence[int]) -> dict[int, tuple[int, ...]]:
+def map_keys_first(keys: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Return the mapping of key columns to the first columns of the output."""
     return {key: (index,) for index, key in enumerate(keys)}
 
 
-def trait_text(condition: bool) -> str:
+def format_flag(condition: bool) -> str:
     """Return "yes" if the condition holds, as the text of a trait; traits with an empty text are left out."""
     return "yes" if condition else ""
 
 
-def window_text(window: WindowSpec, columns: ColumnTexts) -> str:
+def format_window(window: WindowSpec, columns: ColumnTexts) -> str:
     """Return a window function over columns as text."""
     sizes = ", ".join(str(size) for size in (window.size, window.slide, window.offset) if size)
     parts = [columns[window.time], sizes, *(columns[i] for i in window.partition)]

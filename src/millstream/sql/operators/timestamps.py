@@ -17,7 +17,7 @@ from millstream.sql.types import data_types as t
 from millstream.times import EPOCH, LOCAL_EPOCH, MILLISECOND
 
 
-def to_millis(value: Any, _kind: t.DataType, _zone: str = "UTC") -> int:
+def to_millis(value: Any, _data_type: t.DataType, _zone: str = "UTC") -> int:
     """Convert a timestamp of a row to milliseconds; NULL is the smallest number."""
     if value is None:
         return -(2**63)

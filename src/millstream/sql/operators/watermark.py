@@ -20,7 +20,7 @@ from millstream.runtime.operators.event_time import EventTimeMemory, EventTimeOp
 from millstream.sql.columns import scalar_value
 from millstream.sql.evaluation.evaluate import EvaluationFailed, Projection
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.expressions.stable_text import expression_text
+from millstream.sql.expressions.stable_text import format_expression
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
@@ -37,7 +37,7 @@ class WatermarkSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        return StateTraits(free={"watermark": expression_text(self.expr, plan.inputs[0])})
+        return StateTraits(free={"watermark": format_expression(self.expr, plan.inputs[0])})
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -95,7 +95,7 @@ class WatermarkOperator(EventTimeOperator, TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Update the greatest watermark, and pass the rows on."""
         try:
-            (watermarks,) = self._projection.columns(self.frame_of(batch, len(self.output)))
+            (watermarks,) = self._projection.columns(self.create_frame_of_batch(batch, len(self.output)))
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
         greatest = pc.max(pc.cast(watermarks, pa.timestamp("ms", watermarks.type.tz), safe=False))

@@ -20,7 +20,7 @@ from millstream.sql.operators.changelog.conflicts import ConflictSpec
 from millstream.sql.operators.changelog.constraints import ConstraintSpec
 from millstream.sql.operators.changelog.upsert_materializer import UpsertMaterializeSpec, UpsertsSpec
 from millstream.sql.operators.spec import SqlOperatorSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, ScanOrigin, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, ScanOrigin, distribute_by_hash
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
 from millstream.sql_options import (
@@ -65,8 +65,8 @@ def normalize_upserts(scan: Operation, key: tuple[int, ...], ttl: int | None) ->
     spec = ChangelogNormalizeSpec(scan.schema, key, ttl)
     detail = f"key=[{', '.join(scan.schema.names[i] for i in key)}]"
     return Operation(
-        "ChangelogNormalize", detail, scan.schema, (scan,), (by_hash(key),), spec, mode=ChangelogMode.RETRACT,
-        upsert_keys=frozenset((key,)),
+        "ChangelogNormalize", detail, scan.schema, (scan,), (distribute_by_hash(key),), spec,
+        mode=ChangelogMode.RETRACT, upsert_keys=frozenset((key,)),
     )  # fmt: skip
 
 
@@ -90,7 +90,12 @@ def narrow_normalization(child: Operation, used: set[int]) -> tuple[Operation, d
     key = tuple(mapping[i] for i in child.spec.keys)
     spec = replace(child.spec, schema=schema, keys=key)
     narrow = replace(
-        child, schema=schema, inputs=(columns,), distributions=(by_hash(key),), spec=spec, upsert_keys=frozenset((key,))
+        child,
+        schema=schema,
+        inputs=(columns,),
+        distributions=(distribute_by_hash(key),),
+        spec=spec,
+        upsert_keys=frozenset((key,)),
     )
     return narrow, mapping
 
@@ -187,7 +192,7 @@ def _materialize_upserts(
         detail = f"{detail}, conflictStrategy=[{conflict}]"
         spec = ConflictSpec(child.schema, key, upsert_key or None, conflict == "NOTHING", ttl)
     return Operation(
-        "SinkMaterializer", detail, child.schema, (child,), (by_hash(key),), spec, mode=ChangelogMode.UPSERT,
+        "SinkMaterializer", detail, child.schema, (child,), (distribute_by_hash(key),), spec, mode=ChangelogMode.UPSERT,
         upsert_keys=frozenset((key,)),
     )  # fmt: skip
 

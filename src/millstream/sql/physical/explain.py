@@ -13,7 +13,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.physical.nodes import Operation, Origin, walk
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.physical.planning.placement import Placements
-from millstream.sql.physical.planning.texts import describe_expression, window_text
+from millstream.sql.physical.planning.texts import describe_expression, format_window
 from millstream.sql.types import data_types as t
 
 _UNBOUNDED_STATE = frozenset(("Deduplicate", "GroupAggregate", "Join", "OverAggregate", "Rank", "SetOperation"))
@@ -48,7 +48,7 @@ def explain_operations(
     parts += [_list_operations(operation, "CHANGELOG_MODE" in details, placements) for operation in operations]
     if "PLAN_ADVICE" in details:
         parts.append("== Plan Advice ==")
-        advices = advice(operations, settings or Settings())
+        advices = find_advice(operations, settings or Settings())
         parts += [f"advice[{number}]: {text}" for number, text in enumerate(advices, 1)] or ["no advice"]
         parts.append("")
     if "JSON_EXECUTION_PLAN" in details and graph is not None:
@@ -56,14 +56,14 @@ def explain_operations(
     return "\n".join(parts)
 
 
-def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
+def find_advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
     """Return advice on a plan, for PLAN_ADVICE."""
     names = {node.name for operation in operations for node in walk(operation)}
     stateful = sorted(names & _UNBOUNDED_STATE)
-    messages: list[str] = [] if settings.batch else warnings(operations)
+    messages: list[str] = [] if settings.batch else find_warnings(operations)
     if stateful and settings.ttl is None and not settings.batch:
         messages.append(
-            f"the state of {', '.join(stateful)} grows with its keys: set 'table.exec.state.ttl' if old ones may go"
+            f"the state of {', '.join(stateful)} grows with its keys: set 'table.exec.state.ttl' to delete old ones"
         )
     if "GroupAggregate" in names and not (settings.mini_batch or settings.batch):
         messages.append(
@@ -73,7 +73,7 @@ def advice(operations: Sequence[Operation], settings: Settings) -> list[str]:
     return messages
 
 
-def warnings(operations: Sequence[Operation]) -> list[str]:
+def find_warnings(operations: Sequence[Operation]) -> list[str]:
     """Return warnings about plans that are allowed on a stream but rarely intended: joins without an equality."""
     joins = {
         id(node): node
@@ -86,8 +86,8 @@ def warnings(operations: Sequence[Operation]) -> list[str]:
         if not any(() in side.upsert_keys or _is_constant(side) for side in node.inputs):
             left, right = map(_list_tables, node.inputs)
             messages.append(
-                f"the join of {left} with {right} has no equality: every row is kept for ever and paired with every "
-                "row of the other side, in one subtask"
+                f"the join of {left} with {right} has no equality: all rows stay in state, and each is paired with "
+                "every row of the other side, in one subtask"
             )
     return messages
 
@@ -127,12 +127,12 @@ def _explain_logical(plan: l.Plan) -> str:
         case l.Filter(input=inner, condition=condition):
             return f"{name}(condition=[{describe_expression(condition, inner.schema)}])"
         case l.Join(kind=join_type, condition=condition):
-            text = "true" if condition is None else describe_expression(condition, _explain_both(plan))
+            text = "true" if condition is None else describe_expression(condition, _join_schemas(plan))
             return f"{name}(condition=[{text}], joinType=[{join_type}])"
         case l.Aggregate(input=inner, keys=keys):
             return f"{name}(group=[{{{', '.join(inner.schema.names[i] for i in keys)}}}])"
         case l.WindowTable(input=inner, window=window):
-            return f"{name}({window_text(window, inner.schema)})"
+            return f"{name}({format_window(window, inner.schema)})"
         case l.Sort(input=inner, order=order, limit=limit):
             keys_text = ", ".join(f"{inner.schema.names[i]} {'ASC' if up else 'DESC'}" for i, up, _ in order)
             return f"{name}(sort=[{keys_text}]{f', fetch=[{limit}]' if limit is not None else ''})"
@@ -147,7 +147,7 @@ def _explain_logical(plan: l.Plan) -> str:
     return name
 
 
-def _explain_both(join: l.Join) -> t.RowType:
+def _join_schemas(join: l.Join) -> t.RowType:
     return l.join_schemas(join.left.schema, join.right.schema, "inner")
 
 

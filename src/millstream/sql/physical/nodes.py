@@ -25,7 +25,7 @@ class Distribution:
 FORWARD, SINGLE = Distribution(), Distribution("single")
 
 
-def by_hash(keys: tuple[int, ...]) -> Distribution:
+def distribute_by_hash(keys: tuple[int, ...]) -> Distribution:
     """Distribute by the hash of columns; to a single subtask if there are none."""
     return Distribution("hash", keys) if keys else SINGLE
 

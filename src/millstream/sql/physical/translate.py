@@ -17,10 +17,10 @@ from millstream.job.traits import OperatorTraits
 from millstream.runtime.operators.sink import SinkSpec
 from millstream.runtime.operators.source import SourceSpec
 from millstream.runtime.partitioners import ElidedHash, Global, Hash, Partitioner
-from millstream.sql.columns import external, row_type_info
-from millstream.sql.evaluation.evaluate import constant
+from millstream.sql.columns import create_external_converter, create_row_type_info
+from millstream.sql.evaluation.evaluate import evaluate_constant
 from millstream.sql.logical import nodes as l
-from millstream.sql.operators.base import keys_by
+from millstream.sql.operators.base import select_key_columns
 from millstream.sql.physical.identity.identity import Identities, assign_identities
 from millstream.sql.physical.nodes import Operation
 from millstream.sql.physical.planning.placement import Placements
@@ -59,7 +59,7 @@ class Translation:
         if operation.stream is not None:
             inputs: tuple[Input, ...] = operation.stream(self._program)
             return inputs
-        type_info = row_type_info(operation.schema)
+        type_info = create_row_type_info(operation.schema)
         identity = self._identities[id(operation)]
         attributes: dict[str, Any] = {"uid": identity.uid, "traits": identity.traits}
         if operation.source is not None:
@@ -91,7 +91,7 @@ class Translation:
         )
         first = operation.distributions[0]
         is_keyed = first.kind == "hash"
-        key = keys_by(first.keys, operation.inputs[0].schema).key_type if is_keyed else None
+        key = select_key_columns(first.keys, operation.inputs[0].schema).key_type if is_keyed else None
         name = _shorten_name(operation.name, operation.detail)
         if is_keyed:
             attributes["key_type"] = key
@@ -123,19 +123,19 @@ class Translation:
         distribution, input_operation = operation.distributions[side], operation.inputs[side]
         match distribution.kind:
             case "hash":
-                key = keys_by(distribution.keys, input_operation.schema)
+                key = select_key_columns(distribution.keys, input_operation.schema)
                 return ElidedHash(key) if self._placements.in_place(operation, side) else Hash(key)
             case "single":
                 return Global()
         return upstream.partitioner
 
     def _values(self, node: l.Values) -> CollectionSource:
-        to_external = [external(data_type, keep_nanoseconds=True) for data_type in node.schema.types]
+        to_external = [create_external_converter(data_type, keep_nanoseconds=True) for data_type in node.schema.types]
         rows = []
         for row in node.rows:
-            values = [constant(expr, now=self._now, zone=self._zone) for expr in row]
+            values = [evaluate_constant(expr, now=self._now, zone=self._zone) for expr in row]
             rows.append(tuple(v if s is None or v is None else s(v) for v, s in zip(values, to_external, strict=True)))
-        data_type = row_type_info(node.schema)
+        data_type = create_row_type_info(node.schema)
         return CollectionSource(data_type.conform(rows), data_type)
 
 

@@ -1,8 +1,8 @@
 """The lexer: splits a text into tokens by Flink's lexical rules.
 
 Promises: every character of the text is part of a token, of white space or of a comment; any other text is a
-SqlSyntaxError with its offset. Identifiers stand in backticks and strings in single quotes; a doubled quote stands for
-the quote itself.
+SqlSyntaxError with its offset. Identifiers are written in backticks and strings in single quotes; a doubled quote is
+one quote of the content.
 Does not know: the grammar."""
 
 from __future__ import annotations

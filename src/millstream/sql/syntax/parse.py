@@ -46,7 +46,7 @@ def parse_statement(text: str) -> s.Statement:
 def parse_query(text: str) -> s.Query:
     """Parse a text that is a query."""
     cursor = Cursor(text)
-    query = _run(cursor, _query_parser(cursor).parse_query)
+    query = _run(cursor, _create_query_parser(cursor).parse_query)
     _expect_end(cursor, semicolons=True)
     return query
 
@@ -54,7 +54,7 @@ def parse_query(text: str) -> s.Query:
 def parse_expression(text: str) -> s.Expr:
     """Parse a text that is an expression."""
     cursor = Cursor(text)
-    expression = _run(cursor, _query_parser(cursor).expressions.parse_expression)
+    expression = _run(cursor, _create_query_parser(cursor).expressions.parse_expression)
     _expect_end(cursor)
     return expression
 
@@ -67,17 +67,17 @@ def parse_type(text: str) -> t.DataType:
     return data_type
 
 
-def expression_tokens(text: str, start: int) -> list[Token]:
+def list_expression_tokens(text: str, start: int) -> list[Token]:
     """Return the tokens of the expression that begins at an offset of a statement."""
     cursor = Cursor(text)
     while cursor.token.type != "end" and cursor.at < start:
         cursor.advance()
     first = cursor.mark()
-    _query_parser(cursor).expressions.parse_expression()
+    _create_query_parser(cursor).expressions.parse_expression()
     return cursor.tokens_between(first, cursor.mark())
 
 
-def _query_parser(cursor: Cursor) -> QueryParser:
+def _create_query_parser(cursor: Cursor) -> QueryParser:
     return QueryParser(cursor, TypeParser(cursor))
 
 

@@ -1,6 +1,6 @@
 """Common types: the type to which values of different types are cast implicitly.
 
-Promises: CASE, UNION, IN and comparisons cast their operands to the result of `common_type`.
+Promises: CASE, UNION, IN and comparisons cast their operands to the result of `find_common_type`.
 Does not know: values, and how they are cast."""
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from millstream.sql.types import data_types as t
 
 
-def common_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
+def find_common_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
     """Return the type to which all of these can be cast implicitly; None if there is none."""
     common: t.DataType | None = None
     for data_type in data_types:
-        common = data_type if common is None else _common(common, data_type)
+        common = data_type if common is None else _find_common(common, data_type)
         if common is None:
             return None
     return common
 
 
-def leading_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
+def find_leading_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
     """Return the type of an arithmetic operation or of CASE: the common type, but of FLOAT and DOUBLE the first one."""
-    common = common_type(data_types)
+    common = find_common_type(data_types)
     approximate = [data_type for data_type in data_types if t.is_approximate(data_type)]
     has_decimal = any(isinstance(data_type, t.DecimalType) for data_type in data_types)
     if isinstance(common, t.DoubleType) and approximate and not has_decimal:
@@ -30,7 +30,7 @@ def leading_type(data_types: Sequence[t.DataType]) -> t.DataType | None:
     return common
 
 
-def _common(one: t.DataType, other: t.DataType) -> t.DataType | None:
+def _find_common(one: t.DataType, other: t.DataType) -> t.DataType | None:
     null = one.null or other.null
     if isinstance(one, t.NullType):
         return t.strip_time_attribute(other).nullable()
@@ -69,25 +69,25 @@ def _widen(one: t.DataType, other: t.DataType) -> t.DataType | None:
         case t.DayTimeIntervalType(), t.DayTimeIntervalType():
             return t.DayTimeIntervalType("DAY TO SECOND", max(one.day_precision, other.day_precision), 6)
         case t.ArrayType(), t.ArrayType():
-            element = _common(one.element, other.element)
+            element = _find_common(one.element, other.element)
             return None if element is None else t.ArrayType(element)
         case t.MultisetType(), t.MultisetType():
-            element = _common(one.element, other.element)
+            element = _find_common(one.element, other.element)
             return None if element is None else t.MultisetType(element)
         case t.MapType(), t.MapType():
-            key, value = _common(one.key, other.key), _common(one.value, other.value)
+            key, value = _find_common(one.key, other.key), _find_common(one.value, other.value)
             return None if key is None or value is None else t.MapType(key, value)
         case (t.StructuredType(), t.RowType()) | (t.RowType(), t.StructuredType()):
-            return _common_structured_type(one, other)
+            return _merge_structured_types(one, other)
         case t.RowType(), t.RowType() if len(one) == len(other):
-            field_types = [_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
+            field_types = [_find_common(a, b) for a, b in zip(one.types, other.types, strict=True)]
             if None in field_types:
                 return None
             return t.row_of(one.names, [field_type for field_type in field_types if field_type is not None])
     return None
 
 
-def _common_structured_type(one: t.DataType, other: t.DataType) -> t.DataType | None:
+def _merge_structured_types(one: t.DataType, other: t.DataType) -> t.DataType | None:
     """Return the common type of two structured types: they must have the same class, field names and field types."""
     if not isinstance(one, t.StructuredType) or not isinstance(other, t.StructuredType):
         return None
@@ -109,4 +109,4 @@ def _widen_numbers(one: t.NumericType, other: t.NumericType) -> t.DataType:
         return one.nullable() if one.bits >= other.bits else other.nullable()
     a, b = t.as_decimal(one), t.as_decimal(other)
     scale = max(a.scale, b.scale)
-    return t.decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)
+    return t.create_decimal(max(a.precision - a.scale, b.precision - b.scale) + scale, scale)

@@ -583,7 +583,7 @@ class RowType(DataType):
     root: ClassVar[str] = "ROW"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "row_fields", tuple(self.row_fields))  # PyFlink's programs give a list
+        object.__setattr__(self, "row_fields", tuple(self.row_fields))  # PyFlink programs pass a list
 
     def text(self) -> str:
         """Return Flink's text of the type, such as ROW<`a` INT>."""
@@ -744,14 +744,14 @@ def is_comparable(data_type: DataType) -> bool:
     return data_type.ordered and not isinstance(data_type, StructuredType)
 
 
-def attribute_of(data_type: DataType) -> str | None:
+def get_time_attribute(data_type: DataType) -> str | None:
     """Return ROWTIME or PROCTIME if the type is a time attribute, else None."""
     return getattr(data_type, "attribute", None)
 
 
 def strip_time_attribute(data_type: DataType) -> DataType:
     """Return the type; of a time attribute, the regular timestamp type."""
-    return replace(data_type, attribute=None) if attribute_of(data_type) is not None else data_type  # type: ignore[call-arg]
+    return replace(data_type, attribute=None) if get_time_attribute(data_type) is not None else data_type  # type: ignore[call-arg]
 
 
 def as_decimal(data_type: DataType) -> DecimalType:
@@ -761,7 +761,7 @@ def as_decimal(data_type: DataType) -> DecimalType:
     return DecimalType(data_type.digits if isinstance(data_type, IntegerType) else 10, 0, null=data_type.null)
 
 
-def decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
+def create_decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
     """Return a decimal type, limited to 38 digits as in Flink: the scale is reduced first, but not below 6."""
     if precision > MAX_PRECISION:
         integer_digits = precision - scale
@@ -770,6 +770,6 @@ def decimal(precision: int, scale: int, *, null: bool = True) -> DecimalType:
     return DecimalType(precision, scale, null=null)
 
 
-def any_nullable(data_types: Iterable[DataType]) -> bool:
+def is_any_nullable(data_types: Iterable[DataType]) -> bool:
     """Whether at least one of the types is nullable."""
     return any(data_type.null for data_type in data_types)

@@ -16,7 +16,7 @@ from millstream.sql.types import data_types as t
 from millstream.types.row import Row
 
 
-def object_constructor(data_type: t.RowType) -> Callable[[Sequence[Any]], Any]:
+def find_constructor(data_type: t.RowType) -> Callable[[Sequence[Any]], Any]:
     """Return a function that creates an object, or a row, from the values of its fields.
 
     Raises:

@@ -151,7 +151,7 @@ class Catalog(CatalogTableNotes, CatalogModels, CatalogProcedures):
         return sorted(name for name, definition in tables.items() if isinstance(definition, c.ViewDefinition))
 
     def list_materialized_tables(self, database_name: str) -> list[str]:
-        """Return an empty list: materialized tables are not supported.
+        """Return an empty list; `TableEnvironment.list_materialized_tables` lists the materialized tables of a session.
 
         Args:
             database_name: The name of the database.

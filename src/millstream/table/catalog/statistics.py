@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 
 class CatalogTableStatistics:
-    """The size of a table or partition; -1 stands for an unknown value.
+    """The size of a table or partition; -1 means unknown.
 
     Example:
         >>> CatalogTableStatistics(row_count=1_000).get_row_count()

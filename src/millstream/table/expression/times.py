@@ -1,6 +1,6 @@
 """Methods of expressions for times, intervals and group windows.
 
-Promises: PyFlink's names. An interval_property is a number of units, as in lit(10).minutes.
+Promises: PyFlink's names. An interval is created from a number of units, as in lit(10).minutes.
 Does not know: clocks."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Times(Term):
 
     @property
     def millis(self) -> Expression:
-        """An interval_property of this number of milliseconds."""
+        """An interval of this number of milliseconds."""
         value = self._node
         assert isinstance(value, s.Literal)
         return self._of(s.IntervalLiteral(0, str(Decimal(abs(value.value)) / 1000), "SECOND", None, value.value < 0))
@@ -69,7 +69,7 @@ class Times(Term):
     milli = millis
 
     def extract(self, time_interval_unit: TimeIntervalUnit) -> Expression:
-        """Return a field of a time or an interval_property, such as its hour."""
+        """Return a field of a time or an interval, such as its hour."""
         return self._call("EXTRACT", symbol(time_interval_unit.value), self)
 
     @property

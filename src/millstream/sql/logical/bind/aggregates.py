@@ -192,7 +192,7 @@ class Grouping:
             return Lit(t.BIGINT.not_null(), 0)
         return GroupingRef(t.BIGINT.not_null(), tuple(self._inside.bind(arg) for arg in node.args))
 
-    def window_part(self, node: s.Call) -> Expression:
+    def bind_window_property(self, node: s.Call) -> Expression:
         """Bind TUMBLE_START and the other functions of a group window."""
         if self._window is None:
             message = f"{node.name} needs its window in GROUP BY"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.logical import nodes as l
-from millstream.sql.logical.bind.table_arguments import BindSource, arguments_of, table_of
+from millstream.sql.logical.bind.table_arguments import BindSource, bind_table_argument, read_arguments
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 
@@ -23,8 +23,8 @@ _UPDATE_BEFORE, _UPDATE_AFTER = 1, 2
 
 def bind_changelog_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind TO_CHANGELOG(input => TABLE t, op => DESCRIPTOR(op), op_mapping => MAP[...]) or FROM_CHANGELOG."""
-    arguments = arguments_of(call, _PARAMETERS)
-    plan, partition = table_of(queries, call, arguments.get("INPUT"), bind, "input => TABLE t")
+    arguments = read_arguments(call, _PARAMETERS)
+    plan, partition = bind_table_argument(queries, call, arguments.get("INPUT"), bind, "input => TABLE t")
     op = _read_column(call, arguments.get("OP"))
     pairs = _read_pairs(call, arguments.get("OP_MAPPING"))
     if call.name == "TO_CHANGELOG":
@@ -42,7 +42,7 @@ def to_changelog(
             _add_code(codes, _read_row_kind(kind_name.strip(), at), code, at)
     if op in plan.schema.names:
         message = f"TO_CHANGELOG adds a column '{op}', but the table has one already"
-        raise SqlValidationError(message, at=at, hint="give it another name: op => DESCRIPTOR(name)")
+        raise SqlValidationError(message, at=at, hint="choose another name: op => DESCRIPTOR(name)")
     schema = t.row_of([op, *plan.schema.names], [t.STRING, *plan.schema.types], null=False)
     converted = l.ToChangelog(schema, plan, tuple(sorted(codes.items())), partition)
     front = [i + 1 for i in partition]
@@ -85,7 +85,7 @@ def _reorder(plan: l.Plan, indexes: list[int]) -> l.Plan:
 def _add_code(codes: dict[int, str], row_kind: int, code: str, at: int) -> None:
     if row_kind in codes:
         message = f"op_mapping has {l.ROW_KINDS[row_kind]} twice"
-        hint = "several codes for one change stand in one entry: MAP['c, r', 'INSERT']"
+        hint = "write several codes for one change in one entry: MAP['c, r', 'INSERT']"
         raise SqlValidationError(message, at=at, hint=hint)
     codes[row_kind] = code
 

@@ -15,17 +15,17 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions.nodes import Apply, Choose, Convert, Expression, Lit, Sym, UserCall
 from millstream.sql.functions import library
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.arithmetic import rounded_decimal_type
+from millstream.sql.functions.arithmetic import round_decimal_type
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
-from millstream.sql.functions.temporal_arithmetic import timestampadd_type
+from millstream.sql.functions.temporal_arithmetic import derive_timestampadd_type
 from millstream.sql.functions.temporal_text import check_pattern, to_timestamp_ltz_type
 from millstream.sql.functions.user_functions import AGGREGATE, SCALAR, TABLE_AGGREGATE, UserFunction, describe_mismatch
 from millstream.sql.logical.bind import literals, objects
-from millstream.sql.logical.bind.scope import Scope, field_of
+from millstream.sql.logical.bind.scope import Scope, bind_field
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import leading_type
+from millstream.sql.types.common_types import find_leading_type
 
 GROUPINGS = ("GROUPING", "GROUPING_ID", "GROUP_ID")
 WINDOW_PARTS = tuple(
@@ -51,7 +51,7 @@ class Hooks:
     over: Callable[[s.Call], Expression] | None = None
     subquery: Callable[[s.Expr], Expression] | None = None
     grouping: Callable[[s.Call], Expression] | None = None
-    window_part: Callable[[s.Call], Expression] | None = None
+    window_property: Callable[[s.Call], Expression] | None = None
     pattern: Callable[[s.Expr], Expression | None] | None = None
 
 
@@ -82,9 +82,9 @@ class ExpressionBinder:
             case s.Name(at=at, parts=parts):
                 return self.scope.resolve(parts, at)
             case s.Literal(at=at, value=value):
-                return literals.literal(value, at)
+                return literals.bind_literal(value, at)
             case s.IntervalLiteral():
-                return literals.interval(node)
+                return literals.bind_interval(node)
             case s.Symbol(word=word):
                 return Sym(t.SymbolType(null=False), word)
             case s.Cast():
@@ -100,7 +100,7 @@ class ExpressionBinder:
             case s.FieldAccess(at=at, operand=operand, name=int(index)):
                 return self._access_field_or_element(self.bind(operand), index, at)
             case s.FieldAccess(at=at, operand=operand, name=str(name)):
-                return field_of(self.bind(operand), name, at)
+                return bind_field(self.bind(operand), name, at)
             case s.Call():
                 return self._bind_call(node)
             case s.Star(at=at):
@@ -128,7 +128,7 @@ class ExpressionBinder:
         if index >= len(operand.type):
             message = f"the row has {len(operand.type)} fields, there is none with index {index}"
             raise SqlValidationError(message, at=at)
-        return field_of(operand, operand.type.names[index], at)
+        return bind_field(operand, operand.type.names[index], at)
 
     def _bind_subquery(self, node: s.Expr) -> Expression:
         if self.hooks.subquery is None:
@@ -154,12 +154,12 @@ class ExpressionBinder:
             else:
                 conditions.append(self.apply("=", [self.bind(node.operand), self.bind(when)], when.at))
         results = [self.bind(result) for _, result in node.whens]
-        otherwise = literals.literal(None, node.at) if node.otherwise is None else self.bind(node.otherwise)
+        otherwise = literals.bind_literal(None, node.at) if node.otherwise is None else self.bind(node.otherwise)
         return self.choose(conditions, [*results, otherwise], node.at)
 
     def choose(self, conditions: list[Expression], results: list[Expression], at: int) -> Expression:
         """Return a CASE of bound parts; the last result is that of ELSE."""
-        common = leading_type([result.type for result in results])
+        common = find_leading_type([result.type for result in results])
         if common is None:
             type_names = ", ".join(str(result.type) for result in results)
             message = f"the results of CASE have no common type: {type_names}"
@@ -194,8 +194,8 @@ class ExpressionBinder:
             return self.hooks.aggregate(node)
         if node.name in GROUPINGS and self.hooks.grouping is not None:
             return self.hooks.grouping(node)
-        if node.name in WINDOW_PARTS and self.hooks.window_part is not None:
-            return self.hooks.window_part(node)
+        if node.name in WINDOW_PARTS and self.hooks.window_property is not None:
+            return self.hooks.window_property(node)
         special: Any = _SPECIAL.get(node.name) if not node.path else None
         if special is not None:
             bound: Expression = special(self, node)
@@ -250,7 +250,7 @@ class ExpressionBinder:
         if t.is_text(right.type):
             message = f"+ cannot add {right.type} to {left.type}"
             raise SqlValidationError(
-                message, at=node.at, hint="cast the string to a number, or the left side to a string"
+                message, at=node.at, hint="cast the string to a number, or the left operand to a string"
             )
         return self.sum("+", left, right, node.at)
 
@@ -288,7 +288,7 @@ class ExpressionBinder:
     def _bind_temporal_literal(self, node: s.Call) -> Expression:
         (constant,) = node.args
         assert isinstance(constant, s.Literal)
-        return literals.temporal(node.name.removesuffix(" LITERAL"), str(constant.value), constant.at)
+        return literals.bind_temporal(node.name.removesuffix(" LITERAL"), str(constant.value), constant.at)
 
     def _bind_if(self, node: s.Call) -> Expression:
         if len(node.args) != 3:
@@ -303,7 +303,7 @@ class ExpressionBinder:
         if isinstance(call.type, t.DecimalType):
             digits = args[1].value if len(args) > 1 and isinstance(args[1], Lit) else (0 if len(args) == 1 else None)
             if digits is not None:
-                data_type = rounded_decimal_type(call.type, digits).with_null(call.type.null)
+                data_type = round_decimal_type(call.type, digits).with_null(call.type.null)
                 assert isinstance(call, Apply)
                 return Apply(data_type, call.function, call.args)
         return call
@@ -312,7 +312,7 @@ class ExpressionBinder:
         call = self._bind_function(node)
         assert isinstance(call, Apply)
         assert isinstance(call.args[0], Sym)
-        return Apply(timestampadd_type(call.args[0].word, call.type), call.function, call.args)
+        return Apply(derive_timestampadd_type(call.args[0].word, call.type), call.function, call.args)
 
     def _to_timestamp_ltz(self, node: s.Call) -> Expression:
         call = self._bind_function(node)
@@ -345,7 +345,7 @@ class ExpressionBinder:
         return make([self._bind_argument(arg) for arg in node.args], node.at)
 
     def _bind_current_database(self, node: s.Call) -> Expression:
-        return literals.literal(self.session.catalogs.current_database, node.at)
+        return literals.bind_literal(self.session.catalogs.current_database, node.at)
 
     def _bind_document(self, node: s.Expr) -> Expression:
         """Bind a JSON document: text, or the text of a VARIANT."""
@@ -356,7 +356,7 @@ class ExpressionBinder:
         document, path, *rest = node.args
         returning: t.DataType = t.STRING
         handling: dict[str, tuple[str, Expression]] = {}
-        null_text = Convert(t.STRING, literals.literal(None, node.at))
+        null_text = Convert(t.STRING, literals.bind_literal(None, node.at))
         for clause in rest:
             if isinstance(clause, s.Cast):
                 returning = clause.type

@@ -33,14 +33,14 @@ def check_table_hints(hints: tuple[s.Hint, ...]) -> None:
         _check_known(hint, _OF_TABLES, _OF_QUERIES, "after SELECT")
 
 
-def _check_known(hint: s.Hint, here: tuple[str, ...], elsewhere: tuple[str, ...], right_place: str) -> None:
-    if hint.name in here:
+def _check_known(hint: s.Hint, allowed: tuple[str, ...], misplaced: tuple[str, ...], correct_clause: str) -> None:
+    if hint.name in allowed:
         return
-    if hint.name in elsewhere:
+    if hint.name in misplaced:
         message = f"the hint {hint.name} cannot be used here"
-        raise SqlValidationError(message, at=hint.at, hint=f"write it {right_place}")
+        raise SqlValidationError(message, at=hint.at, hint=f"write it {correct_clause}")
     message = f"there is no hint '{hint.name}'"
-    raise SqlValidationError(message, at=hint.at, hint=nearest(hint.name, here))
+    raise SqlValidationError(message, at=hint.at, hint=nearest(hint.name, allowed))
 
 
 def _read_names(source: s.Source | None) -> Iterator[str]:

@@ -29,7 +29,7 @@ _YEAR_MONTH = re.compile(r"([+-]?)(\d+)-(\d+)")
 _DAY_TIME = re.compile(r"([+-]?)(?:(\d+)[ ])?(\d+)(?::(\d+))?(?::(\d+))?(?:\.(\d+))?")
 
 
-def literal(value: Any, at: int) -> Lit:
+def bind_literal(value: Any, at: int) -> Lit:
     """Bind a literal by the type of its Python value."""
     match value:
         case None:
@@ -41,9 +41,9 @@ def literal(value: Any, at: int) -> Lit:
                 return Lit(t.INT.not_null(), value)
             if -(2**63) <= value < 2**63:
                 return Lit(t.BIGINT.not_null(), value)
-            return exact(Decimal(value), at)
+            return bind_decimal(Decimal(value), at)
         case Decimal():
-            return exact(value, at)
+            return bind_decimal(value, at)
         case float():
             return Lit(t.DOUBLE.not_null(), value)
         case str():
@@ -53,19 +53,19 @@ def literal(value: Any, at: int) -> Lit:
     raise AssertionError(value)
 
 
-def exact(value: Decimal, at: int) -> Lit:
+def bind_decimal(value: Decimal, at: int) -> Lit:
     """Bind a decimal literal."""
     digits, exponent = value.as_tuple().digits, value.as_tuple().exponent
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
-    precision = max(len(digits) + max(exponent, 0), scale + 1 if scale else 1)  # a digit stands before the point
+    precision = max(len(digits) + max(exponent, 0), scale + 1 if scale else 1)  # one digit is before the decimal point
     if precision > t.MAX_PRECISION:
         message = f"the number has {precision} digits, more than {t.MAX_PRECISION}"
         raise SqlValidationError(message, at=at)
     return Lit(t.DecimalType(precision, scale, null=False), value)
 
 
-def temporal(type_name: str, body: str, at: int) -> Lit:
+def bind_temporal(type_name: str, body: str, at: int) -> Lit:
     """Bind DATE '...', TIME '...', TIMESTAMP '...' or TIMESTAMP_LTZ '...'."""
     try:
         match type_name:
@@ -91,7 +91,7 @@ _EXAMPLES = {
 }
 
 
-def interval(node: s.IntervalLiteral) -> Lit:
+def bind_interval(node: s.IntervalLiteral) -> Lit:
     """Bind INTERVAL '...' unit [TO unit]."""
     body, sign = node.value.strip(), -1 if node.negative else 1
     resolution = node.unit if node.to is None else f"{node.unit} TO {node.to}"

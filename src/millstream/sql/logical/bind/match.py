@@ -132,7 +132,7 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         message = "MATCH_RECOGNIZE needs ORDER BY a time attribute"
         raise SqlValidationError(message, at=node.at)
     order = binder.bind(node.order[0].expr)
-    if not isinstance(order, Ref) or t.attribute_of(order.type) is None or not node.order[0].ascending:
+    if not isinstance(order, Ref) or t.get_time_attribute(order.type) is None or not node.order[0].ascending:
         message = "MATCH_RECOGNIZE must be ordered by a time attribute, ascending"
         raise SqlValidationError(message, at=node.order[0].at)
     variables = [*names, *(name for name, _ in node.subsets)]
@@ -158,7 +158,7 @@ def bind_match(queries: QueryBinder, node: s.MatchRecognize, plan: l.Plan, scope
         skip,
         within,
         node.subsets,
-        t.attribute_of(order.type) == t.PROCTIME,
+        t.get_time_attribute(order.type) == t.PROCTIME,
     )
     return l.Match(t.row_of(out, data_types, null=False), plan, description)
 

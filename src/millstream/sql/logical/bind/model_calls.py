@@ -18,7 +18,7 @@ from millstream.sql.functions.user_functions import AGGREGATE, TABLE, UserFuncti
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import Session, coerce
 from millstream.sql.logical.bind.inserts import is_assignable
-from millstream.sql.logical.bind.table_arguments import BindSource, arguments_of, table_of
+from millstream.sql.logical.bind.table_arguments import BindSource, bind_table_argument, read_arguments
 from millstream.sql.models.evaluation import EVALUATIONS
 from millstream.sql.models.provider import ModelContext
 from millstream.sql.models.registry import find_provider
@@ -41,8 +41,8 @@ _RESULT = t.MapType(t.STRING.not_null(), t.DoubleType())
 
 def bind_model_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind ML_PREDICT(TABLE t, MODEL m, DESCRIPTOR(c, ...) [, MAP[...]]) or ML_EVALUATE."""
-    arguments = arguments_of(call, _PARAMETERS[call.name])
-    plan, _ = table_of(queries, call, arguments.get("INPUT"), bind, "TABLE t, MODEL m, DESCRIPTOR(column)")
+    arguments = read_arguments(call, _PARAMETERS[call.name])
+    plan, _ = bind_table_argument(queries, call, arguments.get("INPUT"), bind, "TABLE t, MODEL m, DESCRIPTOR(column)")
     argument = arguments.get("MODEL")
     if not isinstance(argument, s.ModelArgument):
         message = f"the second argument of {call.name} must be a model"

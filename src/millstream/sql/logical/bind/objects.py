@@ -47,7 +47,7 @@ def _read_field_types(pairs: list[Expression], at: int | None) -> dict[str, t.Da
     for name_expr, value in zip(pairs[::2], pairs[1::2], strict=True):
         name = _bind_literal(name_expr, "the name of a field", at)
         if name in field_types:
-            message = f"the field '{name}' is given twice"
+            message = f"the field '{name}' occurs twice"
             raise SqlValidationError(message, at=at)
         if isinstance(value.type, t.NullType):
             message = f"the value of the field '{name}' has no type"

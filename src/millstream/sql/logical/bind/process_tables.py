@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.sql.errors import SqlValidationError, nearest
-from millstream.sql.expressions.nodes import Expression, Lit, references
+from millstream.sql.expressions.nodes import Expression, Lit, find_references
 from millstream.sql.functions import process_functions as p
 from millstream.sql.functions.casts import can_cast
 from millstream.sql.functions.process_functions import ArgumentTrait
@@ -17,7 +17,7 @@ from millstream.sql.functions.user_functions import UserFunction
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce
 from millstream.sql.logical.bind.scope import Scope
-from millstream.sql.logical.bind.table_arguments import BindSource, arguments_of, table_of
+from millstream.sql.logical.bind.table_arguments import BindSource, bind_table_argument, read_arguments
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 ROWTIME_COLUMN = "rowtime"
 
 
-def process_function(queries: QueryBinder, call: s.Call) -> UserFunction | None:
+def find_process_function(queries: QueryBinder, call: s.Call) -> UserFunction | None:
     """Return the process table function that a call names; None if it names something else."""
     user: Any = call.user or queries.session.catalogs.function(call.path or (call.name,))
     return user if isinstance(user, UserFunction) and user.kind == p.PROCESS else None
 
 
-def process_table(queries: QueryBinder, user: UserFunction, call: s.Call, bind: BindSource) -> l.Plan:
+def bind_process_table(queries: QueryBinder, user: UserFunction, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind f(input => TABLE t PARTITION BY k, scalar => 1, on_time => DESCRIPTOR(ts), uid => 'name')."""
     signature = user.signature
     assert signature is not None
     names = [*(argument.name for argument in signature.arguments), *p.IMPLICIT_ARGUMENTS]
     arguments = {
         name: value
-        for name, value in arguments_of(call, names).items()
+        for name, value in read_arguments(call, names).items()
         if not (isinstance(value, s.Symbol) and value.word == "DEFAULT")
     }
     plans: list[l.Plan] = []
@@ -50,7 +50,7 @@ def process_table(queries: QueryBinder, user: UserFunction, call: s.Call, bind: 
         value = arguments.get(argument.name.upper())
         if argument.is_table:
             usage = f"{argument.name} => TABLE t{' PARTITION BY k' if argument.is_set else ''}"
-            plan, partition = table_of(queries, call, value, bind, usage)
+            plan, partition = bind_table_argument(queries, call, value, bind, usage)
             _check_partition(call, argument, partition)
             plans.append(plan)
             partitions.append(partition)
@@ -81,12 +81,14 @@ def _check_keys(call: s.Call, plans: list[l.Plan], partitions: list[tuple[int, .
     for other in key_types[1:]:
         if other != key_types[0]:
             texts = [", ".join(map(str, types)) or "nothing" for types in (key_types[0], other)]
-            message = f"the tables of {call.name} must be partitioned alike, not by {texts[0]} and by {texts[1]}"
+            message = (
+                f"the tables of {call.name} must be partitioned by equal types, not by {texts[0]} and by {texts[1]}"
+            )
             raise SqlValidationError(message, at=call.at, hint="cast the columns to equal types in a subquery")
 
 
 def _find_key_type(data_type: t.DataType) -> t.DataType:
-    """Return the type whose values are partitioned alike: texts of all lengths are."""
+    """Return the type that decides about the partition: the length of a text does not matter."""
     is_text = isinstance(data_type, t.CharType | t.VarCharType)
     return t.STRING if is_text else t.strip_time_attribute(data_type).nullable()
 
@@ -99,7 +101,7 @@ def _bind_scalar(queries: QueryBinder, call: s.Call, argument: p.Argument, value
             raise SqlValidationError(message, at=call.at, hint=f"write {argument.name} => value")
         return Lit(argument.data_type, argument.default)
     bound = ExpressionBinder(queries.session, Scope(), clause=f"as argument '{argument.name}'").bind(value)
-    if references(bound):
+    if find_references(bound):
         message = f"the argument '{argument.name}' of {call.name} must be a constant"
         raise SqlValidationError(message, at=value.at)
     if not can_cast(bound.type, argument.data_type):
@@ -127,7 +129,7 @@ def _find_times(
         time_columns = [i for i, name in enumerate(plan.schema.names) if name in columns]
         times.append(
             time_columns[0]
-            if time_columns and t.attribute_of(plan.schema.types[time_columns[0]]) == t.ROWTIME
+            if time_columns and t.get_time_attribute(plan.schema.types[time_columns[0]]) == t.ROWTIME
             else None
         )
     known = {plan.schema.names[i] for plan, i in zip(plans, times, strict=True) if i is not None}
@@ -137,7 +139,7 @@ def _find_times(
                 name
                 for plan in plans
                 for name, data_type in zip(plan.schema.names, plan.schema.types, strict=True)
-                if t.attribute_of(data_type) == t.ROWTIME
+                if t.get_time_attribute(data_type) == t.ROWTIME
             ]
             message = f"on_time names '{column}', which is not an event-time attribute of a table of {call.name}"
             hint = nearest(column, candidates) or "declare WATERMARK FOR the column"

@@ -20,7 +20,7 @@ from millstream.sql.logical.bind.over import OverCollector, check_orderable
 from millstream.sql.logical.bind.scope import Scope
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 
 class QueryBinder:
@@ -77,7 +77,7 @@ class QueryBinder:
                 raise SqlValidationError(message, at=row_node[0].at)
         data_types: list[t.DataType] = []
         for i in range(width):
-            common = common_type([row[i].type for row in rows])
+            common = find_common_type([row[i].type for row in rows])
             if common is None:
                 message = f"column {i + 1} of VALUES has no common type"
                 raise SqlValidationError(message, at=node.rows[0][i].at)
@@ -99,11 +99,13 @@ class QueryBinder:
             raise SqlValidationError(message, at=node.at)
         data_types: list[t.DataType] = []
         for i, (left_type, right_type) in enumerate(zip(left.schema.types, right.schema.types, strict=True)):
-            same_attribute = t.attribute_of(left_type) is not None and t.attribute_of(left_type) == t.attribute_of(
-                right_type
-            )
+            same_attribute = t.get_time_attribute(left_type) is not None and t.get_time_attribute(
+                left_type
+            ) == t.get_time_attribute(right_type)
             common = (
-                left_type if same_attribute and left_type.same(right_type) else common_type([left_type, right_type])
+                left_type
+                if same_attribute and left_type.same(right_type)
+                else find_common_type([left_type, right_type])
             )
             if common is None:
                 message = f"column {i + 1} of {node.operator} is {left_type} on one side and {right_type} on the other"
@@ -159,7 +161,7 @@ class QueryBinder:
     @staticmethod
     def _bind_sort(plan: l.Plan, order: Sequence[s.OrderItem]) -> l.Plan:
         names = plan.schema.names
-        keys = tuple(_order_key(plan, _output_position(item, names), item) for item in order)
+        keys = tuple(_create_order_key(plan, _find_output_position(item, names), item) for item in order)
         return l.Sort(plan.schema, plan, keys)
 
 
@@ -182,7 +184,7 @@ class _Selection:
             over=over.collect,
             subquery=deferred.collect if grouped else holder.bind,
             grouping=grouping.grouping if grouped else None,
-            window_part=grouping.window_part if grouped else None,
+            window_property=grouping.bind_window_property if grouped else None,
         )
         binder = ExpressionBinder(self.session, self.scope, hooks, "in SELECT")
         over.binder = binder
@@ -220,7 +222,8 @@ class _Selection:
             plan = distinct(plan)
         if order:
             keys = tuple(
-                _order_key(plan, column_index, item) for column_index, item in zip(order_columns, order, strict=True)
+                _create_order_key(plan, column_index, item)
+                for column_index, item in zip(order_columns, order, strict=True)
             )
             plan = l.Sort(plan.schema, plan, keys)
             if hidden:
@@ -235,7 +238,7 @@ class _Selection:
                 items.extend(self.scope.star(item.qualifier, item.at))
                 continue
             expression = binder.bind(item)
-            items.append((alias or _name_of(item) or f"EXPR${len(items)}", expression))
+            items.append((alias or _find_name(item) or f"EXPR${len(items)}", expression))
         return items
 
     def _order_columns(
@@ -258,7 +261,7 @@ class _Selection:
         return order_columns, hidden
 
 
-def _output_position(item: s.OrderItem, names: list[str]) -> int:
+def _find_output_position(item: s.OrderItem, names: list[str]) -> int:
     match item.expr:
         case s.Literal(value=int(number)) if 1 <= number <= len(names):
             return number - 1
@@ -268,13 +271,13 @@ def _output_position(item: s.OrderItem, names: list[str]) -> int:
     raise SqlValidationError(message, at=item.at)
 
 
-def _order_key(plan: l.Plan, column_index: int, item: s.OrderItem) -> tuple[int, bool, bool]:
+def _create_order_key(plan: l.Plan, column_index: int, item: s.OrderItem) -> tuple[int, bool, bool]:
     check_orderable(plan.schema.types[column_index], item.at)
     nulls_first = item.ascending if item.nulls_first is None else item.nulls_first
     return column_index, item.ascending, nulls_first
 
 
-def _name_of(node: s.Expr) -> str | None:
+def _find_name(node: s.Expr) -> str | None:
     match node:
         case s.Name(parts=parts):
             return parts[-1]

@@ -1,6 +1,6 @@
 """Binding of UPDATE and DELETE.
 
-Promises: the plan of a rewrite returns all rows that the table shall have; the plan of changes returns the rows that
+Promises: the plan of a rewrite returns the new content of the table; the plan of changes returns the rows that
 are updated or deleted, with their primary key. A row for which the condition is NULL does not change. An assigned value
 is converted as by INSERT.
 Does not know: connectors."""
@@ -51,7 +51,7 @@ def bind_update(session: Session, name: tuple[str, ...], table: TableDefinition,
             message = f"column '{column}' is assigned twice"
             raise SqlValidationError(message, at=value.at)
         if method == "changes" and column in table.primary_key:
-            message = f"column '{column}' is part of the primary key, by which the row is found, and cannot be updated"
+            message = f"column '{column}' is part of the primary key, which identifies the row, and cannot be updated"
             raise SqlValidationError(message, at=value.at, hint="DELETE the row and INSERT it with the new key")
     items: list[tuple[s.Expr, str]] = [(s.Name(node.at, (column,)), column) for column in columns]
     items += [(value, f"${column}") for column, value in node.assignments]
@@ -75,7 +75,7 @@ def bind_update(session: Session, name: tuple[str, ...], table: TableDefinition,
 
 
 def bind_truncate(name: tuple[str, ...], table: TableDefinition) -> l.Plan:
-    """Bind TRUNCATE TABLE, and DELETE without a condition, as a rewrite: the table shall have no rows."""
+    """Bind TRUNCATE TABLE, and DELETE without a condition, as a rewrite of the table without rows."""
     columns = [column for column in table.columns if column.is_persisted]
     return _find_sink(
         l.create_empty_rows([c.name for c in columns], [c.type for c in columns]), name, table, overwrite=True

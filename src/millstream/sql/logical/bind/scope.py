@@ -29,7 +29,7 @@ class Relation:
     names: tuple[tuple[str, ...], ...]
     columns: tuple[tuple[str, t.DataType, int], ...]
 
-    def answers_to(self, path: tuple[str, ...]) -> bool:
+    def is_named(self, path: tuple[str, ...]) -> bool:
         """Return whether a path names this source."""
         return any(path == full[len(full) - len(path) :] for full in self.names if len(path) <= len(full))
 
@@ -57,7 +57,7 @@ class Scope:
                 selected.append((name, expression))
                 hidden.add(name)
         for relation in self.relations:
-            if qualifier and not relation.answers_to(qualifier):
+            if qualifier and not relation.is_named(qualifier):
                 continue
             has_match = True
             selected.extend((name, Ref(data_type, i)) for name, data_type, i in relation.columns if name not in hidden)
@@ -65,7 +65,7 @@ class Scope:
             if qualifier:
                 row_column = self._find_here(qualifier, at)
                 if row_column is not None and isinstance(row_column.type, t.RowType):
-                    return [(name, field_of(row_column, name, at)) for name in row_column.type.names]
+                    return [(name, bind_field(row_column, name, at)) for name in row_column.type.names]
                 table_names = [full[-1] for relation in self.relations for full in relation.names]
                 message = f"there is no table '{'.'.join(qualifier)}' in FROM"
                 raise SqlValidationError(message, at=at, hint=nearest(qualifier[-1], table_names))
@@ -93,7 +93,7 @@ class Scope:
         for length in range(len(parts) - 1, -1, -1):
             qualifier, name, rest = parts[:length], parts[length], parts[length + 1 :]
             for relation in self.relations:
-                if qualifier and not relation.answers_to(qualifier):
+                if qualifier and not relation.is_named(qualifier):
                     continue
                 for column, data_type, i in relation.columns:
                     if column == name and (not rest or isinstance(data_type, t.RowType)):
@@ -108,7 +108,7 @@ class Scope:
     def _create_unknown_column_error(self, parts: tuple[str, ...], at: int) -> SqlValidationError:
         tables = [full[-1] for relation in self.relations for full in relation.names]
         columns = [name for name, _, _ in self.columns()]
-        unknown_table = len(parts) > 1 and not any(r.answers_to(parts[:-1]) for r in self.relations)
+        unknown_table = len(parts) > 1 and not any(r.is_named(parts[:-1]) for r in self.relations)
         if unknown_table and parts[0] not in columns:
             message = f"there is no table or column '{parts[0]}' here"
             return SqlValidationError(message, at=at, hint=nearest(parts[0], [*tables, *columns]))
@@ -118,11 +118,11 @@ class Scope:
 
 def _list_fields(expression: Expression, rest: tuple[str, ...], at: int) -> Expression:
     for name in rest:
-        expression = field_of(expression, name, at)
+        expression = bind_field(expression, name, at)
     return expression
 
 
-def field_of(expression: Expression, name: str, at: int) -> Expression:
+def bind_field(expression: Expression, name: str, at: int) -> Expression:
     """Access a field of a row by name."""
     row_type = expression.type
     if not isinstance(row_type, t.RowType):

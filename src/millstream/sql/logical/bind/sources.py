@@ -13,10 +13,10 @@ from millstream.sql.expressions.nodes import (
     Apply,
     Expression,
     Ref,
-    conjunction,
-    conjuncts,
-    references,
+    combine_conjuncts,
+    find_references,
     shift_references,
+    split_conjuncts,
 )
 from millstream.sql.functions.user_functions import TABLE, UserFunction
 from millstream.sql.logical import nodes as l
@@ -25,14 +25,14 @@ from millstream.sql.logical.bind.changelogs import CHANGELOG_FUNCTIONS, bind_cha
 from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce, find_user_arguments
 from millstream.sql.logical.bind.match import bind_match
 from millstream.sql.logical.bind.model_calls import MODEL_FUNCTIONS, bind_model_table
-from millstream.sql.logical.bind.process_tables import process_function, process_table
+from millstream.sql.logical.bind.process_tables import bind_process_table, find_process_function
 from millstream.sql.logical.bind.scope import Relation, Scope
 from millstream.sql.logical.bind.subqueries import bind_lateral_join
 from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS, bind_window_table
 from millstream.sql.logical.nodes import Unnest
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 from millstream.sql.types.durations import parse_duration_millis
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def bind_source(queries: QueryBinder, node: s.Source, hints: tuple[s.Hint, ...])
             if node.call.name in MODEL_FUNCTIONS and not node.call.path:
                 plan = bind_model_table(queries, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
-            process = process_function(queries, node.call)
+            process = find_process_function(queries, node.call)
             if process is not None:
-                plan = process_table(queries, process, node.call, bind_source)
+                plan = bind_process_table(queries, process, node.call, bind_source)
                 return _bind_alone(plan, node.alias, node.columns, node.at)
             single = l.Values(t.row_of([], [], null=False), ((),))
             return _bind_correlated(queries, single, Scope(parent=queries.outer), node, outer=False)
@@ -119,7 +119,7 @@ def _join(queries: QueryBinder, node: s.Join, hints: tuple[s.Hint, ...]) -> tupl
     if (
         isinstance(right_node, s.TableFunctionCall)
         and right_node.call.name not in (*WINDOW_FUNCTIONS, *CHANGELOG_FUNCTIONS, *MODEL_FUNCTIONS)
-        and process_function(queries, right_node.call) is None
+        and find_process_function(queries, right_node.call) is None
     ):
         if join_type not in ("inner", "left"):
             message = f"{node.join_type} JOIN of a table function is not possible"
@@ -185,11 +185,11 @@ def _bind_join_condition(
             merged[name] = binder.apply("COALESCE", [sides[0], sides[1]], node.at)
         else:
             merged[name] = sides[1] if node.join_type == "RIGHT" else sides[0]
-    return conjunction(parts), merged
+    return combine_conjuncts(parts), merged
 
 
 def _compare_for_equality(left: Expression, right: Expression) -> Expression:
-    common = common_type([left.type, right.type])
+    common = find_common_type([left.type, right.type])
     if common is None:
         message = f"{left.type} and {right.type} cannot be compared"
         raise SqlValidationError(message)
@@ -216,7 +216,7 @@ def _bind_temporal(
         message = f"a temporal join cannot be {node.join_type}"
         raise SqlNotSupported(message, at=node.at, hint="use JOIN or LEFT JOIN")
     time = ExpressionBinder(queries.session, left_scope, clause="in FOR SYSTEM_TIME AS OF").bind(as_of)
-    if not isinstance(time, Ref) or t.attribute_of(time.type) is None:
+    if not isinstance(time, Ref) or t.get_time_attribute(time.type) is None:
         message = "FOR SYSTEM_TIME AS OF needs a time attribute of the left table"
         raise SqlValidationError(message, at=as_of.at)
     width = len(left.schema)
@@ -234,7 +234,7 @@ def _bind_temporal(
     wide = l.join_schemas(left_plan.schema, right.schema, join_type)
     hint = _read_lookup_hint(hints, node.right)
     join = l.TemporalJoin(
-        wide, left_plan, right, join_type, time.index, left_keys, right_keys, conjunction(rest), hint
+        wide, left_plan, right, join_type, time.index, left_keys, right_keys, combine_conjuncts(rest), hint
     )  # fmt: skip
     if not added:
         return join
@@ -258,7 +258,7 @@ def find_equi_keys(
     lefts: list[Expression] = []
     rights: list[Expression] = []
     rest: list[Expression] = []
-    for part in conjuncts(condition):
+    for part in split_conjuncts(condition):
         if isinstance(part, Apply) and part.function == "=":
             left, right = part.args
             sides = [_find_side(left, width), _find_side(right, width)]
@@ -273,7 +273,7 @@ def find_equi_keys(
 
 
 def _find_side(expression: Expression, width: int) -> int | None:
-    used = references(expression)
+    used = find_references(expression)
     if not used:
         return None
     if max(used) < width:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.sql.errors import SqlNotSupported, SqlValidationError
-from millstream.sql.evaluation.evaluate import EvaluationFailed, constant
+from millstream.sql.evaluation.evaluate import EvaluationFailed, evaluate_constant
 from millstream.sql.expressions.nodes import (
     TRUE,
     AggregateCall,
@@ -20,10 +20,10 @@ from millstream.sql.expressions.nodes import (
     Expression,
     Lit,
     Ref,
-    conjunction,
-    conjuncts,
+    combine_conjuncts,
     rewrite,
     shift_references,
+    split_conjuncts,
     substitute,
     walk,
 )
@@ -32,7 +32,7 @@ from millstream.sql.logical.bind.expressions import ExpressionBinder, coerce
 from millstream.sql.logical.bind.scope import Outer, Scope
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
-from millstream.sql.types.common_types import common_type
+from millstream.sql.types.common_types import find_common_type
 
 if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
@@ -63,7 +63,12 @@ def _create_semi_join(
 ) -> l.Plan:
     join_type = "anti" if negated else "semi"
     return l.Join(
-        plan.schema, plan, inner, join_type, conjunction(_to_join_conditions(conditions, len(plan.schema))), null_aware
+        plan.schema,
+        plan,
+        inner,
+        join_type,
+        combine_conjuncts(_to_join_conditions(conditions, len(plan.schema))),
+        null_aware,
     )
 
 
@@ -96,7 +101,7 @@ def _bind_in(queries: QueryBinder, plan: l.Plan, scope: Scope, node: s.In, negat
     for i in range(width):
         left = rewrite(items[i], lambda e: Outer(e.type, e.index) if isinstance(e, Ref) else None)
         right: Expression = Ref(inner.schema.types[i], i)
-        common = common_type([left.type, right.type])
+        common = find_common_type([left.type, right.type])
         if common is None:
             message = f"{left.type} and {right.type} cannot be compared"
             raise SqlValidationError(message, at=node.at)
@@ -142,8 +147,10 @@ def decorrelate(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]
     match plan:
         case l.Filter(input=inner, condition=condition):
             base, conditions = decorrelate(inner, at)
-            correlated = [c for c in conjuncts(condition) if _is_correlated_expression(c)]
-            uncorrelated = conjunction([c for c in conjuncts(condition) if not _is_correlated_expression(c)])
+            correlated = [c for c in split_conjuncts(condition) if _is_correlated_expression(c)]
+            uncorrelated = combine_conjuncts(
+                [c for c in split_conjuncts(condition) if not _is_correlated_expression(c)]
+            )
             filtered = base if uncorrelated is None else l.Filter(base.schema, base, uncorrelated)
             return filtered, [*conditions, *correlated]
         case l.Project(input=inner, exprs=exprs):
@@ -164,8 +171,10 @@ def decorrelate(plan: l.Plan, at: int | None) -> tuple[l.Plan, list[Expression]]
             if len(left_plan.schema) != len(left.schema):
                 raise _create_error(at)
             width = len(left.schema)
-            correlated = [c for c in conjuncts(condition) if _is_correlated_expression(c)]
-            uncorrelated = conjunction([c for c in conjuncts(condition) if not _is_correlated_expression(c)])
+            correlated = [c for c in split_conjuncts(condition) if _is_correlated_expression(c)]
+            uncorrelated = combine_conjuncts(
+                [c for c in split_conjuncts(condition) if not _is_correlated_expression(c)]
+            )
             schema = l.join_schemas(left_plan.schema, right_plan.schema, "inner")
             shifted_conditions = [shift_references(c, lambda i: i + width) for c in right_conditions]
             return l.Join(schema, left_plan, right_plan, "inner", uncorrelated), [
@@ -256,7 +265,7 @@ class Scalars:
             inner = l.project(inner, [*inner.refs(), TRUE], l.make_names_unique([*inner.schema.names, "$found"]))
         value_column = len(self.plan.schema)
         schema = l.join_schemas(self.plan.schema, inner.schema, "left")
-        condition = conjunction(self._join_conditions(conditions, value_column, at))
+        condition = combine_conjuncts(self._join_conditions(conditions, value_column, at))
         self.plan = l.Join(schema, self.plan, inner, "left", condition)
         value: Expression = Ref(schema.types[value_column], value_column)
         if conditions and empty_value is not None:
@@ -270,7 +279,7 @@ class Scalars:
         The left join has no row for such a group, so the value is added after the join."""
         values = _compute_values_over_no_rows(plan)
         try:
-            return None if values is None else constant(values[0], zone=self._queries.session.zone)
+            return None if values is None else evaluate_constant(values[0], zone=self._queries.session.zone)
         except EvaluationFailed:
             return None
 
@@ -300,7 +309,7 @@ class Scalars:
         joined = l.join_schemas(self.plan.schema, grouped.schema, "left")
         mapping = {i: n for n, i in enumerate(keys_once)}
         join_conditions = self._join_conditions([shift_references(c, mapping) for c in conditions], width, at)
-        self.plan = l.Join(joined, self.plan, grouped, "left", conjunction(join_conditions))
+        self.plan = l.Join(joined, self.plan, grouped, "left", combine_conjuncts(join_conditions))
         count = Ref(joined.types[-1], len(joined) - 1)
         return Apply(t.BOOLEAN.not_null(), "IS NOT NULL", (count,))
 
@@ -438,7 +447,7 @@ def bind_lateral_join(
     names = list(node.columns or inner.schema.names)
     inner, conditions = _decorrelate_lateral(inner, node.at)
     schema = l.join_schemas(left.schema, inner.schema, join_type)
-    condition = conjunction(_to_join_conditions(conditions, len(left.schema)))
+    condition = combine_conjuncts(_to_join_conditions(conditions, len(left.schema)))
     return l.Join(schema, left, inner, join_type, condition), names
 
 

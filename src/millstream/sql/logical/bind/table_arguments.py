@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BindSource = Callable[["QueryBinder", s.Source, tuple[s.Hint, ...]], tuple[l.Plan, Scope]]
 
 
-def arguments_of(call: s.Call, parameters: Sequence[str]) -> dict[str, s.Expr]:
+def read_arguments(call: s.Call, parameters: Sequence[str]) -> dict[str, s.Expr]:
     """Return the arguments of a call by the upper-case names of its parameters."""
     names = [parameter.upper() for parameter in parameters]
     arguments: dict[str, s.Expr] = {}
@@ -39,7 +39,7 @@ def arguments_of(call: s.Call, parameters: Sequence[str]) -> dict[str, s.Expr]:
     return arguments
 
 
-def table_of(
+def bind_table_argument(
     queries: QueryBinder, call: s.Call, argument: s.Expr | None, bind: BindSource, usage: str
 ) -> tuple[l.Plan, tuple[int, ...]]:
     """Bind the table argument of a call and its PARTITION BY columns; `usage` is part of the hint."""

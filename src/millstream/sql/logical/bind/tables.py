@@ -45,7 +45,7 @@ def plan_table(queries: QueryBinder, path: tuple[str, ...], hints: tuple[s.Hint,
         case ViewDefinition():
             if options:
                 message = f"view '{'.'.join(full)}' cannot have an OPTIONS hint: it has no options"
-                raise SqlValidationError(message, at=at, hint="write the hint behind the tables inside of the view")
+                raise SqlValidationError(message, at=at, hint="write the hint after a table in the query of the view")
             return _bind_view(queries, full, table, at)
         case StreamTable():
             return l.Scan(table.schema, table, full, options)
@@ -89,7 +89,7 @@ def _bind_table_name(
 
 
 def _add_computed_columns(session: Session, scan: l.Plan, table: TableDefinition) -> l.Plan:
-    scope = scope_of(scan)
+    scope = create_scope(scan)
     binder = ExpressionBinder(session, scope, clause="in a computed column")
     exprs: list[Expression] = []
     for column in table.columns:
@@ -101,7 +101,7 @@ def _add_computed_columns(session: Session, scan: l.Plan, table: TableDefinition
     return l.project(scan, exprs, [column.name for column in table.columns])
 
 
-def scope_of(plan: l.Plan) -> Scope:
+def create_scope(plan: l.Plan) -> Scope:
     """Return a scope with the columns of a plan, unqualified."""
     triples = tuple(
         (name, data_type, i)
@@ -114,7 +114,7 @@ def add_watermark(session: Session, plan: l.Plan, column: str, text: str) -> l.P
     """Add a watermark assigner with the expression `text`."""
     index = plan.schema.names.index(column)
     data_type = plan.schema.types[index]
-    expr = ExpressionBinder(session, scope_of(plan), clause="in a watermark").bind(parse_expression(text))
+    expr = ExpressionBinder(session, create_scope(plan), clause="in a watermark").bind(parse_expression(text))
     data_types = list(plan.schema.types)
     data_types[index] = replace(data_type, attribute=t.ROWTIME)  # type: ignore[call-arg]
     option = session.options(SOURCE_IDLE_TIMEOUT.key)

@@ -15,7 +15,7 @@ from millstream.sql.expressions.nodes import Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.expressions import ExpressionBinder, Session
 from millstream.sql.logical.bind.scope import Scope
-from millstream.sql.logical.bind.table_arguments import BindSource, arguments_of, table_of
+from millstream.sql.logical.bind.table_arguments import BindSource, bind_table_argument, read_arguments
 from millstream.sql.syntax import tree as s
 from millstream.sql.types import data_types as t
 from millstream.times import MILLISECOND
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from millstream.sql.logical.bind.queries import QueryBinder
 
 ROW_INTERVAL = "$ROWS"
-"""The function by which the Table API gives sizes in rows."""
+"""The function of the Table API for sizes in rows."""
 
 WINDOW_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 _PARAMETERS = {
@@ -38,7 +38,7 @@ _PARAMETERS = {
 def bind_window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l.Plan:
     """Bind TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL ...)) and the other window functions."""
     arguments = _read_arguments(call)
-    plan, partition = table_of(queries, call, arguments.get("DATA"), bind, "TABLE t, DESCRIPTOR(ts), ...")
+    plan, partition = bind_table_argument(queries, call, arguments.get("DATA"), bind, "TABLE t, DESCRIPTOR(ts), ...")
     column = arguments.get("TIMECOL")
     if not isinstance(column, s.Descriptor) or len(column.columns) != 1:
         message = f"the second argument of {call.name} must be DESCRIPTOR(time column)"
@@ -58,14 +58,14 @@ def bind_window_table(queries: QueryBinder, call: s.Call, bind: BindSource) -> l
     size = sizes.get("SIZE", sizes.get("GAP", 0))
     slide = sizes.get("SLIDE", sizes.get("STEP", size))
     _check_sizes(call, size, slide)
-    processing = t.attribute_of(plan.schema.types[time]) == t.PROCTIME
+    processing = t.get_time_attribute(plan.schema.types[time]) == t.PROCTIME
     spec = l.WindowSpec(call.name, time, size, slide, sizes.get("OFFSET", 0), processing, partition)
     return add_window_columns(plan, spec)
 
 
 def _read_arguments(call: s.Call) -> dict[str, s.Expr]:
     names = _PARAMETERS[call.name]
-    arguments = arguments_of(call, names)
+    arguments = read_arguments(call, names)
     required = [name for name in names if name != "OFFSET"]
     missing = [name for name in required if name not in arguments]
     if missing:
@@ -76,7 +76,7 @@ def _read_arguments(call: s.Call) -> dict[str, s.Expr]:
 
 def _can_be_window_time(session: Session, data_type: t.DataType) -> bool:
     """Return whether a column can assign rows to windows: a time attribute, or in batch mode every timestamp."""
-    if t.attribute_of(data_type) is not None:
+    if t.get_time_attribute(data_type) is not None:
         return True
     is_batch = str(session.options(RUNTIME_MODE.key)).upper() == "BATCH"
     return is_batch and isinstance(data_type, t.TimestampType | t.LocalZonedTimestampType)
@@ -191,7 +191,7 @@ def group_window(binder: ExpressionBinder, plan: l.Plan, call: s.Call) -> GroupW
     slide = sizes[0]
     offset = sizes[arg_count - 1] if len(sizes) >= arg_count else 0
     _check_sizes(call, size, slide)
-    processing = t.attribute_of(column.type) == t.PROCTIME
+    processing = t.get_time_attribute(column.type) == t.PROCTIME
     spec = l.WindowSpec(call.name, column.index, size, slide, offset, processing)
     with_window = add_window_columns(plan, spec)
     return GroupWindow(spec, with_window.schema.types[-1])
@@ -206,7 +206,7 @@ def _count_window(call: s.Call, time_type: t.DataType) -> CountWindow:
     if len(sizes) != len(call.args) - 1 or not all(isinstance(size, int) and size > 0 for size in sizes):
         message = "size and slide of a window of rows must both be numbers of rows above 0"
         raise SqlValidationError(message, at=call.at, hint="write row_interval(10) for both")
-    if t.attribute_of(time_type) != t.PROCTIME:
+    if t.get_time_attribute(time_type) != t.PROCTIME:
         message = "a window of rows needs a processing-time attribute, because rows are counted as they arrive"
         raise SqlValidationError(message, at=call.at, hint="use a column AS PROCTIME(), or a window of time")
     return CountWindow(sizes[-1], sizes[0])

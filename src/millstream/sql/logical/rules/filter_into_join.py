@@ -9,10 +9,10 @@ from millstream.sql.expressions.nodes import (
     Apply,
     Expression,
     Ref,
-    conjunction,
-    conjuncts,
-    references,
+    combine_conjuncts,
+    find_references,
     shift_references,
+    split_conjuncts,
     substitute,
 )
 from millstream.sql.logical import nodes as l
@@ -30,7 +30,7 @@ def _push_down(plan: l.Plan) -> l.Plan:
         return plan
     if isinstance(plan.input, l.Filter):
         inner = plan.input
-        both = conjunction([*conjuncts(inner.condition), *conjuncts(plan.condition)])
+        both = combine_conjuncts([*split_conjuncts(inner.condition), *split_conjuncts(plan.condition)])
         assert both is not None
         return _push_down(l.Filter(plan.schema, inner.input, both))
     if isinstance(plan.input, l.Project):
@@ -44,15 +44,15 @@ def _push_down(plan: l.Plan) -> l.Plan:
         return plan
     join = plan.input
     width = len(join.left.schema)
-    parts = [conjunct for part in conjuncts(plan.condition) for conjunct in _factor_out(part)]
-    left = [p for p in parts if references(p) and max(references(p)) < width]
+    parts = [conjunct for part in split_conjuncts(plan.condition) for conjunct in _factor_out(part)]
+    left = [p for p in parts if find_references(p) and max(find_references(p)) < width]
     if join.kind in ("semi", "anti"):
         inside = _add_filter(join.left, parts)
         return l.Join(join.schema, inside, join.right, join.kind, join.condition, join.null_aware, join.ttl)
-    right = [p for p in parts if references(p) and min(references(p)) >= width]
+    right = [p for p in parts if find_references(p) and min(find_references(p)) >= width]
     if join.kind == "inner":
         rest = [p for p in parts if p not in left and p not in right]
-        join_condition = conjunction([*conjuncts(join.condition), *rest])
+        join_condition = combine_conjuncts([*split_conjuncts(join.condition), *rest])
         filtered_left = _add_filter(join.left, left)
         filtered_right = _add_filter(join.right, [shift_references(p, lambda i: i - width) for p in right])
         return l.Join(join.schema, filtered_left, filtered_right, "inner", join_condition, join.null_aware, join.ttl)
@@ -67,7 +67,7 @@ def _push_down(plan: l.Plan) -> l.Plan:
 
 def _factor_out(part: Expression) -> list[Expression]:
     """Rewrite (a AND x) OR (a AND y) to a AND (x OR y): a conjunct of every branch may be a join key."""
-    branches = [conjuncts(disjunct) for disjunct in _split_disjuncts(part)]
+    branches = [split_conjuncts(disjunct) for disjunct in _split_disjuncts(part)]
     common = [conjunct for conjunct in branches[0] if all(conjunct in other for other in branches[1:])]
     if len(branches) == 1 or not common:
         return [part]
@@ -88,7 +88,7 @@ def _split_disjuncts(part: Expression) -> list[Expression]:
 
 
 def _conjoin(parts: list[Expression]) -> Expression:
-    condition = conjunction(parts)
+    condition = combine_conjuncts(parts)
     assert condition is not None
     return condition
 

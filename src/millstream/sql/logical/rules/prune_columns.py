@@ -2,13 +2,13 @@
 
 Promises: the rows and columns of the whole plan do not change; joins, ranks and aggregates keep only columns in state
 that are read.
-Does not know: connectors; a connector decides what a scan reads."""
+Does not know: connectors; a connector decides which columns a scan reads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from millstream.sql.expressions.nodes import Expression, Lit, Ref, references, shift_references
+from millstream.sql.expressions.nodes import Expression, Lit, Ref, find_references, shift_references
 from millstream.sql.logical import nodes as l
 from millstream.sql.types import data_types as t
 
@@ -43,7 +43,7 @@ def _prune(plan: l.Plan, wanted: set[int], shared: set[int]) -> Pruned:
         case l.Project():
             return _project(plan, wanted, shared)
         case l.Filter():
-            below, mapping = _prune(plan.input, wanted | references(plan.condition), shared)
+            below, mapping = _prune(plan.input, wanted | find_references(plan.condition), shared)
             return l.Filter(below.schema, below, shift_references(plan.condition, mapping)), mapping
         case l.Join():
             return _join(plan, wanted, shared)
@@ -73,7 +73,7 @@ def _keep_all(plan: l.Plan, shared: set[int]) -> Pruned:
 def _project(plan: l.Project, wanted: set[int], shared: set[int]) -> Pruned:
     kept = sorted(wanted)
     exprs = [plan.exprs[i] for i in kept]
-    needed = set().union(*(references(expr) for expr in exprs)) if exprs else set()
+    needed = set().union(*(find_references(expr) for expr in exprs)) if exprs else set()
     below, mapping = _prune(plan.input, needed, shared)
     schema = t.row_of([plan.schema.names[i] for i in kept], [plan.schema.types[i] for i in kept], null=False)
     pruned = l.Project(schema, below, tuple(shift_references(expr, mapping) for expr in exprs))
@@ -91,7 +91,7 @@ def select_columns(plan: l.Plan, mapping: dict[int, int], wanted: list[int]) -> 
 
 def _join(plan: l.Join, wanted: set[int], shared: set[int]) -> Pruned:
     width = len(plan.left.schema)
-    used = wanted | (references(plan.condition) if plan.condition is not None else set())
+    used = wanted | (find_references(plan.condition) if plan.condition is not None else set())
     lefts = sorted({i for i in used if i < width})
     rights = sorted({i - width for i in used if i >= width})
     left, left_map = _prune(plan.left, set(lefts), shared)
@@ -111,8 +111,8 @@ def _join(plan: l.Join, wanted: set[int], shared: set[int]) -> Pruned:
 def _prune_temporal(plan: l.TemporalJoin, wanted: set[int], shared: set[int]) -> Pruned:
     """Prune like a join; keys and time attributes of both sides stay."""
     width = len(plan.left.schema)
-    used = wanted | (references(plan.condition) if plan.condition is not None else set())
-    times = {i for i, data_type in enumerate(plan.right.schema.types) if t.attribute_of(data_type) == t.ROWTIME}
+    used = wanted | (find_references(plan.condition) if plan.condition is not None else set())
+    times = {i for i, data_type in enumerate(plan.right.schema.types) if t.get_time_attribute(data_type) == t.ROWTIME}
     lefts = sorted({i for i in used if i < width} | {plan.time, *plan.left_keys})
     rights = sorted({i - width for i in used if i >= width} | times | set(plan.right_keys))
     left, left_map = _prune(plan.left, set(lefts), shared)

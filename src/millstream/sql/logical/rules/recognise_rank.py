@@ -5,7 +5,16 @@ Does not know: how Top-N is computed."""
 
 from __future__ import annotations
 
-from millstream.sql.expressions.nodes import Apply, Convert, Expression, Lit, Ref, conjunction, conjuncts, references
+from millstream.sql.expressions.nodes import (
+    Apply,
+    Convert,
+    Expression,
+    Lit,
+    Ref,
+    combine_conjuncts,
+    find_references,
+    split_conjuncts,
+)
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rewriting import rewrite_bottom_up
 from millstream.sql.types import data_types as t
@@ -43,14 +52,14 @@ def _recognise(plan: l.Plan) -> l.Plan:
     rank: l.Plan = l.Rank(node.schema, node.input, over.call.function, over.partition, over.order, first, last, True)
     for project in reversed(projects):
         rank = l.Project(project.schema, rank, project.exprs)
-    remaining_condition = conjunction(rest)
+    remaining_condition = combine_conjuncts(rest)
     return rank if remaining_condition is None else l.Filter(plan.schema, rank, remaining_condition)
 
 
 def _read_bounds(condition: Expression, rank_index: int) -> tuple[int, int | None, list[Expression]]:
     first, last = 1, None
     rest: list[Expression] = []
-    for part in conjuncts(condition):
+    for part in split_conjuncts(condition):
         bound = _read_bound(part, rank_index)
         if bound is None:
             rest.append(part)
@@ -65,7 +74,7 @@ def _read_bounds(condition: Expression, rank_index: int) -> tuple[int, int | Non
 
 
 def _read_bound(part: Expression, rank_index: int) -> tuple[str, int] | None:
-    if not isinstance(part, Apply) or part.function not in _FLIPPED or references(part) != {rank_index}:
+    if not isinstance(part, Apply) or part.function not in _FLIPPED or find_references(part) != {rank_index}:
         return None
     left, right = (_strip_cast(arg) for arg in part.args)
     if isinstance(left, Ref) and isinstance(right, Lit) and isinstance(right.value, int):

@@ -1,7 +1,7 @@
 """Merge equal subplans into one, which is computed once.
 
 Promises: the same rows. Subplans with user-defined functions, random values or the current time are not shared, because
-each computation of them may give other rows.
+each computation may return different rows.
 Does not know: what computing a subplan costs.
 
 It runs after the rules that do not rewrite shared subplans."""
@@ -47,7 +47,7 @@ def _are_equal(left: l.Plan, right: l.Plan) -> bool:
 
 
 def _is_repeatable(node: l.Plan) -> bool:
-    """Return whether equal nodes over the same input give the same rows, and `==` compares all their fields."""
+    """Return whether equal nodes over the same input return the same rows, and `==` compares all their fields."""
     match node:
         case l.Scan():
             return isinstance(node.table, TableDefinition)

@@ -20,7 +20,7 @@ _FINAL_FUNCTION = {"COUNT": "$SUM0", "$SUM0": "$SUM0", "SUM": "SUM", "MIN": "MIN
 
 
 def split_distinct(plan: l.Aggregate, buckets: int) -> l.Aggregate | None:
-    """Return the final aggregate over an aggregate by buckets; None if the aggregate cannot be split."""
+    """Return an aggregate over the results of an aggregate by buckets; None if the aggregate cannot be split."""
     args = {call.args for call in plan.calls if _is_split(call)}
     if len(args) != 1 or any(call.function not in _FINAL_FUNCTION or call.user is not None for call in plan.calls):
         return None

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import INSERT, UPDATE_AFTER, UPDATE_BEFORE, arrow_type, struct_of
+from millstream.sql.columns import INSERT, UPDATE_AFTER, UPDATE_BEFORE, arrow_type, combine_columns
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.group_state import GroupState
 from millstream.sql.operators.aggregate.partials import Partials
@@ -80,4 +80,4 @@ class ColumnarGroupAggregateOperator(EpochOperator):
             pa.concat_arrays([old_result, new_result]).take(result_indexes)
             for old_result, new_result in zip(old, new, strict=True)
         ]
-        self.emit_array(struct_of([*key_columns, *results], pa.array(row_kinds), self.output, len(key_indexes)))
+        self.emit_array(combine_columns([*key_columns, *results], pa.array(row_kinds), self.output, len(key_indexes)))

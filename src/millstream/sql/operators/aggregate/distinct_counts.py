@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import SqlTypeInfo, array_of, internal_values, tuples_of
+from millstream.sql.columns import SqlTypeInfo, create_row_array, to_internal_values, to_tuples
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.operators.aggregate.distinct_pairs import (
     Filters,
@@ -28,7 +28,7 @@ from millstream.sql.operators.aggregate.distinct_pairs import (
     find_counted_columns,
     read_filters_of_marks,
 )
-from millstream.sql.operators.base import key_of
+from millstream.sql.operators.base import get_key
 from millstream.sql.operators.row_runs import KeyColumns, RowRuns, SortedHashes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -140,8 +140,8 @@ class _SeenPairs:
             if array is not None:
                 self._runs.clear()
                 marks_by_key: dict[Any, dict[Any, int]] = {}
-                for row in tuples_of(array, self._schema):
-                    marks_by_key.setdefault(key_of(row, keys), {})[row[-2]] = row[-1]
+                for row in to_tuples(array, self._schema):
+                    marks_by_key.setdefault(get_key(row, keys), {})[row[-2]] = row[-1]
                 for key, marks in marks_by_key.items():
                     self._table.put(None, key, marks)
             return
@@ -151,7 +151,7 @@ class _SeenPairs:
                 self._table.delete(None, key)
             entries = [((key,) if self._width == 1 else key, marks) for key, marks in stored]
             rows = [(*key, value, mark) for key, marks in entries for value, mark in marks.items()]
-            array = array_of(rows, None, self._schema)
+            array = create_row_array(rows, None, self._schema)
             columns = [array.field(i) for i in range(len(self._schema))]
             key_hashes = self._key_numbers.hashes(columns[: self._width], len(rows))
             hashes = _mix_hashes(key_hashes, self._value_numbers.hashes([columns[-2]], len(rows)))
@@ -181,10 +181,10 @@ class _SeenPairs:
     def _add_by_key(self, pairs: Pairs, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
         live, dirty = self._table.by_key()
         key_columns = [
-            internal_values(key, data_type) for key, data_type in zip(groups.keys, self._kinds, strict=False)
+            to_internal_values(key, data_type) for key, data_type in zip(groups.keys, self._kinds, strict=False)
         ]
         keys = key_columns[0] if self._width == 1 else list(zip(*key_columns, strict=True))
-        distinct = internal_values(pairs.distinct, self._kinds[self._width])
+        distinct = to_internal_values(pairs.distinct, self._kinds[self._width])
         values = [distinct[value_index] for value_index in pairs.value_indexes.tolist()]
         bits = np.zeros(len(values), dtype=np.int64)
         changed: dict[Any, list[Any]] = {}

@@ -15,15 +15,22 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.expressions.stable_text import call_text, columns_text
+from millstream.sql.expressions.stable_text import format_call, format_columns
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.columnar_distinct import ColumnarDistinctAggregateOperator, can_count
 from millstream.sql.operators.aggregate.columnar_groups import ColumnarGroupAggregateOperator
 from millstream.sql.operators.aggregate.partials import can_aggregate
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.mini_batch import MiniBatch
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first, trait_text
+from millstream.sql.operators.spec import (
+    ColumnTexts,
+    PlanContext,
+    SqlOperatorSpec,
+    StateTraits,
+    format_flag,
+    map_keys_first,
+)
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -52,22 +59,22 @@ class GroupAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.keys, columns, self.input),
-                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
-                "retracts": trait_text(self.retracts),
-                "mini-batch": trait_text(self.mini_batch),
-                "expires": trait_text(self.ttl is not None),
+                "key": format_columns(self.keys, columns, self.input),
+                "aggregates": ", ".join(format_call(call, columns) for call in self.calls),
+                "retracts": format_flag(self.retracts),
+                "mini-batch": format_flag(self.mini_batch),
+                "expires": format_flag(self.ttl is not None),
             }
         )
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        return [*(columns[i] for i in self.keys), *(call_text(call, columns) for call in self.calls)]
+        return [*(columns[i] for i in self.keys), *(format_call(call, columns) for call in self.calls)]
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
-        return keys_first(plan.partition_keys)  # with two phases, the local aggregate has put the keys first
+        return map_keys_first(plan.partition_keys)  # with two phases, the local aggregate has put the keys first
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator, the columnar one if possible."""
@@ -123,7 +130,7 @@ class GroupAggregateOperator(TableOperator):
         now, expiry = self.context.now, self._expiry
         rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, columns)
+            key = get_key(row, columns)
             group = live[key]
             if expiry is not None:
                 if group is not ABSENT and not expiry.is_alive(key):

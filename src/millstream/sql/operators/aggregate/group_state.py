@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import array_of, arrow_type, internal_values, tuple_type_info, tuples_of
-from millstream.sql.operators.base import key_of, key_values
+from millstream.sql.columns import arrow_type, create_row_array, create_tuple_type_info, to_internal_values, to_tuples
+from millstream.sql.operators.base import get_key, read_keys
 from millstream.sql.operators.row_runs import KeyColumns, RowRuns, SortedHashes
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -45,7 +45,7 @@ class GroupState:
         self._schema = t.row_of([f"c{i}" for i in range(len(keys) + len(parts))], [*keys, *parts], null=False)
         self._columns = KeyColumns(keys)
         self._runs = RowRuns(context, "groups/runs", self._schema, self._key_indexes, newest=True)
-        self._table = context.state.table("groups/partials", tuple_type_info(self._parts))
+        self._table = context.state.table("groups/partials", create_tuple_type_info(self._parts))
         self._in_runs = context.state.is_in_memory
 
     def convert_stored_form(self) -> None:
@@ -55,16 +55,18 @@ class GroupState:
             array = self._runs.rows()
             if array is not None:
                 self._runs.clear()
-                rows = tuples_of(array, self._schema)
+                rows = to_tuples(array, self._schema)
                 self._table.put_many(
-                    None, [key_of(row, self._key_indexes) for row in rows], [row[width:] for row in rows]
+                    None, [get_key(row, self._key_indexes) for row in rows], [row[width:] for row in rows]
                 )
             return
         stored = list(self._table.scan(None))
         if stored:
             for key, _ in stored:
                 self._table.delete(None, key)
-            array = array_of([((key,) if width == 1 else key) + value for key, value in stored], None, self._schema)
+            array = create_row_array(
+                [((key,) if width == 1 else key) + value for key, value in stored], None, self._schema
+            )
             columns = [array.field(i) for i in range(len(self._schema))]
             self.put(columns[:width], columns[width:], self._columns.hashes(columns[:width], len(stored)))
 
@@ -82,9 +84,9 @@ class GroupState:
         if hashes is not None:
             self._runs.add([*keys, *parts], SortedHashes.of(hashes))
             return
-        values = [internal_values(column, data_type) for column, data_type in zip(parts, self._parts, strict=True)]
+        values = [to_internal_values(column, data_type) for column, data_type in zip(parts, self._parts, strict=True)]
         rows = list(zip(*values, strict=True)) or [()] * len(keys[0])
-        self._table.put_many(None, key_values(keys, self._keys), rows)
+        self._table.put_many(None, read_keys(keys, self._keys), rows)
 
     def _read_runs(self, keys: Sequence[pa.Array], hashes: np.ndarray) -> tuple[list[pa.Array], np.ndarray]:
         width = len(keys)
@@ -102,7 +104,7 @@ class GroupState:
 
     def _read_by_key(self, keys: Sequence[pa.Array]) -> tuple[list[pa.Array], np.ndarray]:
         live = self._table.reader(None)
-        stored = [live[key] for key in key_values(keys, self._keys)]
+        stored = [live[key] for key in read_keys(keys, self._keys)]
         is_new = np.fromiter((value is ABSENT for value in stored), dtype=bool, count=len(stored))
         partials = [self._nothing if value is ABSENT else value for value in stored]
         columns = zip(zip(*partials, strict=True), self._parts, strict=True)

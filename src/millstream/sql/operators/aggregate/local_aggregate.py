@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import arrow_type, struct_of
+from millstream.sql.columns import arrow_type, combine_columns
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.aggregate.distinct_pairs import PairPartials
@@ -57,7 +57,7 @@ class LocalAggregateSpec(PartialAggregateSpec):
         return LocalAggregateOperator(context, self.output, partials, self.mini_batch_size)
 
 
-class Reducing(Protocol):
+class LocalAggregation(Protocol):
     """Aggregates rows locally, or passes each row as a partial aggregate of its own."""
 
     def chunk(self, array: pa.Array) -> pa.RecordBatch:
@@ -81,7 +81,11 @@ class LocalAggregateOperator(EpochOperator):
     """Stateless: the buffer is empty at the end of an epoch. Memory: how many batches still pass unaggregated."""
 
     def __init__(
-        self, context: OperatorContext, output: t.RowType, partials: Reducing, mini_batch_size: int | None = None
+        self,
+        context: OperatorContext,
+        output: t.RowType,
+        partials: LocalAggregation,
+        mini_batch_size: int | None = None,
     ) -> None:
         limit = _MAX_BUFFERED if mini_batch_size is None else min(mini_batch_size, _MAX_BUFFERED)
         super().__init__(context, output, limit=limit)
@@ -94,7 +98,7 @@ class LocalAggregateOperator(EpochOperator):
             column if column.type == data_type else column.cast(data_type, safe=False)
             for column, data_type in zip(partial_columns, self._columns, strict=True)
         ]
-        self.emit_array(struct_of(columns, None, self.output, len(columns[0])))
+        self.emit_array(combine_columns(columns, None, self.output, len(columns[0])))
 
     def _aggregate(self, array: pa.Array) -> list[pa.Array]:
         chunk = self._partials.chunk(array)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from millstream.sql.columns import arrow_type, internal_values, is_nested
+from millstream.sql.columns import arrow_type, is_nested, to_internal_values
 from millstream.sql.expressions.nodes import AggregateCall
 from millstream.sql.functions.aggregation import Aggregation
 from millstream.sql.types import data_types as t
@@ -170,7 +170,7 @@ class Partials:
                 continue
             count = parts[needed[1]]
             if isinstance(call.type, t.DecimalType) or (call.function == "AVG" and isinstance(call.type, t.FloatType)):
-                pairs = zip(internal_values(part, call.type), internal_values(count, t.BIGINT), strict=True)
+                pairs = zip(to_internal_values(part, call.type), to_internal_values(count, t.BIGINT), strict=True)
                 results.append(pa.array([function.value([total or 0, n]) for total, n in pairs], result_type))
                 continue
             if call.function == "AVG":

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from millstream.sql.expressions.stable_text import columns_text
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.expressions.stable_text import format_columns
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -29,7 +29,7 @@ class ChangelogNormalizeSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        return StateTraits({"key": columns_text(self.keys, plan.inputs[0], self.schema), "rows": plan.rows()})
+        return StateTraits({"key": format_columns(self.keys, plan.inputs[0], self.schema), "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -52,7 +52,7 @@ class ChangelogNormalizeOperator(TableOperator):
         for row, row_kind in zip(rows, row_kinds, strict=True):
             if row_kind == UPDATE_BEFORE:
                 continue
-            key = key_of(row, spec.keys)
+            key = get_key(row, spec.keys)
             entry = live[key]
             has_row = entry is not ABSENT and (spec.ttl is None or now - entry[1] < spec.ttl)
             if row_kind == DELETE:

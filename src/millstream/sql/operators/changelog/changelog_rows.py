@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from millstream.errors import UserError
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import INSERT, scalar_value, struct_of
+from millstream.sql.columns import INSERT, combine_columns, scalar_value
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 
 
 class UnknownChange(UserError):
-    """A code does not stand for a row kind."""
+    """A row has a code that is not assigned to a row kind."""
 
     hint = "name it in op_mapping, or filter such rows before FROM_CHANGELOG"
 
@@ -70,7 +70,7 @@ class ToChangelogOperator(TableOperator):
             array, code_indexes = array.take(pa.array(kept)), code_indexes[kept]
         columns = [array.field(i) for i in range(self._width)]
         columns.insert(0, self._codes.take(pa.array(code_indexes)))
-        self.emit_array(struct_of(columns, None, self.output, len(array)))
+        self.emit_array(combine_columns(columns, None, self.output, len(array)))
 
 
 @dataclass(frozen=True)
@@ -110,12 +110,12 @@ class FromChangelogOperator(TableOperator):
             known = tuple(code for code, _ in spec.codes)
             raise UnknownChange(spec.input.names[spec.op], scalar_value(codes[first]), known)
         columns = [array.field(i) for i in range(len(spec.input)) if i != spec.op]
-        self.emit_array(struct_of(columns, self._row_kinds.take(code_indexes), self.output, len(array)))
+        self.emit_array(combine_columns(columns, self._row_kinds.take(code_indexes), self.output, len(array)))
 
 
 @dataclass(frozen=True)
 class SetRowKindSpec(SqlOperatorSpec):
-    """Gives all rows the same row kind."""
+    """Sets the same row kind for all rows."""
 
     schema: t.RowType
     row_kind: int
@@ -141,4 +141,4 @@ class SetRowKindOperator(TableOperator):
         array = batch.array()
         columns = [array.field(i) for i in range(len(self.output))]
         row_kinds = pa.array(np.full(len(array), self._row_kind, np.int8))
-        self.emit_array(struct_of(columns, row_kinds, self.output, len(array)))
+        self.emit_array(combine_columns(columns, row_kinds, self.output, len(array)))

@@ -14,8 +14,8 @@ from millstream.errors import UserError
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
-from millstream.sql.expressions.stable_text import columns_text
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.expressions.stable_text import format_columns
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
@@ -51,8 +51,8 @@ class ConflictSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         (columns,) = plan.inputs
-        upsert_key = "" if self.upsert_key is None else columns_text(self.upsert_key, columns, self.schema)
-        key = columns_text(self.keys, columns, self.schema)
+        upsert_key = "" if self.upsert_key is None else format_columns(self.upsert_key, columns, self.schema)
+        key = format_columns(self.keys, columns, self.schema)
         action = "NOTHING" if self.keep_first else "ERROR"
         return StateTraits({"key": key, "upsert key": upsert_key, "rows": plan.rows()}, {"on conflict": action})
 
@@ -84,7 +84,7 @@ class ConflictOperator(TableOperator):
         live, dirty = self._waiting.by_key()
         rows, row_kinds = read_rows_with_kinds(batch, self._spec.schema)
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, self._spec.keys)
+            key = get_key(row, self._spec.keys)
             if self._expiry is not None:
                 self._expiry.touch(key)
             waiting = live[key]

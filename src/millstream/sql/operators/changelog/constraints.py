@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from millstream.errors import UserError
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import struct_of
+from millstream.sql.columns import combine_columns
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
@@ -97,7 +97,7 @@ class ConstraintOperator(TableOperator):
         for index, data_type in enumerate(self._spec.target.types):
             if isinstance(data_type, t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType):
                 columns[index] = self._check_length(columns[index], data_type, index)
-        return struct_of(columns, array.field(width), self.output, len(array))
+        return combine_columns(columns, array.field(width), self.output, len(array))
 
     def _check_length(
         self, column: pa.Array, data_type: t.CharType | t.VarCharType | t.BinaryType | t.VarBinaryType, index: int

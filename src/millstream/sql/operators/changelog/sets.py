@@ -12,7 +12,7 @@ from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER
 from millstream.sql.operators.base import TableOperator, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, trait_text
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits, format_flag
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -31,7 +31,7 @@ class SetSpec(SqlOperatorSpec):
         """Return what the state depends on."""
         rows = {f"rows of input {i + 1}": plan.rows(i) for i in range(len(plan.inputs))}
         operation = f"{self.operator} {self.all}"
-        return StateTraits({"operation": operation, **rows, "expires": trait_text(self.ttl is not None)})
+        return StateTraits({"operation": operation, **rows, "expires": format_flag(self.ttl is not None)})
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, internal_values, struct_of
-from millstream.sql.expressions.stable_text import columns_text
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, combine_columns, to_internal_values
+from millstream.sql.expressions.stable_text import format_columns
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.spec import STATELESS, PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -35,8 +35,8 @@ class UpsertMaterializeSpec(SqlOperatorSpec):
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
         (columns,) = plan.inputs
-        upsert_key = "" if self.upsert_key is None else columns_text(self.upsert_key, columns, self.schema)
-        key = columns_text(self.keys, columns, self.schema)
+        upsert_key = "" if self.upsert_key is None else format_columns(self.upsert_key, columns, self.schema)
+        key = format_columns(self.keys, columns, self.schema)
         return StateTraits({"key": key, "upsert key": upsert_key, "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
@@ -58,7 +58,7 @@ class UpsertMaterializeOperator(TableOperator):
         live, dirty = self._table.by_key()
         rows, row_kinds = read_rows_with_kinds(batch, spec.schema)
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, spec.keys)
+            key = get_key(row, spec.keys)
             entry = live[key]
             if entry is not ABSENT and spec.ttl is not None and now - entry[0] >= spec.ttl:
                 entry = ABSENT
@@ -132,10 +132,10 @@ class UpsertsOperator(TableOperator):
             replaced = before[before + 1 < len(row_kinds)]
             replaced = replaced[row_kinds[replaced + 1] == UPDATE_AFTER]
             for key in self._keys:
-                values = internal_values(array.field(key), self.output.types[key])
+                values = to_internal_values(array.field(key), self.output.types[key])
                 replaced = np.array([i for i in replaced.tolist() if values[i] == values[i + 1]], np.int64)
             row_kinds = np.where(row_kinds == UPDATE_BEFORE, DELETE, row_kinds).astype(np.int8)
             columns = [array.field(i) for i in range(width)]
-            array = struct_of(columns, pa.array(row_kinds), self.output, len(array))
+            array = combine_columns(columns, pa.array(row_kinds), self.output, len(array))
             array = array.take(pa.array(np.setdiff1d(np.arange(len(row_kinds)), replaced)))
         self.emit_array(array)

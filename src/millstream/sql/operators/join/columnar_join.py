@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import array_of, arrow_type
+from millstream.sql.columns import arrow_type, create_row_array
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators.base import TableOperator
 from millstream.sql.operators.join.join_state import create_runs, get_row_tables
@@ -54,7 +54,7 @@ class ColumnarJoinOperator(TableOperator):
             stored = list(table.scan(None))
             rows = [row for _, counts in stored for row, count in counts.items() for _ in range(count)]
             if rows:
-                self._add_rows(side, array_of(rows, None, self._schemas[side]))
+                self._add_rows(side, create_row_array(rows, None, self._schemas[side]))
                 for key, _ in stored:
                     table.delete(None, key)
 
@@ -104,7 +104,7 @@ class ColumnarJoinOperator(TableOperator):
             else join_rows(run.columns, columns, other_rows, own_rows)
         )
         if self._condition is not None and len(own_rows):
-            frame = self.frame_over(joined, len(own_rows))
+            frame = self.create_frame_of_columns(joined, len(own_rows))
             try:
                 holds = self._condition.holds(frame)
             except EvaluationFailed as problem:

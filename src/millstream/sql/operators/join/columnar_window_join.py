@@ -20,7 +20,7 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.windows.columns import pack_chunk, unpack_chunk
-from millstream.sql.columns import arrow_type, struct_of
+from millstream.sql.columns import arrow_type, combine_columns
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.base import TableOperator, WindowEnds
@@ -184,7 +184,7 @@ class ColumnarWindowJoinOperator(TableOperator):
                 left_rows, right_rows = left_rows[is_equal], right_rows[is_equal]
             if self._condition is not None and len(left_rows):
                 joined = join_rows(lefts, rights, left_rows, right_rows)
-                frame = self.frame_over(joined, len(left_rows))
+                frame = self.create_frame_of_columns(joined, len(left_rows))
                 try:
                     holds = self._condition.holds(frame)
                 except EvaluationFailed as problem:
@@ -198,7 +198,7 @@ class ColumnarWindowJoinOperator(TableOperator):
         own_columns = [column.take(row_indexes) for column in own]
         nulls = [pa.nulls(len(rows), column.type) for column in others]
         columns = [*own_columns, *nulls] if side == 0 else [*nulls, *own_columns]
-        self.emit_array(struct_of(columns, None, self.output, len(rows)))
+        self.emit_array(combine_columns(columns, None, self.output, len(rows)))
 
 
 def _sort_chunks(table: StateTable, max_timestamp: int) -> list[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""What joins by equal keys share: their keys, and which columns of the sides the output keeps.
+"""The base class of joins by equal keys: their keys, and which columns of the sides the output keeps.
 
 Promises: in an outer join, columns of a side that may be NULL in the output are not declared as kept.
 Does not know: how rows are joined."""
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.expressions.stable_text import columns_text, expression_text
-from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, same_columns
+from millstream.sql.expressions.stable_text import format_columns, format_expression
+from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, map_same_columns
 from millstream.sql.types import data_types as t
 
 _NEVER_NULL = (
@@ -28,23 +28,23 @@ class EquiJoinSpec(SqlOperatorSpec):
     condition: Expression | None
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return where the columns of a side are: those of the left first, then those of the right."""
+        """Return the indexes of a side's columns in the output: the left columns are first, then the right columns."""
         if self.kind not in _NEVER_NULL[side]:
             return {}
         if side == 0:
-            return same_columns(len(self.left))
+            return map_same_columns(len(self.left))
         return {i: (len(self.left) + i,) for i in range(len(self.right))}
 
     def key_traits(self, plan: PlanContext) -> dict[str, str]:
         """Return the type of the join and its keys as traits."""
         sides = zip(("left key", "right key"), self.keys, plan.inputs, plan.schemas, strict=True)
-        return {"join": self.kind, **{name: columns_text(keys, texts, schema) for name, keys, texts, schema in sides}}
+        return {"join": self.kind, **{name: format_columns(keys, texts, schema) for name, keys, texts, schema in sides}}
 
     def row_traits(self, plan: PlanContext) -> dict[str, str]:
-        """Return the rows of both sides, which the state keeps, as traits."""
+        """Return the columns of both sides, which are in state, as traits."""
         return {"left rows": plan.rows(0), "right rows": plan.rows(1)}
 
     def condition_text(self, plan: PlanContext) -> str:
         """Return the condition as text."""
         left, right = plan.inputs
-        return "" if self.condition is None else expression_text(self.condition, (*left, *right))
+        return "" if self.condition is None else format_expression(self.condition, (*left, *right))

@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import INSERT, UPDATE_AFTER, array_of, internal_values, struct_of, tuples_of
+from millstream.sql.columns import (
+    INSERT,
+    UPDATE_AFTER,
+    combine_columns,
+    create_row_array,
+    to_internal_values,
+    to_tuples,
+)
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.operators.base import Rows, TableOperator, read_rows_with_kinds
 from millstream.sql.operators.join.join_state import create_runs, get_row_tables
@@ -40,8 +47,8 @@ class InnerJoinOperator(TableOperator):
         for side, runs in enumerate(self._runs):
             schema = self._schemas[side]
             for run in runs.runs():
-                array = struct_of(run.columns, None, schema, len(run.hashes))
-                rows = tuples_of(array, schema)
+                array = combine_columns(run.columns, None, schema, len(run.hashes))
+                rows = to_tuples(array, schema)
                 self._add_rows(side, rows, [INSERT] * len(rows), *self._compute_keys(side, array))
             runs.clear()
 
@@ -55,7 +62,7 @@ class InnerJoinOperator(TableOperator):
 
     def _compute_keys(self, side: int, array: pa.Array) -> tuple[list[Any], set[int]]:
         """Return the keys of rows, and the indexes of rows whose key has a NULL."""
-        columns = [internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
+        columns = [to_internal_values(array.field(i), self._schemas[side].types[i]) for i in self._spec.keys[side]]
         keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         if not columns:
             keys = [None] * len(array)
@@ -88,7 +95,7 @@ class InnerJoinOperator(TableOperator):
         self, side: int, array: pa.Array, own_rows: np.ndarray, partner_indexes: np.ndarray, partners: Rows
     ) -> None:
         width = len(self._schemas[side])
-        others = array_of(partners, None, self._schemas[1 - side])
+        others = create_row_array(partners, None, self._schemas[1 - side])
         row_kinds = array.field(width)
 
         def pair_columns(left_indexes: np.ndarray, right_indexes: np.ndarray) -> list[pa.Array]:
@@ -99,7 +106,7 @@ class InnerJoinOperator(TableOperator):
 
         columns = pair_columns(own_rows, partner_indexes)
         if self._condition is not None:
-            frame = self.frame_over(columns, len(own_rows))
+            frame = self.create_frame_of_columns(columns, len(own_rows))
             try:
                 holds = self._condition.holds(frame)
             except EvaluationFailed as problem:
@@ -107,7 +114,7 @@ class InnerJoinOperator(TableOperator):
             if not holds.all():
                 own_rows, partner_indexes = own_rows[holds], partner_indexes[holds]
                 columns = pair_columns(own_rows, partner_indexes)
-        self.emit_array(struct_of(columns, row_kinds.take(pa.array(own_rows)), self.output, len(own_rows)))
+        self.emit_array(combine_columns(columns, row_kinds.take(pa.array(own_rows)), self.output, len(own_rows)))
 
     def _add_rows(self, side: int, rows: Rows, row_kinds: list[int], keys: list[Any], without_key: set[int]) -> None:
         table = self._tables[side]

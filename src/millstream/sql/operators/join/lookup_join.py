@@ -23,12 +23,12 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import (
     SqlTypeInfo,
-    array_of,
     column,
-    internal_values,
+    combine_columns,
+    create_row_array,
     is_nested,
-    struct_of,
-    tuples_of,
+    to_internal_values,
+    to_tuples,
 )
 from millstream.sql.connector.lookup import TableLookup
 from millstream.sql.connector.lookup_reload import Reload
@@ -118,7 +118,7 @@ class LookupJoinOperator(TableOperator):
         """Look up the keys of the batch, then join."""
         spec, width = self._spec, len(self._spec.left)
         columns = get_batch_columns(batch, width)
-        key_indexes, keys = distinct_keys([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
+        key_indexes, keys = find_distinct_keys([columns[i] for i in spec.keys], [spec.left.types[i] for i in spec.keys])
         try:
             self._join(columns, get_batch_row_kinds(batch, width), key_indexes, keys, self._look_up_cached(keys))
         except EvaluationFailed as problem:
@@ -163,7 +163,7 @@ class LookupJoinOperator(TableOperator):
             row_indexes, rows = self._select_rows(array)
             selected = array.take(pa.array(row_indexes))
             columns = [
-                internal_values(selected.field(i), data_type)
+                to_internal_values(selected.field(i), data_type)
                 for i, data_type in zip(table.keys, key_types, strict=True)
             ]
             for key, row in zip(zip(*columns, strict=True), rows, strict=True):
@@ -217,19 +217,19 @@ class LookupJoinOperator(TableOperator):
         row_indexes: Sequence[int] = range(len(rows))
         if not rows or (self._condition is None and self._projection is None):
             return row_indexes, rows
-        return self._select_rows(array_of(rows, None, self._spec.lookup.schema))
+        return self._select_rows(create_row_array(rows, None, self._spec.lookup.schema))
 
     def _select_rows(self, array: pa.Array) -> tuple[Sequence[int], list[tuple[Any, ...]]]:
         """Filter and project rows of the table, and return the indexes of the rows that remain."""
         schema = self._spec.lookup.schema
         row_indexes: Sequence[int] = range(len(array))
         if self._condition is not None:
-            selected = np.flatnonzero(self._condition.holds(self.frame(array, len(schema))))
+            selected = np.flatnonzero(self._condition.holds(self.create_frame(array, len(schema))))
             row_indexes, array = selected.tolist(), array.take(pa.array(selected))
         if self._projection is not None:
-            columns = self._projection.columns(self.frame(array, len(schema)))
-            array = struct_of(columns, None, self._spec.right, len(array))
-        return row_indexes, tuples_of(array, self._spec.right)
+            columns = self._projection.columns(self.create_frame(array, len(schema)))
+            array = combine_columns(columns, None, self._spec.right, len(array))
+        return row_indexes, to_tuples(array, self._spec.right)
 
     # ------------------------------------------------------------------------------------------------------- joining
 
@@ -253,7 +253,7 @@ class LookupJoinOperator(TableOperator):
         right = np.repeat(firsts, counts) + steps
         if self._joined is not None and len(left):
             pairs = _find_pairs(columns, right_columns, left, pa.array(right))
-            holds = self._joined.holds(self.frame_over(pairs, len(left)))
+            holds = self._joined.holds(self.create_frame_of_columns(pairs, len(left)))
             left, right = left[holds], right[holds]
         partners = pa.array(right)
         if self._spec.kind == "left":
@@ -297,7 +297,7 @@ def _find_pairs(columns: LazyRows, right_columns: Sequence[pa.Array], left: np.n
     return JoinedRows(left_rows, MaterializedRows([column.take(right) for column in right_columns], len(left)))
 
 
-def distinct_keys(columns: Sequence[pa.Array], data_types: Sequence[t.DataType]) -> tuple[np.ndarray, list[Key]]:
+def find_distinct_keys(columns: Sequence[pa.Array], data_types: Sequence[t.DataType]) -> tuple[np.ndarray, list[Key]]:
     """Return for each row the index of its key, and the distinct keys; a row with NULL in its key has the index past
     the end."""
     codes = np.zeros(len(columns[0]), np.int64)
@@ -322,9 +322,9 @@ def _encode(array: pa.Array, data_type: t.DataType) -> tuple[np.ndarray, list[An
     """Return for each row the index of its value among the distinct values, -1 for NULL, and the distinct values."""
     if is_nested(data_type):
         first_indexes: dict[Any, int] = {}
-        values = internal_values(array, data_type)
+        values = to_internal_values(array, data_type)
         return np.array(
             [-1 if v is None else first_indexes.setdefault(v, len(first_indexes)) for v in values], np.int64
         ), list(first_indexes)
     coded = array.dictionary_encode()
-    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), internal_values(coded.dictionary, data_type)
+    return coded.indices.fill_null(-1).to_numpy().astype(np.int64), to_internal_values(coded.dictionary, data_type)

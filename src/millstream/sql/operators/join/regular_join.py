@@ -1,4 +1,4 @@
-"""Regular joins: all pairs of matching rows, updated while rows come and go.
+"""Regular joins: all pairs of matching rows, updated when rows are added or retracted.
 
 Promises: Flink's changelog for inner, outer, semi and anti joins of updating tables: in an outer join, a row is emitted
 with NULLs as long as it has no match.
@@ -13,10 +13,10 @@ from typing import Any
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, array_of
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, create_row_array
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.join.columnar_join import ColumnarJoinOperator, can_compare_keys
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
@@ -89,7 +89,7 @@ class JoinOperator(TableOperator):
         rows, row_kinds = read_rows_with_kinds(batch, self._schemas[side])
         handle = self._process_semi_join_row if self._semi else self._join_row
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, columns)
+            key = get_key(row, columns)
             has_null_key = any(row[i] is None for i in columns)
             try:
                 handle(side, key, row, row_kind, has_null_key)
@@ -121,8 +121,8 @@ class JoinOperator(TableOperator):
         if self._condition is None:
             return candidates
         pairs = [(*row, *other) if side == 0 else (*other, *row) for other in candidates]
-        array = array_of(pairs, None, self._both)
-        holds = self._condition.holds(self.frame(array, len(self._both)))
+        array = create_row_array(pairs, None, self._both)
+        holds = self._condition.holds(self.create_frame(array, len(self._both)))
         return [other for other, is_match in zip(candidates, holds, strict=True) if is_match]
 
     def _join_pair(self, side: int, row: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

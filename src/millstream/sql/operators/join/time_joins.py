@@ -13,13 +13,13 @@ from typing import Any
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, array_of
+from millstream.sql.columns import DELETE, INSERT, UPDATE_BEFORE, create_row_array
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
-from millstream.sql.operators.spec import PlanContext, StateTraits, trait_text
+from millstream.sql.operators.spec import PlanContext, StateTraits, format_flag
 from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -73,9 +73,9 @@ class _ConditionalJoin(TableOperator):
     def _matches(self, pairs: list[tuple[Any, ...]]) -> list[bool]:
         if self._condition is None or not pairs:
             return [True] * len(pairs)
-        array = array_of(pairs, None, self._both)
+        array = create_row_array(pairs, None, self._both)
         try:
-            return list(self._condition.holds(self.frame(array, len(self._both))).tolist())
+            return list(self._condition.holds(self.create_frame(array, len(self._both))).tolist())
         except EvaluationFailed as problem:
             raise self.fail(problem) from None
 
@@ -107,7 +107,7 @@ class IntervalJoinOperator(_ConditionalJoin):
 
     def _join_row(self, side: int, row: tuple[Any, ...], time: int) -> None:
         columns = self._spec.keys[side]
-        key = key_of(row, columns)
+        key = get_key(row, columns)
         low, high = self._reach[side]
         has_match = False
         if not any(row[i] is None for i in columns):
@@ -180,7 +180,7 @@ class TemporalJoinSpec(EquiJoinSpec):
             **self.key_traits(plan),
             "times": times,
             **self.row_traits(plan),
-            "expires": trait_text(self.ttl is not None),
+            "expires": format_flag(self.ttl is not None),
         }
         return StateTraits(fixed, {"where": self.condition_text(plan)})
 
@@ -213,7 +213,7 @@ class TemporalJoinOperator(_ConditionalJoin):
         spec = self._spec
         rows, row_kinds = read_rows_with_kinds(batch, self._schemas[side])
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, spec.keys[side])
+            key = get_key(row, spec.keys[side])
             if self._expiry is not None:
                 self._expiry.touch(key)
             if side == 1:

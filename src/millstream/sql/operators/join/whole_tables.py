@@ -14,7 +14,7 @@ from millstream.connector.lookup_cache import Key
 from millstream.connector.source import Boundedness, Budget, ReaderContext, Source
 from millstream.errors import ExternalError
 from millstream.runtime.batch import Batch
-from millstream.sql.columns import struct_of, tuples_of
+from millstream.sql.columns import combine_columns, to_tuples
 from millstream.sql.connector.lookup import Lookup, LookupRows, TableLookup
 from millstream.sql.connector.lookup_reload import read_reload_policy
 from millstream.sql.connector.table_connector import TableContext, TableSource
@@ -50,7 +50,7 @@ class WholeTable(Lookup):
         """Return the rows of keys, by reading the whole table."""
         rows_by_key: dict[Key, list[tuple[object, ...]]] = {key: [] for key in keys}
         for array in self.read(0):
-            for row in tuples_of(array, self.schema):
+            for row in to_tuples(array, self.schema):
                 rows = rows_by_key.get(tuple(row[i] for i in self.keys))
                 if rows is not None:
                     rows.append(row)
@@ -75,7 +75,7 @@ class WholeTable(Lookup):
         for batch in self._take_batches(now):
             array = converter.array(batch) if self.needs_conversion else batch.array()
             columns = [array.field(i) for i in self.columns]
-            yield struct_of(columns, array.field(width), schema, len(array))
+            yield combine_columns(columns, array.field(width), schema, len(array))
 
     def _take_batches(self, now: int) -> Iterator[Batch]:
         type_info = self.source.type_info()

@@ -14,16 +14,16 @@ from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
-from millstream.sql.columns import INSERT, array_of
+from millstream.sql.columns import INSERT, create_row_array
 from millstream.sql.evaluation.evaluate import Condition, EvaluationFailed
 from millstream.sql.expressions.nodes import Expression
-from millstream.sql.expressions.stable_text import columns_text, order_text
+from millstream.sql.expressions.stable_text import format_columns, format_order
 from millstream.sql.operators import timestamps
-from millstream.sql.operators.base import TableOperator, key_of, open_ends, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_open_window_ends, read_rows_with_kinds
 from millstream.sql.operators.join.columnar_join import can_compare_keys
 from millstream.sql.operators.join.columnar_window_join import ColumnarWindowJoinOperator
 from millstream.sql.operators.join.equi_join import EquiJoinSpec
-from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.rank.ordering import Order, create_sort_key
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -48,7 +48,7 @@ class WindowedOperator(TableOperator):
         if not self._processing and max_timestamp <= self.watermark:
             self.context.metrics.count(LATE_COUNT)
             return False
-        ends = open_ends(self.context, self._table)
+        ends = read_open_window_ends(self.context, self._table)
         if max_timestamp not in ends:
             heapq.heappush(ends, max_timestamp)
         return True
@@ -61,7 +61,7 @@ class WindowedOperator(TableOperator):
 
     def next_timer(self) -> int | None:
         """Return the maximum timestamp of the next window, for processing time."""
-        ends = open_ends(self.context, self._table)
+        ends = read_open_window_ends(self.context, self._table)
         return ends[0] if self._processing and ends else None
 
     def on_watermark(self, watermark: int) -> None:
@@ -71,7 +71,7 @@ class WindowedOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _fire_until(self, until: int) -> None:
-        ends = open_ends(self.context, self._table)
+        ends = read_open_window_ends(self.context, self._table)
         while ends and ends[0] <= until:
             self.fire(heapq.heappop(ends))
         self.flush()
@@ -102,9 +102,9 @@ class WindowRankSpec(RowPassingSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.partition, columns, self.input),
+                "key": format_columns(self.partition, columns, self.input),
                 "window": columns[self.end],
-                "order": order_text(self.order, columns),
+                "order": format_order(self.order, columns),
                 "range": f"{self.first}..{self.last}",
                 "rows": plan.rows(),
             }
@@ -121,7 +121,7 @@ class WindowRankOperator(WindowedOperator):
     def __init__(self, context: OperatorContext, spec: WindowRankSpec) -> None:
         super().__init__(context, spec, "rank/windows")
         self._spec = spec
-        self._sort_key = sort_key(spec.order)
+        self._sort_key = create_sort_key(spec.order)
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add rows to their windows; rows that cannot be emitted are dropped now and then."""
@@ -131,7 +131,7 @@ class WindowRankOperator(WindowedOperator):
             max_timestamp = self.max_timestamp(row[spec.end])
             if not self.add_window(max_timestamp):
                 continue
-            key = key_of(row, spec.partition)
+            key = get_key(row, spec.partition)
             stored = self._table.get(max_timestamp, key)
             candidates: list[Any] = [] if stored is ABSENT else stored
             candidates.append(row)
@@ -198,7 +198,7 @@ class WindowJoinOperator(WindowedOperator):
             max_timestamp = self.max_timestamp(row[spec.ends[side]])
             if not self.add_window(max_timestamp):
                 continue
-            key = key_of(row, spec.keys[side])
+            key = get_key(row, spec.keys[side])
             stored = self._table.get(max_timestamp, key)
             sides: list[list[Any]] = [[], []] if stored is ABSENT else stored
             sides[side].append(row)
@@ -221,7 +221,9 @@ class WindowJoinOperator(WindowedOperator):
         pairs = [lefts[i] + rights[j] for i, j in index_pairs]
         if self._condition is not None and pairs:
             try:
-                holds = self._condition.holds(self.frame(array_of(pairs, None, self._both), len(self._both)))
+                holds = self._condition.holds(
+                    self.create_frame(create_row_array(pairs, None, self._both), len(self._both))
+                )
             except EvaluationFailed as problem:
                 raise self.fail(problem) from None
             kept = [index_pair for index_pair, is_match in zip(index_pairs, holds, strict=True) if is_match]

@@ -14,12 +14,12 @@ from typing import Any
 
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, tuple_type_info
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, create_tuple_type_info
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import Rows, TableOperator, key_of, read_rows_with_kinds
-from millstream.sql.operators.over.over_aggregate import over_traits
-from millstream.sql.operators.rank.ordering import sort_key
+from millstream.sql.operators.base import Rows, TableOperator, get_key, read_rows_with_kinds
+from millstream.sql.operators.over.over_aggregate import describe_over_calls
+from millstream.sql.operators.rank.ordering import create_sort_key
 from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -38,7 +38,7 @@ class ChangingOverSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        return StateTraits({**over_traits(self.calls, plan.inputs[0]), "rows": plan.rows()})
+        return StateTraits({**describe_over_calls(self.calls, plan.inputs[0]), "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -53,21 +53,21 @@ class ChangingOverOperator(TableOperator):
         self._spec = spec
         first = spec.calls[0]
         self._partition, self._rows_frame, self._lower = first.partition, first.rows, first.lower
-        self._sort_key = sort_key(first.order)
+        self._sort_key = create_sort_key(first.order)
         bounded = first.lower is not None
         self._is_numbering = [over.call.user is None and over.call.function in NUMBERINGS for over in spec.calls]
         self._calls = [
             over for over, is_numbering in zip(spec.calls, self._is_numbering, strict=True) if not is_numbering
         ]
         self._functions = [create_aggregation(over.call, retracts=bounded) for over in self._calls]
-        self._table = context.state.table("over/rows", Types.LIST(tuple_type_info(spec.input.types)))
+        self._table = context.state.table("over/rows", Types.LIST(create_tuple_type_info(spec.input.types)))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add and remove rows, and emit the changed results."""
         rows, row_kinds = read_rows_with_kinds(batch, self._spec.input)
         changes: dict[Any, list[tuple[tuple[Any, ...], bool]]] = {}
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            changes.setdefault(key_of(row, self._partition), []).append((row, row_kind in (INSERT, UPDATE_AFTER)))
+            changes.setdefault(get_key(row, self._partition), []).append((row, row_kind in (INSERT, UPDATE_AFTER)))
         for key, row_changes in changes.items():
             stored = self._table.get(None, key)
             before: Rows = [] if stored is ABSENT else stored

@@ -14,13 +14,13 @@ from typing import Any
 from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
-from millstream.sql.columns import INSERT, tuple_type_info
-from millstream.sql.expressions.stable_text import call_text
+from millstream.sql.columns import INSERT, create_tuple_type_info
+from millstream.sql.expressions.stable_text import format_call
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import Rows, TableOperator, key_of, read_rows_with_kinds
-from millstream.sql.operators.over.over_aggregate import over_traits
-from millstream.sql.operators.rank.ordering import sort_key
+from millstream.sql.operators.base import Rows, TableOperator, get_key, read_rows_with_kinds
+from millstream.sql.operators.over.over_aggregate import describe_over_calls
+from millstream.sql.operators.rank.ordering import create_sort_key
 from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits
 from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
@@ -38,12 +38,12 @@ class FinalOverSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        return StateTraits({**over_traits(self.calls, plan.inputs[0]), "rows": plan.rows()})
+        return StateTraits({**describe_over_calls(self.calls, plan.inputs[0]), "rows": plan.rows()})
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        return [*columns, *(call_text(over.call, columns) for over in self.calls)]
+        return [*columns, *(format_call(over.call, columns) for over in self.calls)]
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -56,16 +56,16 @@ class FinalOverOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: FinalOverSpec) -> None:
         super().__init__(context, spec.output, spec=spec)
         self._spec, self._first = spec, spec.calls[0]
-        self._sort_key = sort_key(self._first.order)
+        self._sort_key = create_sort_key(self._first.order)
         self._functions = [create_aggregation(over.call, retracts=False) for over in spec.calls]
-        self._table = context.state.table("over/rows", Types.LIST(tuple_type_info(spec.input.types)))
+        self._table = context.state.table("over/rows", Types.LIST(create_tuple_type_info(spec.input.types)))
 
     def on_batch(self, batch: Batch, side: int) -> None:
         """Keep the rows until the end of the input."""
         rows, _ = read_rows_with_kinds(batch, self._spec.input)
         rows_by_key: dict[Any, Rows] = {}
         for row in rows:
-            rows_by_key.setdefault(key_of(row, self._first.partition), []).append(row)
+            rows_by_key.setdefault(get_key(row, self._first.partition), []).append(row)
         for key, new_rows in rows_by_key.items():
             stored = self._table.get(None, key)
             self._table.put(None, key, new_rows if stored is ABSENT else [*stored, *new_rows])

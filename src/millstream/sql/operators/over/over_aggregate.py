@@ -15,28 +15,28 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT
-from millstream.sql.expressions.stable_text import call_text, order_text
+from millstream.sql.expressions.stable_text import format_call, format_order
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import OverCall
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
-from millstream.sql.operators.over.forgetting import FrameCleanup
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, trait_text
+from millstream.sql.operators.over.frame_cleanup import FrameCleanup
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, RowPassingSpec, StateTraits, format_flag
 from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
 
 
-def over_traits(calls: Sequence[OverCall], columns: ColumnTexts) -> dict[str, str]:
+def describe_over_calls(calls: Sequence[OverCall], columns: ColumnTexts) -> dict[str, str]:
     """Return partition, order and frames of OVER calls as traits of the state."""
     frames = [
-        f"{call_text(over.call, columns)} {'ROWS' if over.rows else 'RANGE'} {over.lower}..{over.upper}"
+        f"{format_call(over.call, columns)} {'ROWS' if over.rows else 'RANGE'} {over.lower}..{over.upper}"
         for over in calls
     ]
     return {
         "key": ", ".join(columns[i] for i in calls[0].partition),
-        "order": order_text(calls[0].order, columns),
+        "order": format_order(calls[0].order, columns),
         "aggregates": ", ".join(frames),
     }
 
@@ -53,13 +53,13 @@ class OverSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        traits = over_traits(self.calls, plan.inputs[0])
-        return StateTraits({**traits, "expires": trait_text(self.ttl is not None)})
+        traits = describe_over_calls(self.calls, plan.inputs[0])
+        return StateTraits({**traits, "expires": format_flag(self.ttl is not None)})
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        return [*columns, *(call_text(over.call, columns) for over in self.calls)]
+        return [*columns, *(format_call(over.call, columns) for over in self.calls)]
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -93,12 +93,12 @@ class OverOperator(TableOperator):
                 self._frames.delete(None, key)
 
     def on_batch(self, batch: Batch, side: int) -> None:
-        """Keep rows until the watermark passes them; with processing time, emit them at once."""
+        """Keep rows until the watermark passes them; with processing time, emit them immediately."""
         spec, watermark = self._spec, self.watermark
         rows, _ = read_rows_with_kinds(batch, spec.input)
         late = 0
         for row in rows:
-            key = key_of(row, self._partition)
+            key = get_key(row, self._partition)
             if spec.time is None:
                 self._process(key, [(self.context.now, row)])
                 continue

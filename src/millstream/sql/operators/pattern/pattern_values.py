@@ -14,13 +14,26 @@ import pyarrow as pa
 from millstream.functions import Function
 from millstream.runtime.nfa.conditions import BatchPredicate, Paths
 from millstream.runtime.random_numbers import RandomNumbers
-from millstream.sql.columns import array_of, arrow_type, converter, external, internal_values
-from millstream.sql.evaluation.evaluate import Computed, EvaluationFailed, Frame, Projection, compile_expression, truth
+from millstream.sql.columns import (
+    arrow_type,
+    create_external_converter,
+    create_internal_converter,
+    create_row_array,
+    to_internal_values,
+)
+from millstream.sql.evaluation.evaluate import (
+    Computed,
+    EvaluationFailed,
+    Frame,
+    Projection,
+    compile_expression,
+    find_true_rows,
+)
 from millstream.sql.expressions.datums import as_array
 from millstream.sql.expressions.nodes import Expression, Ref
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.functions.function_context import ASYNC_DEFAULTS
-from millstream.sql.functions.user_functions import UserFunction, functions_in
+from millstream.sql.functions.user_functions import UserFunction, find_user_functions
 from millstream.sql.logical.patterns import PatternRef
 from millstream.sql.operators.pattern.pattern_paths import Accumulated, Aggregate, FirstRow, LastRow
 from millstream.sql.types import data_types as t
@@ -45,12 +58,12 @@ class PatternExpression:
 
     def functions(self) -> list[UserFunction]:
         """Return the user-defined functions in the expression."""
-        return functions_in((self._expression, self._refs))
+        return find_user_functions((self._expression, self._refs))
 
     def _compile(self) -> tuple[Computed, list[Projection]]:
         if self._compiled is None:
-            self._convert = [converter(data_type) for data_type in self._schema.types]
-            self._show = external(self._type)
+            self._convert = [create_internal_converter(data_type) for data_type in self._schema.types]
+            self._show = create_external_converter(self._type)
             self._arrow = list(map(arrow_type, self._kinds))
             refs = (list(ref.args) if ref.call is not None or ref.expr is None else [ref.expr] for ref in self._refs)
             self._compiled = compile_expression(self._expression), list(map(Projection, refs))
@@ -64,7 +77,7 @@ class PatternExpression:
             for ref, projection, data_type in zip(self._refs, projections, self._kinds, strict=True)
         ]
         array = as_array(compute(Frame(columns, 1, now, self._zone, draws=self.draws)), 1)
-        (value,) = internal_values(array, self._type)
+        (value,) = to_internal_values(array, self._type)
         return value if self._show is None or value is None else self._show(value)
 
     def create_accumulators(self) -> list[Accumulated]:
@@ -95,7 +108,7 @@ class PatternExpression:
         def compute_row(row: Any) -> tuple[Any, ...]:
             columns = projection.columns(self._create_frame([row], 0))
             return tuple(
-                internal_values(column_values, expression.type)[0]
+                to_internal_values(column_values, expression.type)[0]
                 for column_values, expression in zip(columns, expressions, strict=True)
             )
 
@@ -108,7 +121,7 @@ class PatternExpression:
         """Return for each match whether the condition is true; `values` are the accumulated values."""
         compute, _ = self._compile()
         columns = [pa.array(column, data_type) for column, data_type in zip(values, self._arrow, strict=True)]
-        return truth(compute(Frame(columns, count, now, self._zone, draws=self.draws)), count).tolist()  # type: ignore[no-any-return]
+        return find_true_rows(compute(Frame(columns, count, now, self._zone, draws=self.draws)), count).tolist()  # type: ignore[no-any-return]
 
     def _evaluate_ref(self, ref: PatternRef, projection: Projection, rows: Rows, now: int) -> Any:
         variable_rows = rows(ref.variable)
@@ -119,14 +132,14 @@ class PatternExpression:
             return None
         assert ref.expr is not None
         (column,) = projection.columns(self._create_frame([variable_rows[position]], now))
-        return internal_values(column, ref.expr.type)[0]
+        return to_internal_values(column, ref.expr.type)[0]
 
     def _aggregate(self, ref: PatternRef, projection: Projection, variable_rows: Sequence[Any], now: int) -> Any:
         assert ref.call is not None
         function = create_aggregation(ref.call, retracts=False)
         acc = function.create()
         columns = projection.columns(self._create_frame(variable_rows, now)) if ref.args and variable_rows else []
-        values = [internal_values(c, a.type) for c, a in zip(columns, ref.args, strict=False)]
+        values = [to_internal_values(c, a.type) for c, a in zip(columns, ref.args, strict=False)]
         for row in zip(*values, strict=True) if values else [()] * len(variable_rows):
             function.add(acc, row)
         return function.value(acc)
@@ -136,7 +149,7 @@ class PatternExpression:
             tuple(None if v is None else convert(v) for v, convert in zip(row, self._convert, strict=True))
             for row in external_rows
         ]
-        array = array_of(internal_rows, None, self._schema)
+        array = create_row_array(internal_rows, None, self._schema)
         return Frame(
             [array.field(i) for i in range(len(self._schema))], len(internal_rows), now, self._zone, draws=self.draws
         )
@@ -172,7 +185,7 @@ class DefineCondition(BatchPredicate):
 
     def __init__(self, variable: str, expression: PatternExpression, order: Sequence[str]) -> None:
         self._variable, self._expression, self._order = variable, expression, order
-        self._alone = bool(expression.functions())  # user-defined functions are not called more often than needed
+        self._calls_users = bool(expression.functions())  # user-defined functions are called only if they are needed
         self._carried: list[Accumulated] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -192,7 +205,7 @@ class DefineCondition(BatchPredicate):
 
     def evaluate_all(self, event: Any, paths: Paths, nodes: Sequence[int], now: int) -> list[bool] | None:
         """Evaluate the condition for several partial matches; None if they must be evaluated one by one."""
-        if self._alone:
+        if self._calls_users:
             return None
         if self._carried is None:
             self._carried = self._expression.create_accumulators()
@@ -217,7 +230,7 @@ class DefineCondition(BatchPredicate):
         return tuple([accumulator.nothing() for accumulator in self._carried or ()])
 
     def values_of(self, name: str, event: Any) -> tuple[Any, ...]:
-        """Return what the accumulators read of an event."""
+        """Return the values of an event that are accumulated."""
         return tuple(
             [accumulator.of_row(event) if accumulator.takes(name) else None for accumulator in self._carried or ()]
         )

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from millstream.runtime.operator import OperatorContext
-from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, tuples_of
-from millstream.sql.operators.base import Rows, key_of
+from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, is_nested, to_tuples
+from millstream.sql.operators.base import Rows, get_key
 from millstream.sql.operators.epochs import EpochOperator
-from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.rank.ordering import Order, create_sort_key
 from millstream.sql.operators.rank.rank_state import RankState
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -62,7 +62,7 @@ class EpochRankOperator(EpochOperator):
     def __init__(self, context: OperatorContext, spec: Any) -> None:
         super().__init__(context, spec.output, limit=spec.mini_batch_size)
         self._spec = spec
-        self._sort_key = sort_key(spec.order)
+        self._sort_key = create_sort_key(spec.order)
         self._state = RankState(context, spec.input, spec.partition, spec.order)
         self._table = self._state.by_key
 
@@ -75,7 +75,7 @@ class EpochRankOperator(EpochOperator):
         spec = self._spec
         live, dirty = self._table.by_key()
         candidates = array.take(pa.array(find_first_rows(array, spec.partition, spec.order, spec.last)))
-        for key, group in groupby(tuples_of(candidates, spec.input), lambda row: key_of(row, spec.partition)):
+        for key, group in groupby(to_tuples(candidates, spec.input), lambda row: get_key(row, spec.partition)):
             stored = live[key]
             before: Rows = [] if stored is ABSENT else stored
             new = list(group)
@@ -131,8 +131,8 @@ class EpochDeduplicateOperator(EpochOperator):
     def _process(self, array: pa.Array) -> None:
         spec = self._spec
         live, dirty = self._table.by_key()
-        for row in tuples_of(array.take(pa.array(self._find_candidates(array))), spec.schema):
-            key = key_of(row, spec.keys)
+        for row in to_tuples(array.take(pa.array(self._find_candidates(array))), spec.schema):
+            key = get_key(row, spec.keys)
             old = live[key]
             if old is ABSENT:
                 self.put(INSERT, row)

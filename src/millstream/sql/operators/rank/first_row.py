@@ -13,7 +13,7 @@ from millstream.runtime.operator import OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
 from millstream.sql.columns import INSERT
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.timestamps import to_millis
 from millstream.state.store import ABSENT
@@ -48,7 +48,7 @@ class FirstRowOperator(TableOperator):
             if time < watermark:
                 late += 1
                 continue
-            key = key_of(row, spec.keys)
+            key = get_key(row, spec.keys)
             stored = live[key]
             if stored is True:
                 if self._expiry is None or self._expiry.is_alive(key):

@@ -34,7 +34,7 @@ class Backwards:
         return hash(self.value)
 
 
-def sort_key(order: Order) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def create_sort_key(order: Order) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """Return a function that computes the sort key of a row; the order has (column, ascending, nulls first)."""
     parts = [(column, ascending, 0 if nulls_first else 2) for column, ascending, nulls_first in order]
 

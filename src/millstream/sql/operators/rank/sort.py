@@ -16,9 +16,9 @@ from millstream.runtime.memory import MemoryPart
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.sql.columns import INSERT, UPDATE_AFTER
-from millstream.sql.expressions.stable_text import order_text
+from millstream.sql.expressions.stable_text import format_order
 from millstream.sql.operators.base import TableOperator, read_rows_with_kinds
-from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.rank.ordering import Order, create_sort_key
 from millstream.sql.operators.spec import PlanContext, SqlOperatorSpec, StateTraits
 from millstream.sql.operators.timestamps import to_millis
 from millstream.sql.types import data_types as t
@@ -39,7 +39,7 @@ class SortSpec(SqlOperatorSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        order = order_text(self.order, plan.inputs[0])
+        order = format_order(self.order, plan.inputs[0])
         return StateTraits({"order": order, "range": f"{self.first}..{self.last}", "rows": plan.rows()})
 
     def build(self, context: OperatorContext) -> Operator:
@@ -63,7 +63,7 @@ class SortOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: SortSpec) -> None:
         super().__init__(context, spec.schema, spec.zone)
         self._spec = spec
-        self._sort_key = sort_key(spec.order)
+        self._sort_key = create_sort_key(spec.order)
         self._table = context.state.table("waiting", Types.PICKLED_BYTE_ARRAY())
 
     def on_batch(self, batch: Batch, side: int) -> None:

@@ -1,4 +1,4 @@
-"""Top-N: the first rows of each partition, updated while rows come and go.
+"""Top-N: the first rows of each partition, updated when rows are added or retracted.
 
 Promises: a row that enters or leaves the first N is emitted as +I or -D; with the rank in the result, each rank whose
 row changes is emitted as -U and +U. Rows of equal order keep the order of their arrival.
@@ -13,16 +13,16 @@ from typing import Any
 from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from millstream.sql.expressions.stable_text import columns_text, order_text
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
+from millstream.sql.expressions.stable_text import format_columns, format_order
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
 from millstream.sql.operators.expiry import find_expiry
 from millstream.sql.operators.rank.columnar_ranks import ColumnarRankOperator, Ranking, can_rank
 from millstream.sql.operators.rank.epoch_ranks import EpochDeduplicateOperator, EpochRankOperator, can_order
 from millstream.sql.operators.rank.first_row import FirstRowOperator
 from millstream.sql.operators.rank.local_rank import LocalRankSpec
-from millstream.sql.operators.rank.ordering import Order, sort_key
+from millstream.sql.operators.rank.ordering import Order, create_sort_key
 from millstream.sql.operators.rank.rank_state import RankState
-from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits, trait_text
+from millstream.sql.operators.spec import PlanContext, RowPassingSpec, StateTraits, format_flag
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -52,13 +52,13 @@ class RankSpec(RowPassingSpec):
         return StateTraits(
             {
                 "function": self.function,
-                "key": columns_text(self.partition, columns, self.input),
-                "order": order_text(self.order, columns),
+                "key": format_columns(self.partition, columns, self.input),
+                "order": format_order(self.order, columns),
                 "range": f"{self.first}..{self.last}",
                 "rows": plan.rows(),
-                "retracts": trait_text(self.retracts),
-                "mini-batch": trait_text(self.mini_batch),
-                "expires": trait_text(self.ttl is not None),
+                "retracts": format_flag(self.retracts),
+                "mini-batch": format_flag(self.mini_batch),
+                "expires": format_flag(self.ttl is not None),
             }
         )
 
@@ -83,7 +83,7 @@ class RankOperator(TableOperator):
     def __init__(self, context: OperatorContext, spec: RankSpec) -> None:
         super().__init__(context, spec.output)
         self._spec = spec
-        self._sort_key = sort_key(spec.order)
+        self._sort_key = create_sort_key(spec.order)
         self._table = context.state.table("rows", Types.PICKLED_BYTE_ARRAY())
         self._expiry = find_expiry(context, "rows", spec.ttl)
 
@@ -100,7 +100,7 @@ class RankOperator(TableOperator):
         rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         changed: dict[Any, list[tuple[Any, ...]]] = {}
         for row, row_kind in zip(rows, row_kinds, strict=True):
-            key = key_of(row, spec.partition)
+            key = get_key(row, spec.partition)
             ordered = changed.get(key)
             if ordered is None:
                 stored = self._table.get(None, key)
@@ -216,12 +216,12 @@ class DeduplicateSpec(RowPassingSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.keys, columns, self.schema),
+                "key": format_columns(self.keys, columns, self.schema),
                 "order": "PROCTIME" if self.processing else columns[self.time],
                 "keeps": "last" if self.last else "first",
                 "rows": plan.rows(),
-                "mini-batch": trait_text(self.mini_batch),
-                "expires": trait_text(self.ttl is not None),
+                "mini-batch": format_flag(self.mini_batch),
+                "expires": format_flag(self.ttl is not None),
             }
         )
 
@@ -262,7 +262,7 @@ class DeduplicateOperator(TableOperator):
         live, dirty = self._table.by_key()
         rows, kinds = read_rows_with_kinds(batch, spec.schema)
         for row, _ in zip(rows, kinds, strict=True):
-            key = key_of(row, spec.keys)
+            key = get_key(row, spec.keys)
             old = live[key]
             if old is not ABSENT and self._expiry is not None and not self._expiry.is_alive(key):
                 old = ABSENT
@@ -288,7 +288,7 @@ class DeduplicateOperator(TableOperator):
         return bool(new_time < old_time) if spec.last else bool(new_time >= old_time)
 
 
-def local_phase(spec: object) -> LocalRankSpec | None:
+def create_local_phase(spec: object) -> LocalRankSpec | None:
     """Return the local phase of a Top-N or deduplication, which drops rows that cannot be in the result.
 
     None if every change of the result is emitted, or if the input has retractions."""

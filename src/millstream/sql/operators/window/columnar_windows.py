@@ -21,11 +21,11 @@ from millstream.event_time.watermarks import MAX_WATERMARK
 from millstream.runtime.operator import OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.windows.columns import pack_chunk, unpack_chunk
-from millstream.sql.columns import struct_of
+from millstream.sql.columns import combine_columns
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.aggregate.partials import ROWS, Partials
-from millstream.sql.operators.base import open_ends
+from millstream.sql.operators.base import read_open_window_ends
 from millstream.sql.operators.epochs import EpochOperator
 from millstream.sql.operators.row_runs import take_rows_of_key_groups
 from millstream.sql.operators.window.lateness import count_dropped_rows
@@ -125,11 +125,11 @@ class WindowChunksOperator(EpochOperator):
 
     def next_timer(self) -> int | None:
         """Return the maximum timestamp of the next window, for processing time."""
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         return open_windows[0] if self._spec.processing and open_windows else None
 
     def _process(self, array: pa.Array) -> None:
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         known_windows = set(open_windows)
         for end, chunk in self.chunks(array):
             max_timestamp = self._compute_max_timestamp(end)
@@ -149,7 +149,7 @@ class WindowChunksOperator(EpochOperator):
         self._table.put(max_timestamp, f"{self.context.epoch}-{self.context.subtask}-{len(stored)}", pack_chunk(chunk))
 
     def _fire(self, until: int) -> None:
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         while open_windows and open_windows[0] <= until:
             max_timestamp = heapq.heappop(open_windows)
             chunks = [unpack_chunk(data) for _, data in sorted(self._table.scan(max_timestamp))]
@@ -163,7 +163,7 @@ class WindowChunksOperator(EpochOperator):
         width = chunk.num_columns - len(self._partials.parts)
         results = self._partials.finish(chunk.columns[width:], self._functions)
         columns = [*self.columns(chunk, max_timestamp), *results]
-        self.emit_array(struct_of(columns, None, self.output, chunk.num_rows))
+        self.emit_array(combine_columns(columns, None, self.output, chunk.num_rows))
 
 
 class ColumnarWindowAggregateOperator(WindowChunksOperator):

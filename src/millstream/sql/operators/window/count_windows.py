@@ -14,10 +14,10 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import INSERT
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.expressions.stable_text import call_text, columns_text
+from millstream.sql.expressions.stable_text import format_call, format_columns
 from millstream.sql.functions.aggregates import create_aggregation
-from millstream.sql.operators.base import TableOperator, key_of, read_rows_with_kinds
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first
+from millstream.sql.operators.base import TableOperator, get_key, read_rows_with_kinds
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, map_keys_first
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
 from millstream.types.factory import Types
@@ -39,20 +39,20 @@ class CountWindowAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.keys, columns, self.input),
+                "key": format_columns(self.keys, columns, self.input),
                 "window": f"{self.size} rows every {self.slide} rows",
-                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+                "aggregates": ", ".join(format_call(call, columns) for call in self.calls),
             }
         )
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        return [*(columns[i] for i in self.keys), *(call_text(call, columns) for call in self.calls)]
+        return [*(columns[i] for i in self.keys), *(format_call(call, columns) for call in self.calls)]
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
-        return keys_first(self.keys)
+        return map_keys_first(self.keys)
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator."""
@@ -73,7 +73,7 @@ class CountWindowAggregateOperator(TableOperator):
         spec = self._spec
         rows, _ = read_rows_with_kinds(batch, spec.input)
         for row in rows:
-            key = key_of(row, spec.keys)
+            key = get_key(row, spec.keys)
             stored = self._table.get(None, key)
             count, windows = (0, []) if stored is ABSENT else stored
             if count % spec.slide == 0:

@@ -27,7 +27,7 @@ from millstream.sql.types import data_types as t
 
 
 class Sessions(NamedTuple):
-    """Sessions by key: their starts, their ends if no more rows come, and their partial aggregates."""
+    """Sessions by key: their starts, their ends without further rows, and their partial aggregates."""
 
     keys: list[pa.Array]
     starts: np.ndarray

@@ -17,7 +17,7 @@ from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateOperator, create_partial_schema
 from millstream.sql.operators.aggregate.partials import ROWS, Partials
 from millstream.sql.operators.spec import PartialAggregateSpec
-from millstream.sql.operators.window.slices import compute_window_times, slice_ends
+from millstream.sql.operators.window.slices import compute_slice_ends, compute_window_times
 from millstream.sql.types import data_types as t
 
 
@@ -35,7 +35,7 @@ class SlicedRows:
         return self._slices if index == self._width else self._array.field(index)
 
 
-class Slicing:
+class SliceAggregation:
     """Aggregates rows by key columns and slice, and counts them."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Slicing:
     def rows(self, array: pa.Array) -> SlicedRows:
         """Return rows with their slices."""
         times = compute_window_times(array, self._window, self._context)
-        return SlicedRows(array, self._width, pa.array(slice_ends(times, self._window)))
+        return SlicedRows(array, self._width, pa.array(compute_slice_ends(times, self._window)))
 
 
 def with_slices(schema: t.RowType) -> t.RowType:
@@ -84,7 +84,7 @@ class LocalWindowAggregateOperator(LocalAggregateOperator):
     """A local aggregate by keys and slice."""
 
     def __init__(self, context: OperatorContext, spec: LocalWindowAggregateSpec) -> None:
-        self._slicing = Slicing(context, spec.input, spec.keys, spec.calls, spec.window)
+        self._slicing = SliceAggregation(context, spec.input, spec.keys, spec.calls, spec.window)
         super().__init__(context, spec.output, self._slicing.partials)
 
     def _process(self, array: pa.Array) -> None:

@@ -19,14 +19,14 @@ import pyarrow.compute as pc
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
-from millstream.sql.columns import SqlTypeInfo, arrow_type, internal_values, struct_of
+from millstream.sql.columns import SqlTypeInfo, arrow_type, combine_columns, to_internal_values
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.expressions.stable_text import call_text, columns_text
+from millstream.sql.expressions.stable_text import format_call, format_columns
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.operators.aggregate.distinct_pairs import aggregate_codes
-from millstream.sql.operators.base import key_values
+from millstream.sql.operators.base import read_keys
 from millstream.sql.operators.epochs import EpochOperator
-from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, keys_first
+from millstream.sql.operators.spec import ColumnTexts, PlanContext, SqlOperatorSpec, StateTraits, map_keys_first
 from millstream.sql.operators.window.local_sessions import SessionParts, Sessions
 from millstream.sql.types import data_types as t
 from millstream.state.store import ABSENT
@@ -60,9 +60,9 @@ class SessionAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.partition, columns, self.input),
+                "key": format_columns(self.partition, columns, self.input),
                 "window": self._format_window(columns),
-                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+                "aggregates": ", ".join(format_call(call, columns) for call in self.calls),
             }
         )
 
@@ -71,12 +71,12 @@ class SessionAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         window, width = self._format_window(columns), len(columns)
         keys = [columns[i] if i < width else f"{window}.{i - width}" for i in self.keys]
-        return [*keys, *(call_text(call, columns) for call in self.calls)]
+        return [*keys, *(format_call(call, columns) for call in self.calls)]
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
         if not self.partial:
-            return keys_first(self.keys)
+            return map_keys_first(self.keys)
         return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
@@ -109,7 +109,8 @@ class SessionAggregateOperator(EpochOperator):
         """Merge rows into sessions, and these with the open ones."""
         sessions = self._sessions.merge_sessions(array) if self._spec.partial else self._sessions.assign_sessions(array)
         parts = [
-            internal_values(part, data_type) for part, data_type in zip(sessions.parts, self._part_types, strict=False)
+            to_internal_values(part, data_type)
+            for part, data_type in zip(sessions.parts, self._part_types, strict=False)
         ]
         rows = self._sessions.rows(sessions).tolist()
         keys = self._keys(sessions)
@@ -120,7 +121,7 @@ class SessionAggregateOperator(EpochOperator):
 
     def _keys(self, sessions: Sessions) -> list[Any]:
         key_types = [self._spec.input.types[i] for i in self._spec.partition]
-        return key_values(sessions.keys, key_types) if key_types else [None] * len(sessions.starts)
+        return read_keys(sessions.keys, key_types) if key_types else [None] * len(sessions.starts)
 
     def _add(self, key: Any, session: tuple[Any, ...], rows: int) -> None:
         stored = self._table.get(None, key)
@@ -188,7 +189,7 @@ class SessionAggregateOperator(EpochOperator):
             values = keys if len(spec.partition) == 1 else [key[index] for key in keys]
             key_columns.append(pa.array(values, arrow_type(data_type)))
         results = self._partials.finish(parts, self._functions)
-        self.emit_array(struct_of([*key_columns, *results], None, self.output, len(ended)))
+        self.emit_array(combine_columns([*key_columns, *results], None, self.output, len(ended)))
 
 
 def _wrap_to_64_bits(number: int) -> int:

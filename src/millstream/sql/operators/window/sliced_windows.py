@@ -18,7 +18,7 @@ import pyarrow as pa
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.sql.columns import arrow_type
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.expressions.stable_text import call_text, columns_text
+from millstream.sql.expressions.stable_text import format_call, format_columns
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.aggregate.partials import Partials
 from millstream.sql.operators.spec import (
@@ -26,12 +26,12 @@ from millstream.sql.operators.spec import (
     PlanContext,
     SqlOperatorSpec,
     StateTraits,
-    keys_first,
-    window_text,
+    format_window,
+    map_keys_first,
 )
 from millstream.sql.operators.window.columnar_windows import WindowChunksOperator
-from millstream.sql.operators.window.local_windows import Slicing
-from millstream.sql.operators.window.slices import compute_last_ends, compute_window_ends, start_of
+from millstream.sql.operators.window.local_windows import SliceAggregation
+from millstream.sql.operators.window.slices import compute_last_ends, compute_start, compute_window_ends
 from millstream.sql.types import data_types as t
 
 _BOUNDS = ("window_start", "window_end", "window_time")
@@ -63,23 +63,23 @@ class SlicedWindowAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.partition, columns, self.input),
-                "window": window_text(self.window, columns),
-                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
+                "key": format_columns(self.partition, columns, self.input),
+                "window": format_window(self.window, columns),
+                "aggregates": ", ".join(format_call(call, columns) for call in self.calls),
             }
         )
 
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        window, width = window_text(self.window, columns), len(columns)
+        window, width = format_window(self.window, columns), len(columns)
         keys = [columns[i] if i < width else f"{window}.{_BOUNDS[i - width]}" for i in self.keys]
-        return [*keys, *(call_text(call, columns) for call in self.calls)]
+        return [*keys, *(format_call(call, columns) for call in self.calls)]
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
         if not self.partial:
-            return keys_first(self.keys)
+            return map_keys_first(self.keys)
         return {self.partition.index(key): (i,) for i, key in enumerate(self.keys) if key in self.partition}
 
     def build(self, context: OperatorContext) -> Operator:
@@ -95,7 +95,7 @@ class SlicedWindowAggregateOperator(WindowChunksOperator):
         super().__init__(
             context, spec, "windows/slices", Partials(spec.calls, spec.partition, spec.input), partition_columns
         )
-        self._slicing = Slicing(context, spec.input, spec.partition, spec.calls, spec.window)
+        self._slicing = SliceAggregation(context, spec.input, spec.partition, spec.calls, spec.window)
 
     def chunks(self, array: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Aggregate rows by slice, and yield the chunk of each window."""
@@ -113,7 +113,7 @@ class SlicedWindowAggregateOperator(WindowChunksOperator):
         chunk = self._partials.to_chunk([*sliced.columns[:width], *parts])
         ends = compute_window_ends(slices[np.append(True, slices[1:] != slices[:-1])], window)
         ends = ends[~self.find_late(ends)]
-        begins = [start_of(end, window) for end in ends.tolist()]
+        begins = [compute_start(end, window) for end in ends.tolist()]
         firsts, lasts = np.searchsorted(slices, begins, "right"), np.searchsorted(slices, ends, "right")
         for end, first, last in zip(ends.tolist(), firsts.tolist(), lasts.tolist(), strict=True):
             yield end, chunk.slice(first, last - first)
@@ -121,7 +121,7 @@ class SlicedWindowAggregateOperator(WindowChunksOperator):
     def columns(self, chunk: pa.RecordBatch, max_timestamp: int) -> list[pa.Array]:
         """Return the key columns of a window's output."""
         spec, width = self._spec, len(self._spec.input)
-        bounds = (start_of(max_timestamp + 1, spec.window), max_timestamp + 1, max_timestamp)
+        bounds = (compute_start(max_timestamp + 1, spec.window), max_timestamp + 1, max_timestamp)
         columns: list[pa.Array] = []
         for key, data_type in zip(spec.keys, spec.output.types, strict=False):
             if key < width:

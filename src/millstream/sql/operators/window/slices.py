@@ -41,7 +41,7 @@ def compute_row_times(column: pa.Array, operator: str) -> np.ndarray:
     return times
 
 
-def slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
+def compute_slice_ends(times: np.ndarray, window: WindowSpec) -> np.ndarray:
     """Return the end of the slice of each row."""
     length = _compute_length(window)
     if len(times):  # often all rows are in one slice, which two comparisons find out
@@ -71,7 +71,7 @@ def compute_last_ends(slices: np.ndarray, window: WindowSpec) -> np.ndarray:
     return slices + np.mod(window.offset - slices, window.size)  # type: ignore[no-any-return]
 
 
-def start_of(end: int, window: WindowSpec) -> int:
+def compute_start(end: int, window: WindowSpec) -> int:
     """Return the start of a window."""
     if window.kind == "CUMULATE":
         return end - 1 - (end - 1 - window.offset) % window.size

@@ -1,7 +1,7 @@
 """Window table functions and window aggregates.
 
-Promises: TUMBLE, HOP and CUMULATE assign each row to its windows at once; SESSION when the session has ended. A window
-aggregate is emitted once, when the watermark passes the end of its window; late rows are dropped and counted.
+Promises: TUMBLE, HOP and CUMULATE assign each row to its windows when it arrives; SESSION when the session has ended. A
+window aggregate is emitted once, when the watermark passes the end of its window; late rows are dropped and counted.
 Does not know: how accumulators work."""
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from millstream.runtime.batch import Batch
 from millstream.runtime.operator import Operator, OperatorContext
 from millstream.runtime.operators.window import LATE_COUNT
 from millstream.runtime.timers import Timers
-from millstream.sql.columns import INSERT, UPDATE_AFTER, struct_of
+from millstream.sql.columns import INSERT, UPDATE_AFTER, combine_columns
 from millstream.sql.expressions.nodes import AggregateCall
-from millstream.sql.expressions.stable_text import call_text, columns_text
+from millstream.sql.expressions.stable_text import format_call, format_columns
 from millstream.sql.functions.aggregates import create_aggregation
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators import timestamps
 from millstream.sql.operators.aggregate.partials import can_aggregate
-from millstream.sql.operators.base import TableOperator, key_of, open_ends, read_rows_with_kinds
+from millstream.sql.operators.base import TableOperator, get_key, read_open_window_ends, read_rows_with_kinds
 from millstream.sql.operators.spec import (
     ColumnTexts,
     PlanContext,
     RowPassingSpec,
     SqlOperatorSpec,
     StateTraits,
-    keys_first,
-    same_columns,
-    trait_text,
-    window_text,
+    format_flag,
+    format_window,
+    map_keys_first,
+    map_same_columns,
 )
 from millstream.sql.operators.window.columnar_windows import ColumnarWindowAggregateOperator
 from millstream.sql.operators.window.lateness import count_dropped_rows
@@ -59,7 +59,7 @@ class WindowTableSpec(RowPassingSpec):
 
     def state_traits(self, plan: PlanContext) -> StateTraits:
         """Return what the state depends on."""
-        window = window_text(self.window, plan.inputs[0])
+        window = format_window(self.window, plan.inputs[0])
         if self.window.kind == "SESSION":
             return StateTraits({"window": window, "rows": plan.rows()})
         return StateTraits(free={"window": window})
@@ -67,7 +67,7 @@ class WindowTableSpec(RowPassingSpec):
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        window = window_text(self.window, columns)
+        window = format_window(self.window, columns)
         return [*columns, *(f"{window}.{name}" for name in plan.output.names[len(columns) :])]
 
     def build(self, context: OperatorContext) -> Operator:
@@ -97,8 +97,8 @@ class WindowTableOperator(TableOperator):
             array if len(rows) == len(array) and (rows == np.arange(len(rows))).all() else array.take(row_indexes)
         )
         columns = [repeated.field(i) for i in range(width)]
-        columns += window_columns(starts, ends, self._spec, self.zone)
-        self.emit_array(struct_of(columns, repeated.field(width), self.output, len(rows)))
+        columns += create_window_columns(starts, ends, self._spec, self.zone)
+        self.emit_array(combine_columns(columns, repeated.field(width), self.output, len(rows)))
 
     def _times(self, array: pa.Array) -> np.ndarray:
         times = compute_window_times(array, self._spec.window, self.context)
@@ -128,7 +128,7 @@ def assign_windows(times: np.ndarray, window: WindowSpec) -> tuple[np.ndarray, n
     return tuple(np.concatenate(parts) for parts in zip(*windows, strict=True))  # type: ignore[return-value]
 
 
-def window_columns(starts: np.ndarray, ends: np.ndarray, spec: WindowTableSpec, zone: str) -> list[pa.Array]:
+def create_window_columns(starts: np.ndarray, ends: np.ndarray, spec: WindowTableSpec, zone: str) -> list[pa.Array]:
     """Return the columns window_start, window_end and window_time."""
     timestamp_type = pa.timestamp("ms")
     last = ends - 1
@@ -156,7 +156,7 @@ class SessionOperator(WindowTableOperator):
         rows, row_kinds = read_rows_with_kinds(batch, self._spec.input)
         times = self._times(batch.array()).tolist()
         for row, row_kind, time in zip(rows, row_kinds, times, strict=True):
-            key = key_of(row, window.partition)
+            key = get_key(row, window.partition)
             stored = self._sessions.get(None, key)
             sessions: list[list[Any]] = [] if stored is ABSENT else stored
             merged: list[Any] = [time, time + window.size, [(row_kind, row)]]
@@ -243,10 +243,10 @@ class WindowAggregateSpec(SqlOperatorSpec):
         (columns,) = plan.inputs
         return StateTraits(
             {
-                "key": columns_text(self.others, columns, self.input),
+                "key": format_columns(self.others, columns, self.input),
                 "window": columns[self.end],
-                "aggregates": ", ".join(call_text(call, columns) for call in self.calls),
-                "retracts": trait_text(self.retracts),
+                "aggregates": ", ".join(format_call(call, columns) for call in self.calls),
+                "retracts": format_flag(self.retracts),
                 "zone": self.zone if self.zoned or self.processing else "",
             }
         )
@@ -254,11 +254,11 @@ class WindowAggregateSpec(SqlOperatorSpec):
     def column_texts(self, plan: PlanContext) -> ColumnTexts:
         """Return the text of each output column."""
         (columns,) = plan.inputs
-        return [*(columns[i] for i in self.keys), *(call_text(call, columns) for call in self.calls)]
+        return [*(columns[i] for i in self.keys), *(format_call(call, columns) for call in self.calls)]
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
         """Return the indexes of input columns in the output."""
-        return same_columns(len(self.keys)) if self.partial else keys_first(self.keys)
+        return map_same_columns(len(self.keys)) if self.partial else map_keys_first(self.keys)
 
     def build(self, context: OperatorContext) -> Operator:
         """Create the operator, the columnar one if possible."""
@@ -284,7 +284,7 @@ class WindowAggregateOperator(TableOperator):
     def on_batch(self, batch: Batch, side: int) -> None:
         """Add rows to the groups of their windows."""
         spec, watermark = self._spec, self.watermark
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         known_windows = set(open_windows)
         rows, row_kinds = read_rows_with_kinds(batch, spec.input)
         late = np.zeros(len(rows), dtype=bool)
@@ -296,7 +296,7 @@ class WindowAggregateOperator(TableOperator):
             if max_timestamp not in known_windows:
                 known_windows.add(max_timestamp)
                 heapq.heappush(open_windows, max_timestamp)
-            key = key_of(row, spec.others)
+            key = get_key(row, spec.others)
             group = self._table.get(max_timestamp, key)
             if group is ABSENT:
                 prefix = tuple(row[i] for i in spec.keys)
@@ -324,7 +324,7 @@ class WindowAggregateOperator(TableOperator):
 
     def next_timer(self) -> int | None:
         """Return the maximum timestamp of the next window, for processing time."""
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         return open_windows[0] if self._spec.processing and open_windows else None
 
     def on_watermark(self, watermark: int) -> None:
@@ -334,7 +334,7 @@ class WindowAggregateOperator(TableOperator):
         super().on_watermark(watermark)
 
     def _fire(self, until: int) -> None:
-        open_windows = open_ends(self.context, self._table)
+        open_windows = read_open_window_ends(self.context, self._table)
         while open_windows and open_windows[0] <= until:
             max_timestamp = heapq.heappop(open_windows)
             for _, group in list(self._table.scan(max_timestamp)):

@@ -6,7 +6,7 @@ Does not know: state."""
 
 from __future__ import annotations
 
-from millstream.sql.expressions.stable_text import short_name
+from millstream.sql.expressions.stable_text import shorten_table_name
 from millstream.sql.operators.spec import ColumnTexts, PartialAggregateSpec, PlanContext, SqlOperatorSpec, pass_columns
 from millstream.sql.physical.nodes import Operation, Origin, ScanOrigin
 
@@ -28,7 +28,7 @@ class ColumnTextsOfPlans:
         """Return the context of an operation in its plan. Below a local aggregate, the input of that counts as the
         input."""
         origin = operation.origin
-        name = short_name(origin.name) if isinstance(origin, Origin) else operation.name
+        name = shorten_table_name(origin.name) if isinstance(origin, Origin) else operation.name
         inputs = tuple(
             self.of(
                 input_operation.inputs[0] if isinstance(input_operation.spec, PartialAggregateSpec) else input_operation

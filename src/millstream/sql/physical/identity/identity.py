@@ -1,12 +1,12 @@
-"""Identities of operators, by which state finds them when the plan around them changes.
+"""Identities of operators, which assign state to them when the plan around them changes.
 
-Promises: an operator's uid depends on the table that it works for, on what its state consists of and on what it reads;
+Promises: an operator's uid depends on the table that it writes to, on what its state consists of and on what it reads;
 not on other statements, their order, later operators, or conditions. So state under a uid that is found again can be
 read, and state that cannot be read is not assigned. In one plan, uids are unique.
 Does not know: savepoints.
 
 If one INSERT has the same operator twice (a table joined with itself), they are distinguished by their order. An
-operator that several INSERTs share works for the first of their tables by name."""
+operator that several INSERTs share belongs to the first of their tables by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from millstream.job.traits import READS, OperatorTraits
-from millstream.sql.expressions.stable_text import digest, short_name
+from millstream.sql.expressions.stable_text import compute_digest, shorten_table_name
 from millstream.sql.physical.identity.column_texts import ColumnTextsOfPlans
 from millstream.sql.physical.identity.state_traits import state_traits
 from millstream.sql.physical.nodes import Identity, Operation, Origin
@@ -36,7 +36,7 @@ def assign_identities(operations: Sequence[Operation], taken: Iterable[str] = ()
         reads = " & ".join(sorted(set(input_names)) if operation.name == "Union" else input_names)
         if operation.sink is None and reads:
             fixed[READS] = reads
-        name = digest(json.dumps([operation.name, sorted(fixed.items())]))[:8]
+        name = compute_digest(json.dumps([operation.name, sorted(fixed.items())]))[:8]
         table = fixed.get("table")
         names[id(operation)] = reads if is_stateless else table or f"{operation.name}/{name}"
         scope = scopes[id(operation)]
@@ -57,7 +57,7 @@ def _make_unique(uid: str, used: set[str]) -> str:
 
 
 def _find_scopes(operations: Sequence[Operation]) -> dict[int, str]:
-    """Return the table that each operation works for."""
+    """Return the sink table of each operation."""
     scopes: dict[int, str] = {}
     named = [(_find_scope(sink), sink) for sink in operations]
     for scope, operation in sorted(named, key=lambda pair: pair[0]):
@@ -68,11 +68,11 @@ def _find_scopes(operations: Sequence[Operation]) -> dict[int, str]:
 
 def _find_scope(operation: Operation) -> str:
     origin = operation.origin
-    return short_name(origin.name) if operation.sink is not None and isinstance(origin, Origin) else "query"
+    return shorten_table_name(origin.name) if operation.sink is not None and isinstance(origin, Origin) else "query"
 
 
 def order_inputs_first(operations: Sequence[Operation]) -> list[Operation]:
-    """Return every operation once, after those that it reads."""
+    """Return every operation once, after its inputs."""
     visited: dict[int, Operation] = {}
 
     def visit(operation: Operation) -> None:

@@ -11,15 +11,15 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rules.split_distinct import split_distinct
 from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators.aggregate import group_aggregate, local_aggregate
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
-from millstream.sql.physical.planning.texts import call_text
+from millstream.sql.physical.planning.texts import format_call
 from millstream.sql.physical.planning.windows import plan_count_windows, plan_window_aggregate
 from millstream.sql.types.changelog_mode import ChangelogMode
 
 
 def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operation:
-    """Plan GROUP BY: by windows, which emit once, or by other keys, whose results are updated."""
+    """Plan GROUP BY: by windows, whose results are final, or by other keys, whose results are updated."""
     buckets = planner.settings.distinct_buckets
     is_never_split = planner.settings.batch or node.count_window is not None
     split = None if buckets is None or is_never_split else split_distinct(node, buckets)
@@ -30,7 +30,7 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
     schema = node.input.schema
     names = ", ".join(schema.names[i] for i in node.keys)
     calls = ", ".join(
-        f"{call_text(c, schema)} AS {n}" for c, n in zip(node.calls, node.schema.names[len(node.keys) :], strict=True)
+        f"{format_call(c, schema)} AS {n}" for c, n in zip(node.calls, node.schema.names[len(node.keys) :], strict=True)
     )
     detail = (f"groupBy=[{names}], " if names else "") + f"select=[{', '.join(filter(None, (names, calls)))}]"
     if node.count_window is not None:
@@ -57,13 +57,20 @@ def plan_aggregate(planner: Planning, node: l.Aggregate, before: bool) -> Operat
         mode = ChangelogMode.INSERT_ONLY
     keys = frozenset((tuple(range(len(node.keys))),))
     if spec.columnar and planner.settings.two_phase:
-        return _needs_two_phases(spec, detail, child, mode)
+        return _plan_two_phases(spec, detail, child, mode)
     return Operation(
-        "GroupAggregate", detail, node.schema, (child,), (by_hash(node.keys),), spec, mode=mode, upsert_keys=keys
+        "GroupAggregate",
+        detail,
+        node.schema,
+        (child,),
+        (distribute_by_hash(node.keys),),
+        spec,
+        mode=mode,
+        upsert_keys=keys,
     )
 
 
-def _needs_two_phases(
+def _plan_two_phases(
     spec: group_aggregate.GroupAggregateSpec, detail: str, child: Operation, mode: ChangelogMode
 ) -> Operation:
     """Plan a local aggregate before the exchange, and a global aggregate after it."""
@@ -76,7 +83,7 @@ def _needs_two_phases(
         detail,
         spec.output,
         (local,),
-        (by_hash(keys),),
+        (distribute_by_hash(keys),),
         replace(spec, partial=True),
         mode=mode,
         upsert_keys=frozenset((keys,)),

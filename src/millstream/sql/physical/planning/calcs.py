@@ -11,10 +11,10 @@ from millstream.sql.expressions.nodes import (
     Expression,
     Lit,
     Ref,
-    conjunction,
-    conjuncts,
-    references,
+    combine_conjuncts,
+    find_references,
     shift_references,
+    split_conjuncts,
     substitute,
 )
 from millstream.sql.functions.model_functions import ModelFunction
@@ -22,9 +22,9 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators import calc, expand, watermark
 from millstream.sql.operators.window import window_aggregate as windows
 from millstream.sql.physical.changelog import narrow_normalization
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
-from millstream.sql.physical.planning.texts import describe_expression, describe_projection, window_text
+from millstream.sql.physical.planning.texts import describe_expression, describe_projection, format_window
 
 
 def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
@@ -34,10 +34,10 @@ def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
     current = node
     while isinstance(current, l.Project | l.Filter):
         if isinstance(current, l.Filter):
-            parts = [*conjuncts(current.condition), *conjuncts(condition)]
-            condition = conjunction(parts)
+            parts = [*split_conjuncts(current.condition), *split_conjuncts(condition)]
+            condition = combine_conjuncts(parts)
         else:
-            outer = conjuncts(condition) if exprs is None else [*exprs, *conjuncts(condition)]
+            outer = split_conjuncts(condition) if exprs is None else [*exprs, *split_conjuncts(condition)]
             if outer and not _can_merge(current.exprs, outer, shown=exprs is None):
                 break
             inner_exprs = current.exprs
@@ -47,7 +47,7 @@ def plan_calc(planner: Planning, node: l.Plan, before: bool) -> Operation:
     keeps_key = condition is None
     child = planner.plan(current, before=before or not keeps_key)
     if exprs is not None:
-        used = set().union(*(references(expr) for expr in (*exprs, *conjuncts(condition))))
+        used = set().union(*(find_references(expr) for expr in (*exprs, *split_conjuncts(condition))))
         narrow, mapping = narrow_normalization(child, used)
         if narrow is not child:
             child, exprs = narrow, tuple(shift_references(expr, mapping) for expr in exprs)
@@ -116,13 +116,13 @@ def plan_window_table(planner: Planning, node: l.WindowTable) -> Operation:
     child = planner.plan(node.input)
     window = node.window
     spec = windows.WindowTableSpec(child.schema, node.schema, window, planner.settings.zone)
-    distribution = by_hash(window.partition) if window.kind == "SESSION" else FORWARD
+    distribution = distribute_by_hash(window.partition) if window.kind == "SESSION" else FORWARD
     if window.kind == "SESSION" and not child.mode.insert_only:
         message = "the input of a SESSION window must be insert-only, but it emits updates"
         raise SqlNotSupported(message, about="SESSION")
     return Operation(
         "WindowTableFunction",
-        f"window=[{window_text(window, child.schema)}]",
+        f"window=[{format_window(window, child.schema)}]",
         node.schema,
         (child,),
         (distribution,),

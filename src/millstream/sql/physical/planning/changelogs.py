@@ -9,7 +9,7 @@ from __future__ import annotations
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.changelog.changelog_rows import FromChangelogSpec, ToChangelogSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types.changelog_mode import ChangelogMode
 
@@ -20,7 +20,7 @@ def plan_to_changelog(planner: Planning, node: l.ToChangelog) -> Operation:
     child = planner.plan(node.input)
     spec = ToChangelogSpec(child.schema, node.schema, node.codes)
     codes = ", ".join(f"{l.ROW_KINDS[row_kind]}={code}" for row_kind, code in node.codes)
-    distribution = by_hash(node.partition) if node.partition else FORWARD
+    distribution = distribute_by_hash(node.partition) if node.partition else FORWARD
     return Operation("ToChangelog", f"op_mapping=[{codes}]", node.schema, (child,), (distribution,), spec)
 
 
@@ -33,7 +33,7 @@ def plan_from_changelog(planner: Planning, node: l.FromChangelog) -> Operation:
         raise SqlNotSupported(message, hint="convert changes to rows with TO_CHANGELOG", about="FROM_CHANGELOG")
     spec = FromChangelogSpec(child.schema, node.schema, node.op, node.codes)
     codes = ", ".join(f"{code}={l.ROW_KINDS[row_kind]}" for code, row_kind in node.codes)
-    distribution = by_hash(node.partition) if node.partition else FORWARD
+    distribution = distribute_by_hash(node.partition) if node.partition else FORWARD
     return Operation(
         "FromChangelog",
         f"op_mapping=[{codes}]",

@@ -26,7 +26,7 @@ def compute_interval_bounds(
     times: tuple[int, int] | None = None
     others: list[Expression] = []
     for part in parts:
-        time_bound = _time_bound(part, data_types, width)
+        time_bound = _match_bound(part, data_types, width)
         if time_bound is None or (times is not None and time_bound[0] != times):
             others.append(part)
             continue
@@ -42,11 +42,11 @@ def compute_interval_bounds(
     return times, lower, upper, others
 
 
-def _time_bound(part: Expression, data_types: list[t.DataType], width: int) -> tuple[tuple[int, int], str, int] | None:
+def _match_bound(part: Expression, data_types: list[t.DataType], width: int) -> tuple[tuple[int, int], str, int] | None:
     """Match a comparison: left (operator) right + offset."""
     if not isinstance(part, Apply) or part.function not in _MIRRORED:
         return None
-    sides = [_time_with_offset(arg, data_types) for arg in part.args]
+    sides = [_match_time(arg, data_types) for arg in part.args]
     if None in sides:
         return None
     (left, left_offset), (right, right_offset) = sides  # type: ignore[misc]
@@ -58,14 +58,14 @@ def _time_bound(part: Expression, data_types: list[t.DataType], width: int) -> t
     return (left, right - width), operator, right_offset - left_offset
 
 
-def _time_with_offset(expression: Expression, data_types: list[t.DataType]) -> tuple[int, int] | None:
+def _match_time(expression: Expression, data_types: list[t.DataType]) -> tuple[int, int] | None:
     """Match a time attribute plus milliseconds, and return its column index and the milliseconds."""
     if isinstance(expression, Convert) and t.is_timestamp(expression.type):
-        return _time_with_offset(expression.operand, data_types)
+        return _match_time(expression.operand, data_types)
     if isinstance(expression, Ref):
-        return (expression.index, 0) if t.attribute_of(data_types[expression.index]) is not None else None
+        return (expression.index, 0) if t.get_time_attribute(data_types[expression.index]) is not None else None
     if isinstance(expression, Apply) and expression.function in ("TEMPORAL +", "TEMPORAL -"):
-        base, span = _time_with_offset(expression.args[0], data_types), expression.args[1]
+        base, span = _match_time(expression.args[0], data_types), expression.args[1]
         if base is not None and isinstance(span, Lit) and isinstance(span.value, datetime.timedelta):
             millis = int(span.value // MILLISECOND)
             return base[0], base[1] + (millis if expression.function.endswith("+") else -millis)

@@ -7,14 +7,14 @@ Does not know: how rows are kept."""
 from __future__ import annotations
 
 from millstream.sql.errors import SqlValidationError
-from millstream.sql.expressions.nodes import Expression, Ref, conjunction, shift_references
+from millstream.sql.expressions.nodes import Expression, Ref, combine_conjuncts, shift_references
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.bind.sources import as_columns, find_equi_keys
 from millstream.sql.logical.window_columns import find_window_edges
 from millstream.sql.operators import calc
 from millstream.sql.operators.join import regular_join as join
 from millstream.sql.operators.join import time_joins, window_tables
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.calcs import project_keys
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.intervals import compute_interval_bounds
@@ -41,14 +41,14 @@ def plan_join(planner: Planning, node: l.Join) -> Operation:
         node, left_plan, right_plan, left_keys, right_keys, rest
     )
     left, right = planner.plan(left_plan), planner.plan(right_plan)
-    condition = conjunction(rest)
+    condition = combine_conjuncts(rest)
     is_semi = node.kind in ("semi", "anti")
     schema = left.schema if is_semi else l.join_schemas(left.schema, right.schema, node.kind)
     bounds = None
     if node.kind not in ("semi", "anti") and left.mode.insert_only and right.mode.insert_only:
         bounds = compute_interval_bounds(rest, left_plan.schema, right_plan.schema)
     keys = (left_keys, right_keys)
-    distributions = (by_hash(left_keys), by_hash(right_keys))
+    distributions = (distribute_by_hash(left_keys), distribute_by_hash(right_keys))
     text = [f"joinType=[{_JOIN_NAMES[node.kind]}]"]
     equalities = [
         f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in zip(left_keys, right_keys, strict=True)
@@ -64,10 +64,10 @@ def plan_join(planner: Planning, node: l.Join) -> Operation:
         operation = Operation("WindowJoin", ", ".join(text), schema, (left, right), distributions, spec)
     elif bounds is not None:
         (left_time, right_time), lower, upper, others = bounds
-        processing = t.attribute_of(left_plan.schema.types[left_time]) == t.PROCTIME
+        processing = t.get_time_attribute(left_plan.schema.types[left_time]) == t.PROCTIME
         spec = time_joins.IntervalJoinSpec(
             left.schema, right.schema, schema, node.kind, keys, (left_time, right_time), lower, upper,
-            conjunction(others), processing, planner.settings.zone,
+            combine_conjuncts(others), processing, planner.settings.zone,
         )  # fmt: skip
         operation = Operation("IntervalJoin", ", ".join(text), schema, (left, right), distributions, spec)
     else:
@@ -133,14 +133,14 @@ def _remove_key_columns(planner: Planning, operation: Operation, node: l.Join, l
 def plan_temporal_join(planner: Planning, node: l.TemporalJoin) -> Operation:
     """Plan a temporal join: each row with the version of another table at its time."""
     left = planner.plan(node.left)
-    attribute = t.attribute_of(node.left.schema.types[node.time])
+    attribute = t.get_time_attribute(node.left.schema.types[node.time])
     lookup_join = planner.lookup(node, left) if attribute == t.PROCTIME else None
     if lookup_join is not None:
         return lookup_join
     outside, planner.versions = planner.versions, True
     right = planner.plan(node.right)
     planner.versions = outside
-    times = [i for i, data_type in enumerate(node.right.schema.types) if t.attribute_of(data_type) == t.ROWTIME]
+    times = [i for i, data_type in enumerate(node.right.schema.types) if t.get_time_attribute(data_type) == t.ROWTIME]
     processing = attribute == t.PROCTIME
     if not processing and not times:
         message = "an event-time temporal join needs a versioned table: a primary key and a watermark"
@@ -153,7 +153,7 @@ def plan_temporal_join(planner: Planning, node: l.TemporalJoin) -> Operation:
     )  # fmt: skip
     pairs = " AND ".join(f"{left.schema.names[a]} = {right.schema.names[b]}" for a, b in zip(*keys, strict=True))
     detail = f"joinType=[{_JOIN_NAMES[node.kind]}], where=[{pairs}]"
-    distributions = (by_hash(node.left_keys), by_hash(node.right_keys))
+    distributions = (distribute_by_hash(node.left_keys), distribute_by_hash(node.right_keys))
     return Operation(
         "TemporalJoin",
         detail,

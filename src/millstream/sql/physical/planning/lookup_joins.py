@@ -19,15 +19,15 @@ from millstream.sql.errors import SqlValidationError, nearest
 from millstream.sql.expressions.nodes import (
     Expression,
     Ref,
-    conjunction,
-    conjuncts,
-    references,
+    combine_conjuncts,
+    find_references,
     shift_references,
+    split_conjuncts,
     substitute,
 )
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec, Retry
-from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, distribute_by_hash
 from millstream.sql.types import data_types as t
 from millstream.sql.types.durations import parse_duration_millis
 from millstream.sql_options import ASYNC_LOOKUP_CAPACITY, ASYNC_LOOKUP_TIMEOUT
@@ -75,7 +75,9 @@ def plan_lookup_join(
     detail += ["cache=[FULL]"] if isinstance(table.cache, Reload) else []
     detail += ["async=[true]"] if asynchronous else []
     detail += [] if retry is None else [f"retry=[lookup_miss, fixed_delay, {retry.delay}ms, {retry.attempts}]"]
-    distribution = by_hash(node.left_keys) if dict(node.hint).get("shuffle", "").lower() == "true" else FORWARD
+    distribution = (
+        distribute_by_hash(node.left_keys) if dict(node.hint).get("shuffle", "").lower() == "true" else FORWARD
+    )
     return Operation(
         "LookupJoin", ", ".join(detail), node.schema, (left,), (distribution,), spec, mode=left.mode,
         upsert_keys=left.upsert_keys if set(names) >= set(scan.table.primary_key or ("",)) else frozenset(),
@@ -87,7 +89,7 @@ def _project_lookup(
     lookup: Lookup, schema: t.RowType, exprs: tuple[Expression, ...], condition: Expression | None
 ) -> tuple[Lookup, t.RowType, tuple[Expression, ...], Expression | None, tuple[int, ...] | None]:
     """Project the lookup to the columns that are used, if its connector supports it, and return their indexes."""
-    kept = sorted(set().union(*(references(expr) for expr in (*exprs, *conjuncts(condition)))))
+    kept = sorted(set().union(*(find_references(expr) for expr in (*exprs, *split_conjuncts(condition)))))
     projected = lookup.project(tuple(kept)) if 0 < len(kept) < len(schema) else None
     if projected is None:
         return lookup, schema, exprs, condition, None
@@ -119,7 +121,7 @@ def _find_scan(plan: l.Plan) -> tuple[l.Scan, tuple[Expression, ...], Expression
             if isinstance(plan, l.Project):
                 return scan, tuple(substitute(expr, exprs) for expr in plan.exprs), condition
             added = substitute(plan.condition, exprs)
-            return scan, exprs, conjunction([*conjuncts(condition), *conjuncts(added)])
+            return scan, exprs, combine_conjuncts([*split_conjuncts(condition), *split_conjuncts(added)])
     return None
 
 
@@ -145,7 +147,7 @@ def _read_hint(
     if len(retry_options) < len(_RETRY):
         missing = ", ".join(key for key in _RETRY if key not in hint)
         message = f"the LOOKUP hint enables retries, but {missing} is missing"
-        raise SqlValidationError(message, hint=f"give all of {', '.join(_RETRY)}")
+        raise SqlValidationError(message, hint=f"set all of {', '.join(_RETRY)}")
     _read_choice(hint, "retry-predicate", ("lookup_miss",), "")
     _read_choice(hint, "retry-strategy", ("fixed_delay",), "")
     retry = Retry(parse_duration_millis(hint["fixed-delay"]), _read_number(hint, "max-attempts"))

@@ -9,12 +9,12 @@ from millstream.runtime.keys import KeySelection
 from millstream.runtime.nfa.conditions import ALWAYS, Predicate
 from millstream.runtime.nfa.pattern import Contiguity, PatternPlan, Step, Times
 from millstream.runtime.operators.cep import CepSpec
-from millstream.sql.columns import row_type_info
+from millstream.sql.columns import create_row_type_info
 from millstream.sql.errors import SqlNotSupported
-from millstream.sql.functions.user_functions import functions_in
+from millstream.sql.functions.user_functions import find_user_functions
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.patterns import MatchDescription
-from millstream.sql.operators.base import keys_by
+from millstream.sql.operators.base import select_key_columns
 from millstream.sql.operators.pattern.pattern_values import (
     DefineCondition,
     MatchOutput,
@@ -22,7 +22,7 @@ from millstream.sql.operators.pattern.pattern_values import (
     PatternFunctions,
 )
 from millstream.sql.operators.pattern.stamp import StampSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, PatternOrigin, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, PatternOrigin, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types import data_types as t
 from millstream.types.factory import Types
@@ -41,7 +41,9 @@ def plan_match(planner: Planning, node: l.Match) -> Operation:
         with_timestamps = Operation("Timestamps", "", child.schema, (child,), (FORWARD,), StampSpec(match.time))
     detail = f"pattern=[{' '.join(name for name, *_ in match.steps)}]"
     spec, origin = match_spec(match, child.schema, zone), PatternOrigin(match, zone)
-    return Operation("Match", detail, node.schema, (with_timestamps,), (by_hash(match.partition),), spec, origin=origin)
+    return Operation(
+        "Match", detail, node.schema, (with_timestamps,), (distribute_by_hash(match.partition),), spec, origin=origin
+    )
 
 
 def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec:
@@ -70,11 +72,11 @@ def match_spec(match: MatchDescription, schema: t.RowType, zone: str) -> CepSpec
         )
     measures = [PatternExpression(expr, refs, schema, zone) for expr, refs in match.measures]
     function = MatchOutput(match.partition, measures, names, dict(match.subsets))
-    keys = keys_by(match.partition, schema) if match.partition else _create_single_key()
+    keys = select_key_columns(match.partition, schema) if match.partition else _create_single_key()
     computed = (*expressions, *measures)
-    functions = PatternFunctions(functions_in([expression.functions() for expression in computed]), computed)
+    functions = PatternFunctions(find_user_functions([expression.functions() for expression in computed]), computed)
     plan = PatternPlan(tuple(steps), match.skip)
-    return CepSpec(keys, row_type_info(schema), plan, function, (functions,), processing_time=match.processing)
+    return CepSpec(keys, create_row_type_info(schema), plan, function, (functions,), processing_time=match.processing)
 
 
 def _create_single_key() -> KeySelection:

@@ -15,7 +15,7 @@ from millstream.sql.operators.changelog import sets
 from millstream.sql.operators.join import window_tables
 from millstream.sql.operators.rank import sort
 from millstream.sql.operators.rank import top_n as rank
-from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.placement import Placements
 from millstream.sql.types import data_types as t
@@ -30,7 +30,7 @@ def plan_set_operation(planner: Planning, node: l.SetOperation) -> Operation:
         mode = ChangelogMode.INSERT_ONLY if is_insert_only else ChangelogMode.RETRACT
         spec = calc.CalcSpec(node.schema, node.schema, None, None)
         return Operation("Union", "all=[true]", node.schema, parts, (FORWARD,) * len(parts), spec, mode=mode)
-    distribution = by_hash(tuple(range(len(node.schema))))
+    distribution = distribute_by_hash(tuple(range(len(node.schema))))
     set_spec = sets.SetSpec(node.schema, node.operator, node.all, planner.settings.ttl)
     return Operation(
         "SetOperation",
@@ -59,7 +59,9 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
             zoned, window.processing, planner.settings.zone,
         )  # fmt: skip
         detail = f"rankRange=[{node.first}..{node.last}], partitionBy=[{partition}], orderBy=[{order}]"
-        return Operation("WindowRank", detail, node.schema, (child,), (by_hash(node.partition),), window_spec)
+        return Operation(
+            "WindowRank", detail, node.schema, (child,), (distribute_by_hash(node.partition),), window_spec
+        )
     is_single = (
         node.function == "ROW_NUMBER"
         and (node.first, node.last) == (1, 1)
@@ -68,7 +70,7 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
     )
     if is_single and not retracts:
         time_index, ascending, _ = node.order[0]
-        attribute = t.attribute_of(child.schema.types[time_index])
+        attribute = t.get_time_attribute(child.schema.types[time_index])
         if attribute is not None:
             last = not ascending
             processing = attribute == t.PROCTIME
@@ -83,12 +85,12 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
                 detail,
                 node.schema,
                 (child,),
-                (by_hash(node.partition),),
+                (distribute_by_hash(node.partition),),
                 spec,
                 mode=mode,
                 upsert_keys=frozenset((node.partition,)),
             )
-            return _needs_two_phases(planner, deduplicate)
+            return _plan_two_phases(planner, deduplicate)
     last_rank = None if node.last >= 2**62 else node.last
     spec = rank.RankSpec(
         child.schema,
@@ -115,17 +117,17 @@ def plan_rank(planner: Planning, node: l.Rank, before: bool) -> Operation:
         detail,
         node.schema,
         (child,),
-        (by_hash(node.partition),),
+        (distribute_by_hash(node.partition),),
         spec,
         mode=ChangelogMode.RETRACT,
         upsert_keys=keys,
     )
-    return _needs_two_phases(planner, operation)
+    return _plan_two_phases(planner, operation)
 
 
-def _needs_two_phases(planner: Planning, operation: Operation) -> Operation:
+def _plan_two_phases(planner: Planning, operation: Operation) -> Operation:
     """Add a local phase before the exchange, unless it is not possible or there is no exchange."""
-    local_spec = rank.local_phase(operation.spec) if planner.settings.two_phase else None
+    local_spec = rank.create_local_phase(operation.spec) if planner.settings.two_phase else None
     if local_spec is None or Placements().in_place(operation, 0):
         return operation
     (child,) = operation.inputs
@@ -168,7 +170,7 @@ def plan_sort(planner: Planning, node: l.Sort, before: bool) -> Operation:
             upsert_keys=child.upsert_keys if last != 1 else frozenset(((),)),
         )
     first = node.order[0]
-    attribute = t.attribute_of(child.schema.types[first[0]])
+    attribute = t.get_time_attribute(child.schema.types[first[0]])
     if attribute is None or not first[1] or not child.mode.insert_only:
         message = "a stream can be sorted only by a time attribute, ascending"
         raise SqlNotSupported(message, hint="add LIMIT for a Top-N, or use batch mode", about="ORDER")

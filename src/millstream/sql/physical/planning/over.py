@@ -14,7 +14,7 @@ from millstream.sql.operators.over import changing_over
 from millstream.sql.operators.over import over_aggregate as over
 from millstream.sql.operators.over.changing_over import NUMBERINGS
 from millstream.sql.operators.over.final_over import FinalOverSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -68,7 +68,7 @@ def _plan_over_group(planner: Planning, child: Operation, calls: tuple[l.OverCal
     is_streaming = not planner.settings.batch
     if is_streaming and _is_ordered_by_values(first, base) and all(map(_supports_updates, calls)):
         return _plan_changing_over(child, calls)
-    if len(first.order) != 1 or t.attribute_of(base.types[first.order[0][0]]) is None or not first.order[0][1]:
+    if len(first.order) != 1 or t.get_time_attribute(base.types[first.order[0][0]]) is None or not first.order[0][1]:
         message = "OVER on a stream must be ordered by one time attribute, ascending"
         hint = (
             "ORDER BY a watermarked column or PROCTIME(); numbers, ranks and aggregates can also be ordered by one "
@@ -76,24 +76,25 @@ def _plan_over_group(planner: Planning, child: Operation, calls: tuple[l.OverCal
         )
         raise SqlNotSupported(message, hint=hint, about="OVER")
     time_index = first.order[0][0]
-    processing = t.attribute_of(base.types[time_index]) == t.PROCTIME
+    processing = t.get_time_attribute(base.types[time_index]) == t.PROCTIME
     schema = _append_results(child.schema, calls)
     spec = over.OverSpec(child.schema, schema, calls, None if processing else time_index, planner.settings.ttl)
     partition = ", ".join(child.schema.names[i] for i in first.partition)
     detail = f"partitionBy=[{partition}], orderBy=[{child.schema.names[time_index]}]"
-    return Operation("OverAggregate", detail, schema, (child,), (by_hash(first.partition),), spec)
+    return Operation("OverAggregate", detail, schema, (child,), (distribute_by_hash(first.partition),), spec)
 
 
 def _is_ordered_by_values(over: l.OverCall, base: t.RowType) -> bool:
-    """Return whether rows are ordered by a column that is no time: later rows change the results of earlier ones."""
-    return len(over.order) == 1 and over.order[0][1] and t.attribute_of(base.types[over.order[0][0]]) is None
+    """Return whether rows are ordered by a column that is not a time attribute: later rows change the results of
+    earlier ones."""
+    return len(over.order) == 1 and over.order[0][1] and t.get_time_attribute(base.types[over.order[0][0]]) is None
 
 
 def _plan_final_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
     """Plan OVER calls of a batch job, with any order and frame."""
     schema = _append_results(child.schema, calls)
     spec = FinalOverSpec(child.schema, schema, calls)
-    where = (by_hash(calls[0].partition),)
+    where = (distribute_by_hash(calls[0].partition),)
     return Operation("OverAggregate", _describe(child, calls[0]), schema, (child,), where, spec)
 
 
@@ -108,10 +109,11 @@ def _describe(child: Operation, over: l.OverCall) -> str:
 
 
 def _plan_changing_over(child: Operation, calls: tuple[l.OverCall, ...]) -> Operation:
-    """Plan OVER calls whose results change: on updating input, or in the order of a column that is no time."""
+    """Plan OVER calls whose results change: on updating input, or in the order of a column that is not a time
+    attribute."""
     schema = _append_results(child.schema, calls)
     spec = changing_over.ChangingOverSpec(child.schema, schema, calls)
-    where = (by_hash(calls[0].partition),)
+    where = (distribute_by_hash(calls[0].partition),)
     return Operation(
         "OverAggregate", _describe(child, calls[0]), schema, (child,), where, spec, mode=ChangelogMode.RETRACT
     )

@@ -1,6 +1,6 @@
-"""By which columns the rows of an operation are partitioned, and which inputs therefore need no exchange.
+"""The columns by which the rows of an operation are partitioned, and the inputs that therefore need no exchange.
 
-Promises: an input is said to be in place only if each of its rows is in the subtask to which an exchange would send it.
+Promises: an input is in place only if each of its rows is in the subtask to which an exchange would send it.
 This holds if its keys are the columns of an earlier exchange, in the same order and of the same types, or columns that
 always equal them. An operation that does not declare which columns it keeps loses them.
 Does not know: parallelism; translation compares it.
@@ -72,7 +72,7 @@ class Placements:
                 index
                 for column in part
                 for index in kept.get(column, ())
-                if _hash_alike(input_schema.types[column], operation.schema.types[index])
+                if _have_equal_hashes(input_schema.types[column], operation.schema.types[index])
             )
             for part in placement
         )
@@ -90,12 +90,12 @@ def _merge_placements(left: Placement, right: Placement, schema: t.RowType) -> P
         return left or right
     return tuple(
         left_columns | right_columns
-        if all(_hash_alike(schema.types[a], schema.types[b]) for a in left_columns for b in right_columns)
+        if all(_have_equal_hashes(schema.types[a], schema.types[b]) for a in left_columns for b in right_columns)
         else left_columns
         for left_columns, right_columns in zip(left, right, strict=True)
     )
 
 
-def _hash_alike(left: t.DataType, right: t.DataType) -> bool:
+def _have_equal_hashes(left: t.DataType, right: t.DataType) -> bool:
     """Return whether equal values of two types have the same hash, and pass without conversion."""
-    return isinstance(left, _EXACT) and t.attribute_of(left) is None and left.nullable() == right.nullable()
+    return isinstance(left, _EXACT) and t.get_time_attribute(left) is None and left.nullable() == right.nullable()

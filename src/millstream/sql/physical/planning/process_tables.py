@@ -9,7 +9,7 @@ from millstream.sql.errors import SqlNotSupported
 from millstream.sql.functions import process_functions as p
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.process_table import ProcessTableSpec
-from millstream.sql.physical.nodes import FORWARD, SINGLE, Distribution, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Distribution, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.types.changelog_mode import ChangelogMode
 
@@ -28,7 +28,7 @@ def plan_process_table(planner: Planning, node: l.ProcessTable) -> Operation:
             message = f"the table argument '{argument.name}' of '{name}' has updates ({child.mode.value})"
             hint = "declare it with ArgumentTrait.SUPPORT_UPDATES, or use an append-only table"
             raise SqlNotSupported(message, hint=hint, about=name)
-        distributions.append(by_hash(partition) if partition else SINGLE if argument.is_set else FORWARD)
+        distributions.append(distribute_by_hash(partition) if partition else SINGLE if argument.is_set else FORWARD)
     spec = ProcessTableSpec(
         tuple(child.schema for child in children),
         node.schema,

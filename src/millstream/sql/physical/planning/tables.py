@@ -22,7 +22,7 @@ from millstream.sql.operators.changelog.changelog_rows import SetRowKindSpec
 from millstream.sql.operators.enter import EnterSpec, narrow_row_type
 from millstream.sql.operators.rank.sort import MaterializeSpec
 from millstream.sql.physical.changelog import normalize_source, normalize_upserts, plan_sink_input
-from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, Origin, ScanOrigin, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, Origin, ScanOrigin, distribute_by_hash
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.physical.planning.lookup_joins import plan_lookup_join
 from millstream.sql.types import data_types as t
@@ -128,7 +128,7 @@ class Tables:
         detail = f"table=[{'.'.join(node.name)}], fields=[{', '.join(child.schema.names)}]"
         distribution = FORWARD
         if table_sink.parallelism is not None and node.table.primary_key:
-            distribution = by_hash(tuple(child.schema.names.index(name) for name in node.table.primary_key))
+            distribution = distribute_by_hash(tuple(child.schema.names.index(name) for name in node.table.primary_key))
         return Operation(
             "Sink",
             detail,

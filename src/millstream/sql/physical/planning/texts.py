@@ -37,14 +37,14 @@ def describe_projection(exprs: tuple[Expression, ...], output: t.RowType, schema
     return ", ".join(texts)
 
 
-def call_text(call: AggregateCall, schema: t.RowType) -> str:
+def format_call(call: AggregateCall, schema: t.RowType) -> str:
     """Return an aggregate call as text, with column names."""
     args = ", ".join(schema.names[i] for i in call.args) or "*"
     tail = "" if call.filter is None else f" FILTER {schema.names[call.filter]}"
     return f"{call.function}({'DISTINCT ' if call.distinct else ''}{args}){tail}"
 
 
-def window_text(window: l.WindowSpec, schema: t.RowType) -> str:
+def format_window(window: l.WindowSpec, schema: t.RowType) -> str:
     """Return a window as text."""
     sizes = f"size=[{window.size} ms]" if window.kind != "SESSION" else f"gap=[{window.size} ms]"
     slide = (

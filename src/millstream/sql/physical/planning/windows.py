@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.evaluation.repeated import is_pure
-from millstream.sql.expressions.nodes import AggregateCall, Expression, Ref, references, shift_references
+from millstream.sql.expressions.nodes import AggregateCall, Expression, Ref, find_references, shift_references
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.aggregate.local_aggregate import LocalAggregateSpec, create_partial_schema
 from millstream.sql.operators.aggregate.partials import ROWS, can_aggregate
@@ -21,7 +21,7 @@ from millstream.sql.operators.window.session_aggregate import SessionAggregateSp
 from millstream.sql.operators.window.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.window.slices import can_slice
 from millstream.sql.operators.window.window_aggregate import WindowAggregateSpec
-from millstream.sql.physical.nodes import FORWARD, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Planning
 from millstream.sql.physical.planning.placement import Placements
 from millstream.sql.types import data_types as t
@@ -58,10 +58,12 @@ def plan_window_aggregate(
         window,
     )
     keys = frozenset((tuple(range(len(node.keys))),))
-    one_phase = Operation("WindowAggregate", detail, node.schema, (child,), (by_hash(others),), spec, upsert_keys=keys)
+    one_phase = Operation(
+        "WindowAggregate", detail, node.schema, (child,), (distribute_by_hash(others),), spec, upsert_keys=keys
+    )
     has_two_phases = planner.settings.two_phase and not planner.settings.batch and spec.columnar
     return (
-        _needs_two_phases(one_phase, spec) if has_two_phases and not Placements().in_place(one_phase, 0) else one_phase
+        _plan_two_phases(one_phase, spec) if has_two_phases and not Placements().in_place(one_phase, 0) else one_phase
     )
 
 
@@ -74,16 +76,18 @@ def plan_count_windows(planner: Planning, node: l.Aggregate, window: tuple[int, 
     size, slide = window
     spec = CountWindowAggregateSpec(child.schema, node.schema, node.keys, node.calls, size, slide)
     window_detail = f"window=[{size} rows every {slide} rows], {detail}"
-    return Operation("GroupWindowAggregate", window_detail, node.schema, (child,), (by_hash(node.keys),), spec)
+    return Operation(
+        "GroupWindowAggregate", window_detail, node.schema, (child,), (distribute_by_hash(node.keys),), spec
+    )
 
 
-def _needs_two_phases(one_phase: Operation, spec: WindowAggregateSpec) -> Operation:
+def _plan_two_phases(one_phase: Operation, spec: WindowAggregateSpec) -> Operation:
     """Plan a local aggregate before the exchange, and a global aggregate after it."""
     calls = (*spec.calls, ROWS)
     schema = create_partial_schema(spec.input, spec.keys, calls)
     local_spec = LocalAggregateSpec(spec.input, schema, spec.keys, calls)
     local = Operation("LocalWindowAggregate", one_phase.detail, schema, one_phase.inputs, (FORWARD,), local_spec)
-    distribution = by_hash(tuple(spec.keys.index(i) for i in spec.others))
+    distribution = distribute_by_hash(tuple(spec.keys.index(i) for i in spec.others))
     return replace(
         one_phase,
         name="GlobalWindowAggregate",
@@ -121,7 +125,7 @@ def _remove_window(plan: l.Plan) -> _Unwindowed | None:
             below = _remove_window(inner)
             if below is None or below.window.kind == "SESSION" or not is_pure(condition):
                 return None
-            if not below.are_row_columns(references(condition)):
+            if not below.are_row_columns(find_references(condition)):
                 return None
             rows = l.Filter(
                 below.rows.schema, below.rows, shift_references(condition, below.column_indexes.__getitem__)
@@ -152,7 +156,7 @@ def _project_below(below: _Unwindowed, exprs: Sequence[Expression], names: Seque
                 below.column_indexes[expr.index] - len(before)
             )  # window columns, which come after the projected columns
             continue
-        if not is_pure(expr) or not below.are_row_columns(references(expr)):
+        if not is_pure(expr) or not below.are_row_columns(find_references(expr)):
             return None
         projected.append(shift_references(expr, below.column_indexes.__getitem__))
         projected_names.append(name)
@@ -191,7 +195,7 @@ def _plan_slices(planner: Planning, node: l.Aggregate, below: _Unwindowed, detai
         return None
     spec = SlicedWindowAggregateSpec(schema, node.schema, keys, partition, window, calls)
     upsert_keys = frozenset((tuple(range(len(keys))),))
-    distributions = (by_hash(partition),)
+    distributions = (distribute_by_hash(partition),)
     one_phase = Operation(
         "WindowAggregate", detail, node.schema, (child,), distributions, spec, upsert_keys=upsert_keys
     )
@@ -223,7 +227,7 @@ def _plan_sessions(planner: Planning, node: l.Aggregate, below: _Unwindowed, det
         return None
     spec = SessionAggregateSpec(child.schema, node.schema, keys, window.partition, window.time, window.size, calls)
     upsert_keys = frozenset((tuple(range(len(node.keys))),))
-    distributions = (by_hash(window.partition),)
+    distributions = (distribute_by_hash(window.partition),)
     one_phase = Operation(
         "WindowAggregate", detail, node.schema, (child,), distributions, spec, upsert_keys=upsert_keys
     )
@@ -238,6 +242,6 @@ def _plan_sessions(planner: Planning, node: l.Aggregate, below: _Unwindowed, det
 
 def _plan_as_global(one_phase: Operation, local: Operation) -> Operation:
     """Turn a one-phase aggregate into the global phase; the output of the local phase has the keys first."""
-    distribution = by_hash(tuple(range(len(one_phase.spec.partition))))
+    distribution = distribute_by_hash(tuple(range(len(one_phase.spec.partition))))
     spec = replace(one_phase.spec, partial=True)
     return replace(one_phase, name="GlobalWindowAggregate", inputs=(local,), distributions=(distribution,), spec=spec)

@@ -1,7 +1,7 @@
 """The base class of syntax tree nodes.
 
 Promises: a node is frozen and knows its offset in the text; the offset is not part of equality.
-Does not know: what the node stands for."""
+Does not know: the meaning of the node."""
 
 from __future__ import annotations
 

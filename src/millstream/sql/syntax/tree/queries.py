@@ -1,4 +1,4 @@
-"""Syntax tree of queries: SELECT, set operations, and what stands in FROM.
+"""Syntax tree of queries: SELECT, set operations, and table expressions.
 
 Promises: frozen values that contain the expressions and names of a query as written.
 Does not know: catalogs, and what names refer to."""
@@ -22,7 +22,7 @@ class Hint(Node):
 
 
 class Source(Node):
-    """A table expression: anything that can stand in FROM."""
+    """A table expression: an element of FROM."""
 
 
 @dataclass(frozen=True)

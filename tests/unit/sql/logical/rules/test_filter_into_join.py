@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.sql.expressions.nodes import Apply, Expression, Lit, Ref, conjunction
+from millstream.sql.expressions.nodes import Apply, Expression, Lit, Ref, combine_conjuncts
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.rules.filter_into_join import filter_into_join
 from millstream.sql.types import data_types as t
@@ -27,7 +27,7 @@ def one(column: Expression) -> Expression:
 
 
 def rewrite(plan: l.Plan, *conditions: Expression) -> l.Plan:
-    condition = conjunction(list(conditions))
+    condition = combine_conjuncts(list(conditions))
     assert condition is not None
     return filter_into_join(l.Filter(plan.schema, plan, condition))
 
@@ -63,9 +63,9 @@ def test_a_filter_goes_below_a_semi_join(join_type: str) -> None:
 
 
 def test_a_conjunct_of_all_branches_becomes_the_join_condition() -> None:
-    branches = [conjunction([compare(A, B), one(column)]) for column in (A, B)]
+    branches = [combine_conjuncts([compare(A, B), one(column)]) for column in (A, B)]
     assert branches[0] is not None
     assert branches[1] is not None
     rewritten = rewrite(join("inner"), Apply(t.BOOLEAN, "OR", (branches[0], branches[1])))
     assert isinstance(rewritten, l.Join)
-    assert rewritten.condition == conjunction([compare(A, B), Apply(t.BOOLEAN, "OR", (one(A), one(B)))])
+    assert rewritten.condition == combine_conjuncts([compare(A, B), Apply(t.BOOLEAN, "OR", (one(A), one(B)))])

@@ -23,7 +23,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.join.regular_join import JoinSpec
 from millstream.sql.operators.join.time_joins import IntervalJoinSpec, TemporalJoinSpec
-from millstream.sql.physical.nodes import SINGLE, Operation, by_hash
+from millstream.sql.physical.nodes import SINGLE, Operation, distribute_by_hash
 from millstream.sql.physical.planning.joins import plan_join, plan_temporal_join
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -44,7 +44,7 @@ def with_mode(source: Table, mode: ChangelogMode, *keys: tuple[int, ...]) -> Tab
 
 def test_equalities_are_keys_and_other_conditions_are_tested() -> None:
     operation = plan_join(FakePlanner(), join(both(is_equal(A, D), is_greater(B, C))))
-    assert operation.distributions == (by_hash((0,)), by_hash((1,)))
+    assert operation.distributions == (distribute_by_hash((0,)), distribute_by_hash((1,)))
     assert operation.spec.keys == ((0,), (1,))
     assert operation.spec.condition == is_greater(B, C)
     assert operation.detail == "joinType=[InnerJoin], where=[a = d]"
@@ -152,7 +152,7 @@ def test_a_temporal_join_reads_all_versions_of_its_right_side() -> None:
     operation = plan_temporal_join(planner, temporal_join(2))
     assert isinstance(operation.spec, TemporalJoinSpec)
     assert (planner.versions_of[LEFT], planner.versions_of[RIGHT], planner.versions) == (False, True, False)
-    assert operation.distributions == (by_hash((0,)), by_hash((0,)))
+    assert operation.distributions == (distribute_by_hash((0,)), distribute_by_hash((0,)))
 
 
 def test_an_event_time_temporal_join_needs_versions() -> None:

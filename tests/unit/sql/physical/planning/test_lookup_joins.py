@@ -16,7 +16,7 @@ from millstream.sql.errors import SqlValidationError
 from millstream.sql.expressions.nodes import Apply, Expression, Lit, Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.join.lookup_join import LookupJoinSpec, Retry
-from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, LookupOrigin, Operation, distribute_by_hash
 from millstream.sql.physical.planning.lookup_joins import plan_lookup_join
 from millstream.sql.types import data_types as t
 from millstream.sql_options import ASYNC_LOOKUP_CAPACITY, ASYNC_LOOKUP_TIMEOUT
@@ -146,7 +146,7 @@ def test_hints_override_options_of_the_session() -> None:
 def test_shuffle_partitions_by_the_lookup_keys() -> None:
     operation = plan(shuffle="true")
     assert operation is not None
-    assert operation.distributions == (by_hash((1,)),)
+    assert operation.distributions == (distribute_by_hash((1,)),)
 
 
 RETRY = {"retry_predicate": "lookup_miss", "retry_strategy": "fixed_delay", "fixed_delay": "3 s", "max_attempts": "4"}

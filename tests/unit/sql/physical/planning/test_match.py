@@ -14,7 +14,7 @@ from millstream.sql.expressions.nodes import Lit, Ref
 from millstream.sql.logical import nodes as l
 from millstream.sql.logical.patterns import MatchDescription, PatternRef
 from millstream.sql.operators.pattern.stamp import StampSpec
-from millstream.sql.physical.nodes import SINGLE, Operation, by_hash
+from millstream.sql.physical.nodes import SINGLE, Operation, distribute_by_hash
 from millstream.sql.physical.planning.match import plan_match
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -59,7 +59,7 @@ def test_processing_time_needs_no_timestamps() -> None:
 
 
 def test_rows_are_partitioned_and_without_partition_are_in_one_subtask() -> None:
-    assert match().distributions == (by_hash((0,)),)
+    assert match().distributions == (distribute_by_hash((0,)),)
     assert match(replace(A_THEN_B, partition=())).distributions == (SINGLE,)
 
 

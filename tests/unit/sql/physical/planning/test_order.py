@@ -8,7 +8,7 @@ from planning_inputs import PROCTIME, ROWTIME, FakePlanner, Table, table, window
 from millstream.sql.errors import SqlNotSupported
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.rank.top_n import DeduplicateSpec, LocalRankSpec, RankSpec
-from millstream.sql.physical.nodes import SINGLE, by_hash
+from millstream.sql.physical.nodes import SINGLE, distribute_by_hash
 from millstream.sql.physical.planning.order import plan_rank, plan_set_operation, plan_sort
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -34,7 +34,7 @@ def test_a_union_updates_if_one_of_its_inputs_does() -> None:
 def test_an_intersection_partitions_both_inputs_by_all_columns() -> None:
     node = l.SetOperation(INSERTS.schema, "INTERSECT", True, (INSERTS, INSERTS))
     operation = plan_set_operation(FakePlanner(ttl=7), node)
-    assert operation.distributions == (by_hash((0, 1, 2)),) * 2
+    assert operation.distributions == (distribute_by_hash((0, 1, 2)),) * 2
     assert (operation.detail, operation.spec.ttl) == ("INTERSECT ALL", 7)
 
 
@@ -58,7 +58,7 @@ def test_other_ranks_are_no_deduplication(source: Table, order: tuple[tuple[int,
     operation = plan_rank(FakePlanner(), rank(source, order, last), True)
     assert isinstance(operation.spec, RankSpec)
     assert operation.spec.retracts is not source.mode.insert_only
-    assert operation.distributions == (by_hash((0,)),)
+    assert operation.distributions == (distribute_by_hash((0,)),)
 
 
 def test_the_rank_number_is_part_of_the_upsert_key() -> None:

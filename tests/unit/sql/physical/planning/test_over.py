@@ -13,7 +13,7 @@ from millstream.sql.logical import nodes as l
 from millstream.sql.operators.calc import CalcSpec
 from millstream.sql.operators.over.changing_over import ChangingOverSpec
 from millstream.sql.operators.over.over_aggregate import OverSpec
-from millstream.sql.physical.nodes import Operation, by_hash
+from millstream.sql.physical.nodes import Operation, distribute_by_hash
 from millstream.sql.physical.planning.over import plan_over
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -41,7 +41,7 @@ def test_calls_of_one_partition_and_frame_share_an_operator() -> None:
     _, operation = chain(plan_over(FakePlanner(ttl=3), over(RUNNING, SUM_B)))
     assert isinstance(operation.spec, OverSpec)
     assert (operation.spec.calls, operation.spec.ttl) == ((RUNNING, SUM_B), 3)
-    assert operation.distributions == (by_hash((0,)),)
+    assert operation.distributions == (distribute_by_hash((0,)),)
     assert operation.detail == "partitionBy=[a], orderBy=[ts]"
 
 

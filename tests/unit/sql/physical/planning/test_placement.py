@@ -6,7 +6,7 @@ import pytest
 
 from millstream.sql.expressions.nodes import Expression, Ref
 from millstream.sql.operators.calc import CalcSpec
-from millstream.sql.physical.nodes import FORWARD, SINGLE, Distribution, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Distribution, Operation, distribute_by_hash
 from millstream.sql.physical.planning.placement import Placements
 from millstream.sql.types import data_types as t
 
@@ -30,35 +30,35 @@ def in_place(operation: Operation) -> bool:
 
 
 def test_rows_of_a_source_are_not_in_place() -> None:
-    assert not in_place(calc(SOURCE, by_hash((0,))))
+    assert not in_place(calc(SOURCE, distribute_by_hash((0,))))
 
 
 def test_rows_stay_in_place_after_an_exchange_by_the_same_keys() -> None:
-    assert in_place(calc(calc(SOURCE, by_hash((0,))), by_hash((0,))))
+    assert in_place(calc(calc(SOURCE, distribute_by_hash((0,))), distribute_by_hash((0,))))
 
 
 def test_a_forward_operator_keeps_the_placement() -> None:
-    assert in_place(calc(calc(calc(SOURCE, by_hash((0, 1))), FORWARD), by_hash((0, 1))))
+    assert in_place(calc(calc(calc(SOURCE, distribute_by_hash((0, 1))), FORWARD), distribute_by_hash((0, 1))))
 
 
 def test_a_key_is_followed_to_its_new_column() -> None:
-    moved = calc(SOURCE, by_hash((0,)), 1, 0)
-    assert in_place(calc(moved, by_hash((1,))))
-    assert not in_place(calc(moved, by_hash((0,))))
+    moved = calc(SOURCE, distribute_by_hash((0,)), 1, 0)
+    assert in_place(calc(moved, distribute_by_hash((1,))))
+    assert not in_place(calc(moved, distribute_by_hash((0,))))
 
 
 def test_a_projection_without_the_key_loses_the_placement() -> None:
-    assert not in_place(calc(calc(SOURCE, by_hash((0,)), 1), by_hash((0,))))
+    assert not in_place(calc(calc(SOURCE, distribute_by_hash((0,)), 1), distribute_by_hash((0,))))
 
 
 @pytest.mark.parametrize("keys", [(1,), (1, 0), (0, 1)])
 def test_other_keys_need_an_exchange(keys: tuple[int, ...]) -> None:
-    assert not in_place(calc(calc(SOURCE, by_hash((0,))), by_hash(keys)))
+    assert not in_place(calc(calc(SOURCE, distribute_by_hash((0,))), distribute_by_hash(keys)))
 
 
 def test_floating_point_keys_are_not_followed() -> None:
-    assert not in_place(calc(calc(calc(SOURCE, by_hash((2,))), FORWARD), by_hash((2,))))
+    assert not in_place(calc(calc(calc(SOURCE, distribute_by_hash((2,))), FORWARD), distribute_by_hash((2,))))
 
 
 def test_a_single_subtask_is_no_placement_by_hash() -> None:
-    assert not in_place(calc(calc(SOURCE, SINGLE), by_hash((0,))))
+    assert not in_place(calc(calc(SOURCE, SINGLE), distribute_by_hash((0,))))

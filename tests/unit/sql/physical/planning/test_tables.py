@@ -15,7 +15,7 @@ from millstream.sql.errors import SqlNotSupported, SqlValidationError
 from millstream.sql.expressions.nodes import Apply, Convert
 from millstream.sql.logical import nodes as l
 from millstream.sql.operators.rank.sort import MaterializeSpec
-from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, by_hash
+from millstream.sql.physical.nodes import FORWARD, SINGLE, Operation, distribute_by_hash
 from millstream.sql.physical.planning.contract import Settings
 from millstream.sql.physical.planning.tables import Tables, materialize
 from millstream.sql.types import data_types as t
@@ -135,7 +135,7 @@ def test_a_sink_takes_rows_where_they_are(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize(
     ("definition", "parallelism", "distribution"),
-    [(KEYED, 2, by_hash((0,))), (KEYED, None, FORWARD), (DEFINITION, 2, FORWARD)],
+    [(KEYED, 2, distribute_by_hash((0,))), (KEYED, None, FORWARD), (DEFINITION, 2, FORWARD)],
 )
 def test_a_sink_of_another_parallelism_gets_the_rows_of_a_key_in_order(
     monkeypatch: pytest.MonkeyPatch, definition: TableDefinition, parallelism: int | None, distribution: object

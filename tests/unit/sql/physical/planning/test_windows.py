@@ -15,7 +15,7 @@ from millstream.sql.operators.window.local_windows import LocalWindowAggregateSp
 from millstream.sql.operators.window.session_aggregate import SessionAggregateSpec
 from millstream.sql.operators.window.sliced_windows import SlicedWindowAggregateSpec
 from millstream.sql.operators.window.window_aggregate import WindowAggregateSpec
-from millstream.sql.physical.nodes import Operation, by_hash
+from millstream.sql.physical.nodes import Operation, distribute_by_hash
 from millstream.sql.physical.planning.windows import plan_window_aggregate
 from millstream.sql.types import data_types as t
 from millstream.sql.types.changelog_mode import ChangelogMode
@@ -49,7 +49,7 @@ def test_tumbling_windows_are_aggregated_by_slices_before_and_after_the_exchange
     operation = plan(aggregate(windows()))
     assert (operation.name, type(operation.spec)) == ("GlobalWindowAggregate", SlicedWindowAggregateSpec)
     assert operation.spec.partial
-    assert operation.distributions == (by_hash((0,)),)
+    assert operation.distributions == (distribute_by_hash((0,)),)
     (local,) = operation.inputs
     assert type(local.spec) is LocalWindowAggregateSpec
     assert local.inputs[0].name == "Table", "rows are not assigned to windows"

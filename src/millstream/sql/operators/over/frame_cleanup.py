@@ -1,4 +1,4 @@
-"""Clean-up of OVER frames with a time range, when no later row can need them.
+"""Clean-up of OVER frames with a time range, after their rows have left the range of any later row.
 
 Promises: Flink's times: a frame is deleted when time has passed its last row by one and a half times the range. A row
 that arrives after that, or after a later row was emitted, is late.
