@@ -1,6 +1,6 @@
-"""MATCH_RECOGNIZE clauses, and the patterns that Flink's planner makes of them.
+"""MATCH_RECOGNIZE clauses, and the patterns to which Flink's planner translates them.
 
-SQL's steps are strict; a quantifier is greedy unless a question mark follows it, and consecutive."""
+The steps of SQL are strict. A quantifier is consecutive, and greedy unless a question mark follows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-EVENTS = [  # id, kind, price, seconds
+EVENTS = [  # id, letter, price, seconds
     (0, "a", 10, 0),
     (1, "b", 12, 1),
     (2, "b", 11, 2),
@@ -29,7 +29,8 @@ Build = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class SqlCase:
-    """A clause, its variables, and the pattern made with `Pattern` and `AfterMatchSkipStrategy`."""
+    """A clause, its variables, and a function that creates the pattern, given `Pattern` and
+    `AfterMatchSkipStrategy`."""
 
     name: str
     pattern: str
@@ -39,7 +40,8 @@ class SqlCase:
     build: Build
 
     def sql(self, table: str) -> str:
-        """The statement: for each variable its first and last event, and how many it has."""
+        """Return the statement, which selects the first event, the last event and the number of events of each
+        variable."""
         measures = ", ".join(
             f"FIRST({v}.id) AS {v}1, LAST({v}.id) AS {v}2, COUNT({v}.id) AS {v}n" for v in self.variables
         )
@@ -50,13 +52,13 @@ class SqlCase:
         )
 
 
-def kind(letter: str) -> Callable[[Any], bool]:
-    """k = 'letter'."""
+def has_letter(letter: str) -> Callable[[Any], bool]:
+    """Return the condition k = 'letter'."""
     return lambda event: bool(event["k"] == letter)
 
 
-def falling(name: str) -> Callable[[Any, Any], bool]:
-    """LAST(name.price, 1) IS NULL OR name.price < LAST(name.price, 1)."""
+def is_falling(name: str) -> Callable[[Any, Any], bool]:
+    """Return the condition LAST(name.price, 1) IS NULL OR name.price < LAST(name.price, 1)."""
 
     def falls(event: Any, ctx: Any) -> bool:
         before = ctx.get_events_for_pattern(name)
@@ -65,48 +67,55 @@ def falling(name: str) -> Callable[[Any, Any], bool]:
     return falls
 
 
-KINDS = "A AS A.k = 'a', B AS B.k = 'b', C AS C.k = 'c'"
+LETTERS = "A AS A.k = 'a', B AS B.k = 'b', C AS C.k = 'c'"
 
 
 def _abc(quantify: Callable[[Any], Any], skip: Callable[[Any], Any]) -> Build:
-    """A, B with a quantifier, C."""
+    """Return the pattern of A, B with a quantifier, and C."""
 
     def build(pattern: Any, strategy: Any) -> Any:
-        begun = pattern.begin("A", skip(strategy)).where(kind("a")).next("B").where(kind("b"))
-        return quantify(begun).next("C").where(kind("c"))
+        up_to_b = pattern.begin("A", skip(strategy)).where(has_letter("a")).next("B").where(has_letter("b"))
+        return quantify(up_to_b).next("C").where(has_letter("c"))
 
     return build
 
 
-def _past(strategy: Any) -> Any:
+def _skip_past(strategy: Any) -> Any:
     return strategy.skip_past_last_event()
 
 
-def _next(strategy: Any) -> Any:
+def _skip_to_next(strategy: Any) -> Any:
     return strategy.skip_to_next()
 
 
 PAST, NEXT = "SKIP PAST LAST ROW", "SKIP TO NEXT ROW"
 
 CASES = [
-    SqlCase("plus", "(A B+ C)", KINDS, PAST, "ABC", _abc(lambda b: b.one_or_more().consecutive().greedy(), _past)),
+    SqlCase(
+        "plus",
+        "(A B+ C)",
+        LETTERS,
+        PAST,
+        "ABC",
+        _abc(lambda b: b.one_or_more().consecutive().greedy(), _skip_past),
+    ),
     SqlCase(
         "star",
         "(A B* C)",
-        KINDS,
+        LETTERS,
         PAST,
         "ABC",
-        _abc(lambda b: b.one_or_more().consecutive().greedy().optional(), _past),
+        _abc(lambda b: b.one_or_more().consecutive().greedy().optional(), _skip_past),
     ),
-    SqlCase("question", "(A B? C)", KINDS, PAST, "ABC", _abc(lambda b: b.optional(), _past)),
-    SqlCase("exactly", "(A B{2} C)", KINDS, PAST, "ABC", _abc(lambda b: b.times(2).consecutive(), _past)),
+    SqlCase("question", "(A B? C)", LETTERS, PAST, "ABC", _abc(lambda b: b.optional(), _skip_past)),
+    SqlCase("exactly", "(A B{2} C)", LETTERS, PAST, "ABC", _abc(lambda b: b.times(2).consecutive(), _skip_past)),
     SqlCase(
         "between",
         "(A B{1,2} C)",
-        KINDS,
+        LETTERS,
         NEXT,
         "ABC",
-        _abc(lambda b: b.times(1, 2).consecutive().greedy(), _next),
+        _abc(lambda b: b.times(1, 2).consecutive().greedy(), _skip_to_next),
     ),
     SqlCase(
         "greedy falls",
@@ -116,7 +125,7 @@ CASES = [
         "DU",
         lambda p, s: (
             p.begin("D", s.skip_past_last_event())
-            .where(falling("D"))
+            .where(is_falling("D"))
             .one_or_more()
             .consecutive()
             .greedy()
@@ -132,7 +141,7 @@ CASES = [
         "DU",
         lambda p, s: (
             p.begin("D", s.skip_to_next())
-            .where(falling("D"))
+            .where(is_falling("D"))
             .one_or_more()
             .consecutive()
             .greedy()
@@ -148,19 +157,19 @@ CASES = [
         "AXC",
         lambda p, s: (
             p.begin("A", s.skip_to_next())
-            .where(kind("a"))
+            .where(has_letter("a"))
             .next("X")
             .one_or_more()
             .consecutive()
             .optional()
             .next("C")
-            .where(kind("c"))
+            .where(has_letter("c"))
         ),
     ),
     SqlCase(
         "skip to first",
         "(A B+ C)",
-        KINDS,
+        LETTERS,
         "SKIP TO FIRST C",
         "ABC",
         _abc(
@@ -176,7 +185,7 @@ CASES = [
         lambda p, s: (
             p.begin("X", s.skip_to_last("B").throw_exception_on_miss())
             .next("B")
-            .where(kind("b"))
+            .where(has_letter("b"))
             .one_or_more()
             .consecutive()
             .greedy()
@@ -191,13 +200,13 @@ CASES = [
         "AXC",
         lambda p, s: (
             p.begin("A", s.skip_to_next())
-            .where(kind("a"))
+            .where(has_letter("a"))
             .next("X")
             .one_or_more()
             .consecutive()
             .optional()
             .next("C")
-            .where(kind("c"))
+            .where(has_letter("c"))
             .within(5_000)
         ),
     ),

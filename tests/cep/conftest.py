@@ -1,4 +1,4 @@
-"""Whole jobs in this process, without Spark; what the test files share stands beside them."""
+"""Jobs that run in this process, without Spark. Modules that the test files share are in this folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parent))
 
 @pytest.fixture(autouse=True)
 def inline(inline_engine: None) -> None:
-    """Every job of this folder runs on the inline engine."""
+    """Run every job of this folder on the inline engine."""
 
 
 @pytest.fixture

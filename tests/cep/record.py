@@ -24,30 +24,30 @@ GOLDEN = HERE.parent / "golden" / "cep"
 
 
 def record_automaton(count: int, jars: str) -> None:
-    """What Flink makes of random patterns; those with no result at all are left out."""
-    given = [cep_cases.case(seed) for seed in range(count)]
+    """Record the results of random patterns in Flink; cases without any result are left out."""
+    cases = [cep_cases.create_case(seed) for seed in range(count)]
     with tempfile.TemporaryDirectory() as classes:
         subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", classes, HERE / "recorder/Recorder.java"], check=True)
-        done = subprocess.run(
+        process = subprocess.run(
             ["java", "-cp", f"{jars}:{classes}", "Recorder"],
-            input="".join(json.dumps(each) + "\n" for each in given),
+            input="".join(json.dumps(case) + "\n" for case in cases),
             capture_output=True,
             text=True,
             check=True,
         )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    kept = [line for line in lines if _telling(json.loads(line))]
-    (GOLDEN / "automaton.jsonl.gz").write_bytes(gzip.compress("\n".join(kept).encode(), mtime=0))
-    print(f"{len(kept)} of {len(lines)} cases kept")
+    lines = [line for line in process.stdout.splitlines() if line.startswith("{")]
+    useful = [line for line in lines if _is_useful(json.loads(line))]
+    (GOLDEN / "automaton.jsonl.gz").write_bytes(gzip.compress("\n".join(useful).encode(), mtime=0))
+    print(f"{len(useful)} of {len(lines)} cases kept")
 
 
-def _telling(given: dict[str, Any]) -> bool:
-    """Results, or an error that Flink means; a NullPointerException is none."""
-    return bool(given.get("out")) or "Malformed" in given.get("error", "") or "skip" in given.get("error", "")
+def _is_useful(case: dict[str, Any]) -> bool:
+    """Return whether a case has results or an intended error of Flink, which a NullPointerException is not."""
+    return bool(case.get("out")) or "Malformed" in case.get("error", "") or "skip" in case.get("error", "")
 
 
 def record_sql() -> None:
-    """What MATCH_RECOGNIZE gives for the cases of cep_sql.py."""
+    """Record the results of MATCH_RECOGNIZE for the cases of cep_sql.py."""
     from pyflink.common import Row, Types, WatermarkStrategy
     from pyflink.common.watermark_strategy import TimestampAssigner
     from pyflink.datastream import StreamExecutionEnvironment
@@ -59,8 +59,8 @@ def record_sql() -> None:
 
     environment = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     tables = StreamTableEnvironment.create(environment)
-    kinds = Types.ROW_NAMED(["id", "k", "price", "s"], [Types.INT(), Types.STRING(), Types.INT(), Types.INT()])
-    rows = environment.from_collection([Row(*event) for event in cep_sql.EVENTS], kinds)
+    row_type = Types.ROW_NAMED(["id", "k", "price", "s"], [Types.INT(), Types.STRING(), Types.INT(), Types.INT()])
+    rows = environment.from_collection([Row(*event) for event in cep_sql.EVENTS], row_type)
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(AtTime())
     schema = (
         Schema.new_builder()
@@ -69,12 +69,12 @@ def record_sql() -> None:
         .build()
     )
     tables.create_temporary_view("events", rows.assign_timestamps_and_watermarks(strategy), schema)
-    found = {}
-    for each in cep_sql.CASES:
-        with tables.execute_sql(each.sql("events")).collect() as results:
-            found[each.name] = [list(row) for row in results]
-        print(each.name, len(found[each.name]))
-    (GOLDEN / "sql.json").write_text(json.dumps(found, indent=1) + "\n")
+    rows_by_case = {}
+    for case in cep_sql.CASES:
+        with tables.execute_sql(case.sql("events")).collect() as results:
+            rows_by_case[case.name] = [list(row) for row in results]
+        print(case.name, len(rows_by_case[case.name]))
+    (GOLDEN / "sql.json").write_text(json.dumps(rows_by_case, indent=1) + "\n")
 
 
 if __name__ == "__main__":

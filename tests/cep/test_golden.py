@@ -1,4 +1,4 @@
-"""The automaton makes of patterns what Flink's makes of them, in the same order; recorded by record.py."""
+"""The automaton has the same results as Flink's automaton, in the same order; recorded by record.py."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PARTS = 4
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_matches_and_timeouts_come_as_in_flink(part: int) -> None:
+def test_matches_and_timeouts_are_those_of_flink(part: int) -> None:
     lines = gzip.decompress(GOLDEN.read_bytes()).decode().splitlines()
     assert len(lines) >= 1_000
     for line in lines[part::PARTS]:
-        given = json.loads(line)
-        if "error" in given:
+        case = json.loads(line)
+        if "error" in case:
             with pytest.raises(UserError):
-                cep_running.run(given)
+                cep_running.run(case)
         else:
-            assert cep_running.run(given) == given["out"], line
-            assert cep_running.run(given, answered=True) == given["out"], line
+            assert cep_running.run(case) == case["out"], line
+            assert cep_running.run(case, precomputed=True) == case["out"], line

@@ -1,4 +1,4 @@
-"""Patterns give what MATCH_RECOGNIZE gives for the same clause; recorded by record.py."""
+"""Patterns have the same matches as MATCH_RECOGNIZE with the same clause in Flink; recorded by record.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from millstream.runtime.nfa.match import Matcher
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "cep" / "sql.json").read_text())
 
 
-def _row(match: dict[str, list[Any]], variables: str) -> list[Any]:
+def _create_row(match: dict[str, list[Any]], variables: str) -> list[Any]:
     row: list[Any] = []
     for name in variables:
         ids = [event["id"] for event in match.get(name, [])]
@@ -25,13 +25,13 @@ def _row(match: dict[str, list[Any]], variables: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("case", cep_sql.CASES, ids=lambda case: case.name)
-def test_a_pattern_gives_what_match_recognize_gives(case: cep_sql.SqlCase) -> None:
+def test_a_pattern_has_the_matches_of_match_recognize(case: cep_sql.SqlCase) -> None:
     matcher = Matcher(compile_pattern(case.build(Pattern, AfterMatchSkipStrategy).plan()))
     live = matcher.initial()
-    found = []
-    for number, kind, price, seconds in cep_sql.EVENTS:
+    matches = []
+    for number, letter, price, seconds in cep_sql.EVENTS:
         time = seconds * 1_000
-        found += matcher.advance(live, time)[0]
-        found += matcher.process(live, {"id": number, "k": kind, "price": price}, time)
-    found += matcher.advance(live, 1 << 60)[0]
-    assert [_row(match, case.variables) for match in found] == GOLDEN[case.name]
+        matches += matcher.advance(live, time)[0]
+        matches += matcher.process(live, {"id": number, "k": letter, "price": price}, time)
+    matches += matcher.advance(live, 1 << 60)[0]
+    assert [_create_row(match, case.variables) for match in matches] == GOLDEN[case.name]
