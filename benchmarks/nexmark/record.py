@@ -18,7 +18,7 @@ sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests" / "sql")]
 from benchmarks.nexmark import files, golden, program  # noqa: E402
 from pyflink.table import EnvironmentSettings, TableEnvironment  # noqa: E402
 
-from record import shown  # noqa: E402
+from record import run_query  # noqa: E402
 
 
 def environment(query: str, events: Path) -> TableEnvironment:
@@ -41,7 +41,7 @@ def record(query: str, folder: Path) -> None:
     for statement in before:
         env.execute_sql(statement)
     sql = golden.ASKED.get(query, program.selected(insert)).replace("count_char(extra, 'c')", golden.COUNT_CHAR)
-    changelog = shown(env, sql)["changelog"]
+    changelog = run_query(env, sql)["changelog"]
     if query in golden.KEYS:
         changelog = golden.last_of_each(changelog, golden.KEYS[query])
     lines = golden.left(changelog)

@@ -1,4 +1,4 @@
-"""What the test module and the recorder share stands beside them."""
+"""Makes the module importable that the tests and the recorder share."""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Fixtures of SQL plans: how they are read, planned and written as text.
+"""Fixtures of SQL plans: they are read, planned, and formatted as text.
 
 A fixture of a rule has `rule` and `sql`; `before` is the logical plan that the rule gets and `after` its result.
 A fixture of a physical decision has `decision` and `sql`; `before` is the logical plan after all rules and `after` the
-physical plan. `otherwise` is the same with another query or other options, where the decision is not taken."""
+physical plan. `otherwise` is a query, or options, for which the decision is different."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def environment(options: dict[str, str]) -> TableEnvironment:
-    """A session that knows the tables of `tables.yaml`."""
+    """Return a session with the tables of `tables.yaml`."""
     batch = options.get("execution.runtime-mode") == "batch"
     settings = EnvironmentSettings.in_batch_mode() if batch else EnvironmentSettings.in_streaming_mode()
     env = TableEnvironment.create(settings)
@@ -51,26 +51,26 @@ def environment(options: dict[str, str]) -> TableEnvironment:
 
 
 def plan_rule(fixture: dict[str, Any]) -> tuple[str, str]:
-    """The plan before and after the rule of a fixture, as text."""
+    """Return the plan before and after the rule of a fixture, as text."""
     env = environment(fixture.get("options", {}))
     (plan,) = env._bind_statement(parse_statement(fixture["sql"]))
     for rule in RULES:
         if rule.__name__ == fixture["rule"]:
-            return logical_text(plan), logical_text(rule(plan))
+            return format_logical(plan), format_logical(rule(plan))
         plan = rule(plan)
     assert fixture["rule"] == "split_distinct", f"there is no rule {fixture['rule']}"
     split = split_distinct(_first_aggregate(plan), buckets=16)
-    return logical_text(_first_aggregate(plan)), "unchanged\n" if split is None else logical_text(split)
+    return format_logical(_first_aggregate(plan)), "unchanged\n" if split is None else format_logical(split)
 
 
 def plan_physical(fixture: dict[str, Any]) -> tuple[str, str]:
-    """The logical plan after all rules and the physical plan of a fixture, as text."""
+    """Return the logical plan after all rules and the physical plan of a fixture, as text."""
     env = environment(fixture.get("options", {}))
     planner = env._planner()
     plans = env._bind_statement(parse_statement(fixture["sql"]))
-    before = "".join(logical_text(planner.optimize(plan), reads=False) for plan in plans)
+    before = "".join(format_logical(planner.optimize(plan), reads=False) for plan in plans)
     placements = None if planner.settings.batch else Placements()
-    return before, "".join(physical_text(each, placements) for each in planner.plan(plans))
+    return before, "".join(format_physical(each, placements) for each in planner.plan(plans))
 
 
 def _first_aggregate(plan: l.Plan) -> l.Aggregate:
@@ -82,9 +82,8 @@ def _first_aggregate(plan: l.Plan) -> l.Aggregate:
 # --------------------------------------------------------------------------------------------------------------- texts
 
 
-def logical_text(plan: l.Plan, *, reads: bool = True) -> str:
-    """A logical plan with the columns of each node and those that a scan reads; a part that is used again is named by a
-    number."""
+def format_logical(plan: l.Plan, *, reads: bool = True) -> str:
+    """Format a logical plan with the columns of each node and those that a scan reads; shared subplans have numbers."""
     uses: dict[int, int] = {}
 
     def count(node: l.Plan) -> None:
@@ -102,14 +101,14 @@ def logical_text(plan: l.Plan, *, reads: bool = True) -> str:
             return [f"{indent}again #{numbers[id(node)]}"]
         text = explain._explain_logical(node).removeprefix("Logical")
         if isinstance(node, l.Aggregate):
-            text += f" {', '.join(map(_call_text, node.calls))}"
+            text += f" {', '.join(map(_format_call, node.calls))}"
         if reads and isinstance(node, l.Scan) and node.wanted is not None:
-            text += f" reads {_wanted_text(node.wanted, node.schema)}"
+            text += f" reads {_format_selection(node.wanted, node.schema)}"
         if uses[id(node)] > 1:
             numbers[id(node)] = len(numbers) + 1
             text += f" #{numbers[id(node)]}"
-        made = [f"{indent}{text} -> {', '.join(node.schema.names)}"]
-        return [*made, *(line for each in node.inputs() for line in lines(each, depth + 1))]
+        text_lines = [f"{indent}{text} -> {', '.join(node.schema.names)}"]
+        return [*text_lines, *(line for each in node.inputs() for line in lines(each, depth + 1))]
 
     return _shorten("\n".join(lines(plan, 0)) + "\n")
 
@@ -118,34 +117,34 @@ def _shorten(text: str) -> str:
     return text.replace("[default_catalog, default_database, ", "[").replace("default_catalog.default_database.", "")
 
 
-def _call_text(call: Any) -> str:
+def _format_call(call: Any) -> str:
     return f"{call.function}({'DISTINCT ' if call.distinct else ''}{', '.join(f'${i}' for i in call.args)})"
 
 
-def _wanted_text(wanted: Any, row: Any) -> str:
+def _format_selection(wanted: Any, row: Any) -> str:
     parts = []
-    for place, inner in wanted:
-        name = row.names[place]
-        parts.append(name if inner is None else f"{name}{_wanted_text(inner, row.types[place])}")
+    for column_index, inner in wanted:
+        name = row.names[column_index]
+        parts.append(name if inner is None else f"{name}{_format_selection(inner, row.types[column_index])}")
     return f"[{', '.join(parts)}]"
 
 
-def physical_text(operation: Operation, placements: Placements | None, depth: int = 0) -> str:
-    """A physical plan with its exchanges, and with the changelog mode and the spec of each operator."""
+def format_physical(operation: Operation, placements: Placements | None, depth: int = 0) -> str:
+    """Format a physical plan with its exchanges, and with the changelog mode and the spec of each operator."""
     indent = "  " * depth
     spec: Any = operation.spec
-    shown = ""
+    spec_text = ""
     if spec is not None:
         flags = [each.name for each in dataclasses.fields(spec) if getattr(spec, each.name) is True]
-        shown = f" {type(spec).__name__}({', '.join(flags)})"
-    lines = [f"{indent}{operation.name}({operation.detail}) {operation.mode.value}{shown}\n"]
+        spec_text = f" {type(spec).__name__}({', '.join(flags)})"
+    lines = [f"{indent}{operation.name}({operation.detail}) {operation.mode.value}{spec_text}\n"]
     for side, (each, where) in enumerate(zip(operation.inputs, operation.distributions, strict=True)):
         in_place = placements is not None and placements.in_place(operation, side)
         if where.kind == "forward":
-            lines.append(physical_text(each, placements, depth + 1))
+            lines.append(format_physical(each, placements, depth + 1))
         else:
             keys = ", ".join(each.schema.names[i] for i in where.keys)
             how = f"{where.kind}[{keys}]" if where.kind == "hash" else where.kind
             lines.append(f"{indent}  {'in place' if in_place else 'exchange'} {how}\n")
-            lines.append(physical_text(each, placements, depth + 2))
+            lines.append(format_physical(each, placements, depth + 2))
     return _shorten("".join(lines))

@@ -1,4 +1,4 @@
-"""Write the plans of fixtures again: `python tests/plans/record.py`, or with names of files. Read the difference."""
+"""Records the plans of fixtures: `python tests/plans/record.py`, or with file names. Review the diff afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEYS = ("rule", "decision", "sql", "options", "before", "after", "otherwise")
 
 
 class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as blocks."""
+    """Writes texts of several lines as blocks."""
 
 
 _Dumper.add_representer(
@@ -25,7 +25,7 @@ _Dumper.add_representer(
 
 
 def record(path: Path) -> None:
-    """Plan the query of a fixture and write what comes out of it."""
+    """Plan the query of a fixture, and write its plans."""
     fixture: dict[str, Any] = load(path)
     fixture["before"], fixture["after"] = (plan_rule if "rule" in fixture else plan_physical)(fixture)
     if otherwise := fixture.pop("otherwise", None):
@@ -36,6 +36,6 @@ def record(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for each in [*RULE_FILES, *PHYSICAL_FILES]:
-        if not sys.argv[1:] or each.stem in sys.argv[1:]:
-            record(each)
+    for path in [*RULE_FILES, *PHYSICAL_FILES]:
+        if not sys.argv[1:] or path.stem in sys.argv[1:]:
+            record(path)

@@ -1,4 +1,4 @@
-"""Each rewrite rule and each physical decision, on a query of its own: the plan before and the plan after, as text.
+"""Each rewrite rule and each physical decision on a separate query: the plan before and the plan after, as text.
 
 `python tests/plans/record.py` writes the texts again."""
 

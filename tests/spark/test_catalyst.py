@@ -17,7 +17,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "sql"))
 
-from sql_cases import GOLDEN, changelog, content, environment, materialised
+from sql_cases import GOLDEN, changelog, content, environment, materialize
 
 from millstream.engine.spark.catalyst import QuerySession
 from millstream.engine.spark.compatibility import collect_batches, create_frame
@@ -50,8 +50,8 @@ def test_batch_and_streaming_have_the_same_final_table(topic: str, spark_context
         names, types, rows = changelog(env, query["sql"])
         if (names, types) != (query["names"], query["types"]):
             wrong[query["name"]] = names, types
-        found = materialised(rows)
-        wanted = materialised(DIFFERENT.get((topic, query["name"]), query["changelog"]))
+        found = materialize(rows)
+        wanted = materialize(DIFFERENT.get((topic, query["name"]), query["changelog"]))
         if found != wanted:
             wrong[query["name"]] = found - wanted, wanted - found
     assert wrong == {}

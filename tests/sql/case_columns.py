@@ -1,13 +1,14 @@
-"""The columns of a case as a statement declares them; standard library only, because recorders run beside Flink."""
+"""The column declarations of a case. This module imports the standard library only, because recorders run with
+Flink."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def declared_columns(table: dict[str, Any]) -> str:
-    """What stands between the brackets of CREATE TABLE."""
-    columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
+def declare_columns(table: dict[str, Any]) -> str:
+    """Return the column declarations of CREATE TABLE."""
+    columns = [f"`{column}` {data_type}" for column, data_type in table["columns"].items()]
     columns += [f"`{column}` AS {expr}" for column, expr in table.get("computed", {}).items()]
     if "watermark" in table:
         column, expr = next(iter(table["watermark"].items()))

@@ -1,4 +1,4 @@
-"""Whole jobs in this process, without Spark; what the test files share stands beside them."""
+"""Jobs that run in this process, without Spark. Modules that the test files share are in this folder."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def t_env(inline_engine: None) -> TableEnvironment:
 
 @pytest.fixture
 def orders(t_env: TableEnvironment, request: pytest.FixtureRequest) -> Any:
-    """The ORDERS of the test's file as a table."""
+    """The rows ORDERS of the test module as a table."""
     return t_env.from_elements(request.module.ORDERS, ["id", "k", "v"])

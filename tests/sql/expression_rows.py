@@ -57,20 +57,20 @@ ROWS = (
 
 
 def expressions() -> list[str]:
-    """The recorded expressions."""
+    """Return the recorded expressions."""
     return list(json.loads(GOLDEN.read_text(encoding="utf-8")))
 
 
 def select(chunk: list[str]) -> str:
-    """A query of some expressions, one in each column."""
+    """Return a query of some expressions, one in each column."""
     return f"SELECT {', '.join(f'({sql}) AS c{n}' for n, sql in enumerate(chunk))} FROM {ROWS}"
 
 
 def as_texts(view: str, count: int) -> str:
-    """A query of the texts of all columns of a view."""
+    """Return a query of the texts of all columns of a view."""
     return f"SELECT {', '.join(f'CAST(c{n} AS STRING)' for n in range(count))} FROM {view}"
 
 
-def arranged(rows: list[list[str | None]], column: int) -> list[str | None]:
-    """The values of a column, in an order of their own: rows come in any order."""
+def sort_column(rows: list[list[str | None]], column: int) -> list[str | None]:
+    """Return the values of a column, sorted by the row number, because rows can have any order."""
     return sorted((row[column] for row in rows), key=lambda text: (text is not None, text))

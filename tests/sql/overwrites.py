@@ -1,4 +1,4 @@
-"""The tables that the cases of tests/golden/sql/ends/overwrites.yaml replace, in Flink as here."""
+"""The tables that the cases of tests/golden/sql/ends/overwrites.yaml replace, in Flink and in millstream."""
 
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ TABLES = (
 )
 
 
-def filled(environments: Any, settings: Any, folder: Path, mode: str) -> Any:
-    """An environment of either system, with tables that have rows, a hidden file and a folder."""
+def create_filled_environment(environments: Any, settings: Any, folder: Path, mode: str) -> Any:
+    """Return an environment of one of the systems, with tables that have rows, a hidden file and a directory."""
     before = {"n/part-0": "1\n2\n", "n/sub/part": "3\n", "n/_hidden": "x\n"}
     before |= {"p/dt=a/hr=1/part-0": "1\n", "p/dt=a/hr=2/part-0": "2\n", "p/dt=b/hr=1/part-0": "3\n"}
     for name, text in before.items():
@@ -21,16 +21,16 @@ def filled(environments: Any, settings: Any, folder: Path, mode: str) -> Any:
         (folder / name).write_text(text)
     env = environments.create(settings.in_batch_mode() if mode == "batch" else settings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
-    for each in TABLES:
-        env.execute_sql(each.format(folder))
+    for table in TABLES:
+        env.execute_sql(table.format(folder))
     return env
 
 
-def files_below(folder: Path) -> dict[str, list[str]]:
-    """The lines of the files in each folder that are no checksums; hidden ones by name."""
-    found: dict[str, list[str]] = {}
+def read_files(folder: Path) -> dict[str, list[str]]:
+    """Return the lines of the files in each directory, without checksum files; hidden files by name."""
+    lines_by_directory: dict[str, list[str]] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".crc":
-            place = path if path.name.startswith("_") else path.parent
-            found.setdefault(str(place.relative_to(folder)), []).extend(path.read_text().split())
-    return {name: sorted(lines) for name, lines in sorted(found.items())}
+            key = path if path.name.startswith("_") else path.parent
+            lines_by_directory.setdefault(str(key.relative_to(folder)), []).extend(path.read_text().split())
+    return {name: sorted(lines) for name, lines in sorted(lines_by_directory.items())}

@@ -1,4 +1,4 @@
-"""Records what the real Flink answers: schemas, changelogs and printed tables of the queries of tests/golden/sql.
+"""Records the results of the real Flink: schemas, changelogs and printed tables of the queries of tests/golden/sql.
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record.py [topic ...]
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from case_columns import declared_columns
+from case_columns import declare_columns
 from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 
 class Dumper(yaml.SafeDumper):
-    """Rows on one line each, and no anchors."""
+    """Writes each row on one line, without anchors."""
 
     def ignore_aliases(self, data):
         return True
@@ -44,7 +44,7 @@ def environment(options: dict[str, str]) -> TableEnvironment:
 
 
 def create_paced_table(env: TableEnvironment, name: str, table: dict[str, Any]) -> None:
-    """A table that brings one row a second, so that both sides of a join see its time pass in step."""
+    """Create a table that emits one row per second, so that time advances on both sides of a join together."""
     columns = ["`$n` BIGINT"]
     for place, (column, kind) in enumerate(table["columns"].items()):
         whens = " ".join(
@@ -67,13 +67,13 @@ def create_table(env: TableEnvironment, name: str, table: dict[str, Any], folder
     path = folder / f"{name}.csv"
     path.write_text("".join(",".join("NULL" if c is None else str(c) for c in row) + "\n" for row in table["rows"]))
     env.execute_sql(
-        f"CREATE TEMPORARY TABLE `{name}` ({declared_columns(table)}) WITH ('connector'='filesystem', 'path'='{path}', "
+        f"CREATE TEMPORARY TABLE `{name}` ({declare_columns(table)}) WITH ('connector'='filesystem', 'path'='{path}', "
         "'format'='csv', 'csv.null-literal'='NULL')"
     )
 
 
-def shown(env: TableEnvironment, sql: str) -> dict[str, Any]:
-    """The schema and changelog of a query, each value as Flink casts it to a string."""
+def run_query(env: TableEnvironment, sql: str) -> dict[str, Any]:
+    """Return the schema and the changelog of a query, with each value cast to a string by Flink."""
     table = env.sql_query(sql)
     fields = table.get_resolved_schema()
     names, types = fields.get_column_names(), [str(t) for t in table._j_table.getResolvedSchema().getColumnDataTypes()]
@@ -97,22 +97,22 @@ def record(path: Path) -> None:
         for statement in content.get("statements", []):
             env.execute_sql(statement)
         for query in content.get("queries", []):
-            for gone in ("names", "types", "changelog", "refused"):
-                query.pop(gone, None)
+            for key in ("names", "types", "changelog", "refused"):
+                query.pop(key, None)
             try:
-                query.update(shown(env, query["sql"]))
+                query.update(run_query(env, query["sql"]))
             except Exception as problem:
-                query["refused"] = _cause(problem)
+                query["refused"] = _find_cause(problem)
         record_expressions(env, content)
         for query in content.get("printed", []):
             try:
-                query["lines"] = printed(env, query["sql"])
+                query["lines"] = print_query(env, query["sql"])
             except Exception as problem:
-                query["lines"] = [f"refused: {_cause(problem)}"]
+                query["lines"] = [f"refused: {_find_cause(problem)}"]
     path.write_text(yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=220))
 
 
-def printed(env: TableEnvironment, sql: str) -> list[str]:
+def print_query(env: TableEnvironment, sql: str) -> list[str]:
     jvm = get_gateway().jvm
     stream = jvm.java.io.ByteArrayOutputStream()
     before = jvm.System.out
@@ -135,21 +135,21 @@ def record_expressions(env: TableEnvironment, content: Any) -> None:
                 try:
                     _expressions(env, [each])
                 except Exception as problem:
-                    for gone in ("value", "type"):
-                        each.pop(gone, None)
-                    each["refused"] = _cause(problem)
+                    for key in ("value", "type"):
+                        each.pop(key, None)
+                    each["refused"] = _find_cause(problem)
 
 
 def _expressions(env: TableEnvironment, chunk: list[Any]) -> None:
     items = ", ".join(f"{each['sql']} AS c{i}" for i, each in enumerate(chunk))
-    found = shown(env, f"SELECT {items}")
+    found = run_query(env, f"SELECT {items}")
     (row,) = found["changelog"]
     for each, kind, value in zip(chunk, found["types"], row[1:], strict=True):
         each["type"], each["value"] = kind, value
         each.pop("refused", None)
 
 
-def _cause(problem: BaseException) -> str:
+def _find_cause(problem: BaseException) -> str:
     text = str(getattr(problem, "java_exception", None) or problem)
     found = getattr(problem, "java_exception", None)
     while found is not None and found.getCause() is not None:
@@ -159,10 +159,10 @@ def _cause(problem: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:]
+    arguments = sys.argv[1:]
     golden = HERE.parent / "golden" / "sql"
     for each in sorted([*golden.glob("*.yaml"), *(golden / "late").glob("*.yaml")]):
         topic = str(each.relative_to(golden).with_suffix(""))
-        if not wanted or topic in wanted:
+        if not arguments or topic in arguments:
             print(topic, flush=True)
             record(each)

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JJavaError
 from pyflink.java_gateway import get_gateway
 
 
-def answer(call: Callable[[], Any]) -> Any:
-    """The result of a call, or the class and message of its exception."""
+def record_call(call: Callable[[], Any]) -> Any:
+    """Return the result of a call, or the class and message of its exception."""
     try:
         value = call()
     except Py4JJavaError as problem:
@@ -37,13 +37,13 @@ def main() -> None:
     content = {
         "locale": str(jvm.java.util.Locale.getDefault().toString()),
         "format": {
-            pattern: [answer(lambda m=m, p=pattern: functions.formatTimestamp(m, p)) for m in moments]
+            pattern: [record_call(lambda m=m, p=pattern: functions.formatTimestamp(m, p)) for m in moments]
             for pattern in PATTERNS
         },
         "format_seconds": {
             zone: {
                 pattern: [
-                    answer(lambda s=s, p=pattern, z=zone: functions.formatUnixTimestamp(s, p, zones[z]))
+                    record_call(lambda s=s, p=pattern, z=zone: functions.formatUnixTimestamp(s, p, zones[z]))
                     for s in SECONDS
                 ]
                 for pattern in SIMPLE_PATTERNS
@@ -51,11 +51,11 @@ def main() -> None:
             for zone in ZONES
         },
         "parse": [
-            [text, pattern, answer(lambda t=text, p=pattern: functions.parseTimestampData(t, p, 9))]
+            [text, pattern, record_call(lambda t=text, p=pattern: functions.parseTimestampData(t, p, 9))]
             for text, pattern in PARSED
         ],
         "parse_seconds": [
-            [text, pattern, answer(lambda t=text, p=pattern: functions.unixTimestamp(t, p, utc))]
+            [text, pattern, record_call(lambda t=text, p=pattern: functions.unixTimestamp(t, p, utc))]
             for text, pattern in SIMPLE_PARSED
         ],
     }

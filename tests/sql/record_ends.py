@@ -1,4 +1,4 @@
-"""Records what the real Flink does at the ends of queries: changelogs that come in, and what sinks are told.
+"""Records how the real Flink treats the ends of queries: changelogs of sources, and the rows that sinks get.
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record_ends.py
 
@@ -15,12 +15,12 @@ import yaml
 from pyflink.java_gateway import get_gateway
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
-from record import Dumper, _cause
+from record import Dumper, _find_cause
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sql" / "ends" / "changelogs.yaml"
 
 
-def recorded(case: dict[str, Any], folder: Path) -> dict[str, Any]:
+def record_case(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
     env.get_config().set("table.local-time-zone", "UTC")
@@ -44,7 +44,7 @@ def recorded(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         env.execute_sql(case["insert"]).wait()
     except Exception as problem:
-        return {"refused": _cause(problem)}
+        return {"refused": _find_cause(problem)}
     finally:
         jvm.System.setOut(before)
     text = str(stream.toString()).strip()
@@ -55,8 +55,8 @@ if __name__ == "__main__":
     content = yaml.safe_load(GOLDEN.read_text())
     for each in content["cases"]:
         print(each["name"], flush=True)
-        for gone in ("printed", "refused"):
-            each.pop(gone, None)
-        with tempfile.TemporaryDirectory() as made:
-            each.update(recorded(each, Path(made)))
+        for key in ("printed", "refused"):
+            each.pop(key, None)
+        with tempfile.TemporaryDirectory() as directory:
+            each.update(record_case(each, Path(directory)))
     GOLDEN.write_text(yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=220))

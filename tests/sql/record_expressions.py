@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from expression_rows import CHUNK, GOLDEN, ZONE, arranged, as_texts, expressions, select
+from expression_rows import CHUNK, GOLDEN, ZONE, as_texts, expressions, select, sort_column
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 
@@ -18,7 +18,7 @@ def record(env: TableEnvironment, chunk: list[str]) -> dict[str, tuple[str, list
     with env.execute_sql(as_texts("expressions", len(chunk))).collect() as results:
         rows = [list(row) for row in results]
     env.drop_temporary_view("expressions")
-    return {sql: (types[n], arranged(rows, n)) for n, sql in enumerate(chunk)}
+    return {sql: (types[n], sort_column(rows, n)) for n, sql in enumerate(chunk)}
 
 
 if __name__ == "__main__":
@@ -27,5 +27,5 @@ if __name__ == "__main__":
     known, content = expressions(), {}
     for start in range(0, len(known), CHUNK):
         content.update(record(env, known[start : start + CHUNK]))
-    lines = [f"{json.dumps(sql)}: {json.dumps(answer, ensure_ascii=False)}" for sql, answer in content.items()]
+    lines = [f"{json.dumps(sql)}: {json.dumps(actual, ensure_ascii=False)}" for sql, actual in content.items()]
     GOLDEN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Records what files the real Flink leaves behind after INSERT OVERWRITE.
+"""Records the files that exist after INSERT OVERWRITE in the real Flink.
 
     PYTHON_WITH_APACHE_FLINK tests/sql/record_overwrites.py
 
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import yaml
-from overwrites import GOLDEN, files_below, filled
+from overwrites import GOLDEN, create_filled_environment, read_files
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 from record import Dumper, _cause
@@ -19,15 +19,15 @@ if __name__ == "__main__":
     content = yaml.safe_load(GOLDEN.read_text())
     for case in content["cases"]:
         print(case["name"], flush=True)
-        for gone in ("files", "refused"):
-            case.pop(gone, None)
-        with tempfile.TemporaryDirectory() as made:
-            folder = Path(made)
-            env = filled(TableEnvironment, EnvironmentSettings, folder, case.get("mode", "batch"))
+        for key in ("files", "refused"):
+            case.pop(key, None)
+        with tempfile.TemporaryDirectory() as directory:
+            folder = Path(directory)
+            env = create_filled_environment(TableEnvironment, EnvironmentSettings, folder, case.get("mode", "batch"))
             try:
                 for statement in case["statements"]:
                     env.execute_sql(statement).wait()
-                case["files"] = files_below(folder)
+                case["files"] = read_files(folder)
             except Exception as problem:
                 case["refused"] = _cause(problem)
     GOLDEN.write_text(yaml.dump(content, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=220))

@@ -19,15 +19,15 @@ from pyflink.table.table_result import CloseableIterator
 from pyflink.util.java_utils import to_jarray
 from value_texts import EXPRESSIONS, GOLDEN, NUMBER_COLUMNS, NUMBER_EXPRESSIONS, NUMBERS, streams
 
-from record import Dumper, _cause, environment, shown
+from record import Dumper, _find_cause, environment, run_query
 
 CHUNK = 40
 
 
-class Captured:
-    """What Java writes on standard output."""
+class CapturedOutput:
+    """Captures the standard output of Java."""
 
-    def __enter__(self) -> Captured:
+    def __enter__(self) -> CapturedOutput:
         self._system = get_gateway().jvm.System
         self._stream = get_gateway().jvm.java.io.ByteArrayOutputStream()
         self._before = self._system.out
@@ -38,7 +38,7 @@ class Captured:
         self._system.setOut(self._before)
 
     def lines(self) -> dict[int, str]:
-        """The printed records by the number of their sink; a record may have several lines."""
+        """Return the printed records by the number of their sink; a record may have several lines."""
         printed: dict[int, str] = {}
         for line in str(self._stream.toString("UTF-8")).rstrip("\n").split("\n"):
             number, mark, text = line.partition("> ")
@@ -68,14 +68,14 @@ def record_chunk(env: TableEnvironment, chunk: list[str]) -> list[dict[str, Any]
             "type": str(data_type),
             "cast": cell,
             "printed": str(row_of_one.toString()),
-            "collected": collected(row_of_one, data_type),
+            "collected": format_collected(row_of_one, data_type),
         }
         for sql, data_type, cell, row_of_one in zip(chunk, data_types, cells, rows_of_one, strict=True)
     ]
 
 
-def collected(row: Any, data_type: Any) -> str | None:
-    """The value of a row of one column as collect() returns it; None where PyFlink fails."""
+def format_collected(row: Any, data_type: Any) -> str | None:
+    """Return the text of the only value of a row as collect() returns it; None where PyFlink fails."""
     jvm = get_gateway().jvm
     iterator = jvm.java.util.Collections.singletonList(row).iterator()
     try:
@@ -88,15 +88,15 @@ def collected(row: Any, data_type: Any) -> str | None:
 
 
 def record_some(env: TableEnvironment, chunk: list[str]) -> list[dict[str, Any]]:
-    """Record expressions; where one of them is refused, halves of them."""
+    """Record expressions; if one of them is refused, record the two halves separately."""
     try:
         return record_chunk(env, chunk)
     except Exception as problem:
         if len(chunk) == 1:
-            print(chunk[0], _cause(problem), flush=True)
-            return [{"sql": chunk[0], "refused": _cause(problem)}]
-    half = len(chunk) // 2
-    return record_some(env, chunk[:half]) + record_some(env, chunk[half:])
+            print(chunk[0], _find_cause(problem), flush=True)
+            return [{"sql": chunk[0], "refused": _find_cause(problem)}]
+    middle = len(chunk) // 2
+    return record_some(env, chunk[:middle]) + record_some(env, chunk[middle:])
 
 
 def record_streams() -> list[dict[str, Any]]:
@@ -105,19 +105,19 @@ def record_streams() -> list[dict[str, Any]]:
 
 
 def record_records(cases: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
-    """Record typed records with one job; where PyFlink fails for one of them, halves of them."""
+    """Record typed records with one job; if PyFlink fails for one of them, record the two halves separately."""
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
     for i, (_, type_info, value) in enumerate(cases):
         env.from_collection([0]).map(lambda _, value=value: value, type_info).print(str(i))
     try:
-        with Captured() as captured:
+        with CapturedOutput() as captured:
             env.execute()
     except Exception as problem:
         if len(cases) == 1:
-            return [{"record": cases[0][0], "refused": _cause(problem)}]
-        half = len(cases) // 2
-        return record_records(cases[:half]) + record_records(cases[half:])
+            return [{"record": cases[0][0], "refused": _find_cause(problem)}]
+        middle = len(cases) // 2
+        return record_records(cases[:middle]) + record_records(cases[middle:])
     printed = captured.lines()
     return [{"record": description, "printed": printed.get(i)} for i, (description, _, _) in enumerate(cases)]
 
@@ -135,10 +135,10 @@ def record_numbers() -> list[dict[str, Any]]:
         (Path(folder) / "numbers.csv").write_text("".join(f"{line}\n" for line in NUMBERS))
         options = f"'connector' = 'filesystem', 'path' = '{folder}/numbers.csv', 'format' = 'csv'"
         env.execute_sql(f"CREATE TEMPORARY TABLE numbers ({NUMBER_COLUMNS}) WITH ({options})")
-        half = len(NUMBER_EXPRESSIONS) // 2
+        middle = len(NUMBER_EXPRESSIONS) // 2
         return [
             case
-            for chunk in (NUMBER_EXPRESSIONS[:half], NUMBER_EXPRESSIONS[half:])
+            for chunk in (NUMBER_EXPRESSIONS[:middle], NUMBER_EXPRESSIONS[middle:])
             for case in record_operations(env, chunk)
         ]
 
@@ -146,12 +146,12 @@ def record_numbers() -> list[dict[str, Any]]:
 def record_operations(env: TableEnvironment, chunk: list[str]) -> list[dict[str, Any]]:
     items = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(chunk))
     try:
-        answer = shown(env, f"SELECT {items} FROM numbers")
+        answer = run_query(env, f"SELECT {items} FROM numbers")
     except Exception as problem:
         if len(chunk) == 1:
-            return [{"sql": chunk[0], "refused": _cause(problem)}]
-        half = len(chunk) // 2
-        return record_operations(env, chunk[:half]) + record_operations(env, chunk[half:])
+            return [{"sql": chunk[0], "refused": _find_cause(problem)}]
+        middle = len(chunk) // 2
+        return record_operations(env, chunk[:middle]) + record_operations(env, chunk[middle:])
     return [
         {"sql": sql, "type": answer["types"][i], "cast": [row[i + 1] for row in answer["changelog"]]}
         for i, sql in enumerate(chunk)

@@ -1,4 +1,4 @@
-"""What is left of a table when its changes are played to the end."""
+"""The rows of a table that remain after all changes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from millstream.types.row import RowKind
 
 
 def rows(table: Any) -> list[tuple[Any, ...]]:
-    """What is left in the end."""
-    left: list[tuple[Any, ...]] = []
-    with table.execute().collect() as found:
-        for row in found:
+    """Return the rows that remain after all changes of a table."""
+    remaining: list[tuple[Any, ...]] = []
+    with table.execute().collect() as changes:
+        for row in changes:
             if row.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER):
-                left.append(tuple(row))
+                remaining.append(tuple(row))
             else:
-                left.remove(tuple(row))
-    return sorted(left, key=repr)
+                remaining.remove(tuple(row))
+    return sorted(remaining, key=repr)

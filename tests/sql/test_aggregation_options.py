@@ -1,4 +1,4 @@
-"""Options that change how state is kept and aggregates are computed, and what they must not change."""
+"""Options of state TTL and of aggregation: what they change, and the results that they must not change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sql_cases import GOLDEN, changelog, content, environment, materialised
+from sql_cases import GOLDEN, changelog, content, environment, materialize
 from test_restart import program
 
 from millstream.client import local
@@ -25,7 +25,7 @@ MINI_BATCH = {"table.exec.mini-batch.enabled": "true"}
 TTL = {"table.exec.state.ttl": f"{3 * EPOCH_MILLIS} ms"}
 ROWS = [["a", 1], ["a", 2], ["b", 3], ["b", 4], ["b", 5], ["a", 6], ["b", 7]]  # one in each epoch
 TABLE = {"t": {"columns": {"k": "STRING", "v": "INT"}, "rows": ROWS}}
-FORGETFUL = {  # changes of the last `a`, which comes four epochs after the one before it, and of the last `b`
+EXPIRED_CHANGES = {  # changes of the last `a`, which comes four epochs after the one before it, and of the last `b`
     "SELECT k, COUNT(*) AS c FROM t GROUP BY k": [["+I", "a", "1"], ["-U", "b", "3"], ["+U", "b", "4"]],
     "SELECT /*+ STATE_TTL('t' = '1 d') */ k, COUNT(*) AS c FROM t GROUP BY k": [
         ["-U", "a", "2"],
@@ -56,15 +56,15 @@ def changes(sql: str, options: dict[str, str], rows: int) -> list[list[str]]:
         return list(map(ast.literal_eval, world.visible()))
 
 
-@pytest.mark.parametrize("sql", FORGETFUL)
-def test_state_that_nothing_touched_is_forgotten(sql: str) -> None:
-    found, before = changes(sql, TTL, 7), changes(sql, TTL, 5)
+@pytest.mark.parametrize("sql", EXPIRED_CHANGES)
+def test_expired_state_is_not_used(sql: str) -> None:
+    actual, before = changes(sql, TTL, 7), changes(sql, TTL, 5)
     for each in before:
-        found.remove(each)
-    assert sorted(found) == sorted(FORGETFUL[sql])
+        actual.remove(each)
+    assert sorted(actual) == sorted(EXPIRED_CHANGES[sql])
 
 
-def test_what_is_forgotten_is_freed() -> None:
+def test_expired_state_is_deleted() -> None:
     context: Any = SimpleNamespace(
         state=OperatorState(KeyGroupRange(0, 127), 0, 1, KeyGrouper(128)), memory=OperatorMemory(), now=1000
     )
@@ -79,7 +79,7 @@ def test_what_is_forgotten_is_freed() -> None:
     assert not expiry.is_alive("b")
     assert list(expiry.take_expired()) == ["b"]
     assert expiry.is_alive("a")
-    context.memory = OperatorMemory()  # as in a subtask of another parallelism
+    context.memory = OperatorMemory()  # as after a change of parallelism
     context.now = 1160
     assert list(expiry.take_expired()) == ["a"]
     assert list(expiry.take_expired()) == []
@@ -95,23 +95,23 @@ DISTINCT = [
 
 
 @pytest.mark.parametrize(("topic", "query"), DISTINCT)
-def test_a_split_distinct_aggregate_ends_with_the_same_table(
+def test_a_split_distinct_aggregate_has_the_same_final_table(
     topic: str, query: dict[str, Any], inline_engine: None
 ) -> None:
     for more in ({}, MINI_BATCH):
         options = {**SPLIT, **more, "parallelism.default": "2"}
         _, _, rows = changelog(environment(content(topic), options), query["sql"])
-        assert materialised(rows) == materialised(query["changelog"])
+        assert materialize(rows) == materialize(query["changelog"])
 
 
-def test_plans_show_phases_and_parts(inline_engine: None) -> None:
+def test_plans_show_the_phases_of_aggregates(inline_engine: None) -> None:
     sql = "SELECT k, COUNT(DISTINCT v), MAX(v) FROM t GROUP BY k"
     plain = "SELECT k, COUNT(v), MAX(v) FROM t GROUP BY k"
     assert environment({"tables": TABLE}).explain_sql(sql).count("GroupAggregate(") == 1
     assert environment({"tables": TABLE}, SPLIT).explain_sql(sql).count("GroupAggregate(") == 2
     assert "LocalGroupAggregate(" in environment({"tables": TABLE}, MINI_BATCH).explain_sql(plain)
-    one = {**MINI_BATCH, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
-    assert "LocalGroupAggregate(" not in environment({"tables": TABLE}, one).explain_sql(plain)
+    one_phase = {**MINI_BATCH, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+    assert "LocalGroupAggregate(" not in environment({"tables": TABLE}, one_phase).explain_sql(plain)
 
 
 @pytest.mark.parametrize("size", ["1", "2", "100"])
@@ -119,7 +119,7 @@ def test_the_size_of_a_mini_batch_does_not_change_the_final_table(size: str, inl
     sql = "SELECT k, COUNT(*), LISTAGG(CAST(v AS STRING)) FROM t GROUP BY k"
     options = {**MINI_BATCH, "table.exec.mini-batch.size": size}
     _, _, rows = changelog(environment({"tables": TABLE}, options), sql)
-    assert materialised(rows) == {("a", "3", "1,2,6"): 1, ("b", "4", "3,4,5,7"): 1}
+    assert materialize(rows) == {("a", "3", "1,2,6"): 1, ("b", "4", "3,4,5,7"): 1}
 
 
 LAST = "SELECT k, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) AS n FROM t) WHERE n = 1"
@@ -154,18 +154,22 @@ def test_a_mini_batch_ends_after_its_number_of_rows(sql: str, backend: str, inli
         ({"table.exec.mini-batch.allow-latency": "200 ms", "table.exec.mini-batch.enabled": "false"}, 1000),
     ],
 )
-def test_an_epoch_is_no_longer_than_a_mini_batch_may_wait(
+def test_an_epoch_is_no_longer_than_the_latency_of_mini_batches(
     options: dict[str, str], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = environment({"tables": TABLE}, {**MINI_BATCH, **options})
     env.execute_sql("CREATE TABLE gone (c BIGINT) WITH ('connector'='blackhole')")
     before = env.get_config().to_map()
-    seen: list[int] = []
-    monkeypatch.setattr(local, "_intercept", [lambda _g, given, _n: seen.append(job_settings(given).epoch_target)])
+    epoch_targets: list[int] = []
+    monkeypatch.setattr(
+        local,
+        "_intercept",
+        [lambda _g, configuration, _n: epoch_targets.append(job_settings(configuration).epoch_target)],
+    )
     for sql in ("SELECT COUNT(*) FROM t", "INSERT INTO gone SELECT COUNT(*) FROM t"):
         with pytest.raises(local.PlanOnly):
             env.execute_sql(sql)
-    assert seen == [expected] * 2
+    assert epoch_targets == [expected] * 2
     assert env.get_config().to_map() == before
 
 
@@ -178,7 +182,7 @@ def test_an_epoch_is_no_longer_than_a_mini_batch_may_wait(
         ("table.exec.state.ttl", "a while"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused(key: str, value: str, inline_engine: None) -> None:
+def test_an_invalid_value_is_refused(key: str, value: str, inline_engine: None) -> None:
     with pytest.raises(UserError, match=value):
         environment({"tables": TABLE}, {key: value}).explain_sql("SELECT k FROM t")
 
@@ -187,15 +191,13 @@ def test_a_value_that_means_nothing_is_refused(key: str, value: str, inline_engi
     "more", ["", ", COUNT(DISTINCT v), COUNT(DISTINCT v) FILTER (WHERE v > 50), COUNT(DISTINCT w)"]
 )
 @pytest.mark.parametrize("keys", [3, 5000])
-def test_rows_with_keys_of_their_own_go_on_ungrouped_and_count_the_same(
-    keys: int, more: str, inline_engine: None
-) -> None:
+def test_rows_with_distinct_keys_pass_without_local_aggregation(keys: int, more: str, inline_engine: None) -> None:
     rows = [[str(i % keys), None if i % 7 == 0 else i % 100, f"w{i % 13}"] for i in range(9000)]
     case = {"tables": {"t": {"columns": {"k": "STRING", "v": "INT", "w": "STRING"}, "rows": rows}}}
     sql = f"""SELECT k, COUNT(*), COUNT(v), SUM(v), AVG(v), MIN(v), MAX(v), COUNT(*) FILTER (WHERE v > 50),
         SUM(v) FILTER (WHERE v > 50){more} FROM t GROUP BY k"""
     options = {"millstream.epoch.max-records": "4500", "parallelism.default": "2"}
-    one = {**options, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
-    _, _, found = changelog(environment(case, {**MINI_BATCH, **options}), sql)
-    _, _, expected = changelog(environment(case, one), sql)
-    assert materialised(found) == materialised(expected)
+    one_phase = {**options, "table.optimizer.agg-phase-strategy": "ONE_PHASE"}
+    _, _, actual = changelog(environment(case, {**MINI_BATCH, **options}), sql)
+    _, _, expected = changelog(environment(case, one_phase), sql)
+    assert materialize(actual) == materialize(expected)

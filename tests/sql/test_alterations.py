@@ -1,6 +1,6 @@
-"""ALTER TABLE, CREATE TABLE ... LIKE and AS, partitions and buckets: what Flink takes and what it refuses.
+"""ALTER TABLE, CREATE TABLE ... LIKE and AS, partitions and buckets: what Flink accepts and what it refuses.
 
-The answers were compared with Flink 2.3's."""
+The results were compared with those of Flink 2.3."""
 
 from typing import Any
 
@@ -75,30 +75,32 @@ REFUSED = [
 
 @pytest.fixture
 def env(inline_engine: None) -> TableEnvironment:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    made.execute_sql(BASE)
-    made.execute_sql("CREATE TABLE p (id INT, name STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '2')")
-    made.execute_sql("CREATE TABLE d (a INT) DISTRIBUTED BY (a) WITH ('connector' = 'blackhole')")
-    made.execute_sql("CREATE VIEW v AS SELECT id, name, ts FROM t")
-    return made
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.execute_sql(BASE)
+    environment.execute_sql(
+        "CREATE TABLE p (id INT, name STRING) WITH ('connector' = 'datagen', 'number-of-rows' = '2')"
+    )
+    environment.execute_sql("CREATE TABLE d (a INT) DISTRIBUTED BY (a) WITH ('connector' = 'blackhole')")
+    environment.execute_sql("CREATE VIEW v AS SELECT id, name, ts FROM t")
+    return environment
 
 
-def answer(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
+def run(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
     with env.execute_sql(sql).collect() as rows:
         return [tuple(row) for row in rows]
 
 
-def shown(env: TableEnvironment, table: str) -> str:
-    return str(answer(env, f"SHOW CREATE TABLE {table}")[0][0])
+def show_create(env: TableEnvironment, table: str) -> str:
+    return str(run(env, f"SHOW CREATE TABLE {table}")[0][0])
 
 
-@pytest.mark.parametrize(("sql", "said"), REFUSED, ids=[sql for sql, _ in REFUSED])
-def test_what_is_refused_changes_nothing(env: TableEnvironment, sql: str, said: str) -> None:
-    before = env.list_tables(), shown(env, "t"), shown(env, "p")
+@pytest.mark.parametrize(("sql", "message"), REFUSED, ids=[sql for sql, _ in REFUSED])
+def test_a_refused_statement_changes_nothing(env: TableEnvironment, sql: str, message: str) -> None:
+    before = env.list_tables(), show_create(env, "t"), show_create(env, "p")
     with pytest.raises(SqlError) as caught:
         env.execute_sql(sql)
-    assert said in str(caught.value)
-    assert (env.list_tables(), shown(env, "t"), shown(env, "p")) == before
+    assert message in str(caught.value)
+    assert (env.list_tables(), show_create(env, "t"), show_create(env, "p")) == before
 
 
 def test_a_table_is_altered_step_by_step(env: TableEnvironment) -> None:
@@ -113,7 +115,7 @@ def test_a_table_is_altered_step_by_step(env: TableEnvironment) -> None:
         "DROP `DISTRIBUTION`",
     ):
         env.execute_sql(f"ALTER TABLE t {step}")
-    assert shown(env, "t") == (
+    assert show_create(env, "t") == (
         "CREATE TABLE `default_catalog`.`default_database`.`t` (\n  `key` BIGINT NOT NULL COMMENT 'the key',\n"
         "  `name` VARCHAR(2147483647) NOT NULL,\n  `ts` TIMESTAMP(3),\n  `doubled` AS `key` * 2,\n"
         "  WATERMARK FOR `ts` AS `ts` - INTERVAL '9' SECOND,\n"
@@ -123,18 +125,22 @@ def test_a_table_is_altered_step_by_step(env: TableEnvironment) -> None:
     env.execute_sql("ALTER TABLE p MODIFY id BIGINT")
     env.execute_sql("ALTER TABLE p ADD next AS id + 1")
     env.execute_sql("ALTER TABLE p MODIFY id INT")
-    assert [row[1] for row in answer(env, "DESCRIBE p")] == ["INT", "STRING", "INT"]  # what is computed follows
+    assert [row[1] for row in run(env, "DESCRIBE p")] == [
+        "INT",
+        "STRING",
+        "INT",
+    ]  # the type of the computed column changes too
 
 
-def test_what_like_takes_over(env: TableEnvironment) -> None:
+def test_parts_of_a_definition_are_copied_by_like(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE l (x INT) LIKE t (EXCLUDING ALL INCLUDING GENERATED)")
-    assert [row[0] for row in answer(env, "DESCRIBE l")] == ["id", "name", "ts", "c", "x"]
-    assert "WATERMARK" not in shown(env, "l")
+    assert [row[0] for row in run(env, "DESCRIBE l")] == ["id", "name", "ts", "c", "x"]
+    assert "WATERMARK" not in show_create(env, "l")
     env.execute_sql(
         "CREATE TABLE m (c AS id + 5, WATERMARK FOR ts AS ts) WITH ('connector' = 'print') "
         "LIKE t (OVERWRITING GENERATED OVERWRITING WATERMARKS EXCLUDING DISTRIBUTION)"
     )
-    text = shown(env, "m")
+    text = show_create(env, "m")
     assert "`c` AS `id` + 5,\n  WATERMARK FOR `ts` AS `ts`,\n" in text
     assert "'connector' = 'print'" in text
     assert "COMMENT" not in text
@@ -145,57 +151,57 @@ def test_columns_of_create_table_as(env: TableEnvironment) -> None:
     sink = "WITH ('connector' = 'blackhole') AS SELECT 1 AS a, 2 AS b"
     env.execute_sql(f"CREATE TABLE one (b, a) {sink}").wait()
     env.execute_sql(f"CREATE TABLE two (a BIGINT, y AS a + 1, z INT) {sink}").wait()
-    assert [row[0] for row in answer(env, "DESCRIBE one")] == ["b", "a"]
-    assert [row[:2] for row in answer(env, "DESCRIBE two")] == [
+    assert [row[0] for row in run(env, "DESCRIBE one")] == ["b", "a"]
+    assert [row[:2] for row in run(env, "DESCRIBE two")] == [
         *(("y", "BIGINT"), ("z", "INT"), ("a", "BIGINT"), ("b", "INT")),
     ]
     env.execute_sql(f"REPLACE TABLE two {sink}").wait()
-    assert [row[0] for row in answer(env, "DESCRIBE two")] == ["a", "b"]
+    assert [row[0] for row in run(env, "DESCRIBE two")] == ["a", "b"]
 
 
-def test_a_view_means_what_it_meant_where_it_was_written(env: TableEnvironment) -> None:
+def test_a_view_is_bound_in_the_database_where_it_was_created(env: TableEnvironment) -> None:
     env.execute_sql("CREATE VIEW w AS SELECT COUNT(*) AS n FROM p")
     env.execute_sql("CREATE DATABASE other")
     env.execute_sql("USE other")
-    assert answer(env, "SELECT n FROM default_database.w")[-1] == (2,)
+    assert run(env, "SELECT n FROM default_database.w")[-1] == (2,)
 
 
 def test_functions_are_described(env: TableEnvironment) -> None:
-    said = dict(answer(env, "DESCRIBE FUNCTION EXTENDED sum"))
-    assert (said["is system function"], said["is temporary"], said["kind"]) == ("true", "false", "AGGREGATE")
-    assert dict(answer(env, "DESCRIBE FUNCTION EXTENDED rand"))["is deterministic"] == "false"
+    message = dict(run(env, "DESCRIBE FUNCTION EXTENDED sum"))
+    assert (message["is system function"], message["is temporary"], message["kind"]) == ("true", "false", "AGGREGATE")
+    assert dict(run(env, "DESCRIBE FUNCTION EXTENDED rand"))["is deterministic"] == "false"
 
 
 # ------------------------------------------------------------------------------------------------------- partitions
 
 
-def test_partitions_are_told_to_the_catalog_by_statements_and_by_programs(env: TableEnvironment) -> None:
+def test_partitions_are_registered_by_statements_and_by_programs(env: TableEnvironment) -> None:
     env.execute_sql("ALTER TABLE t ADD PARTITION (name = 'a') WITH ('k' = 'v') PARTITION (name = 'b')")
     with pytest.raises(SqlError, match="already"):
         env.execute_sql("ALTER TABLE t ADD PARTITION (name = 'c') PARTITION (name = 'a')")
-    assert answer(env, "SHOW PARTITIONS t") == [("name=a",), ("name=b",)]  # all of a statement, or none
+    assert run(env, "SHOW PARTITIONS t") == [("name=a",), ("name=b",)]  # a statement adds all of its partitions or none
     env.execute_sql("ALTER TABLE t ADD IF NOT EXISTS PARTITION (name = 'a')")
     catalog = env.get_catalog("default_catalog")
     assert catalog is not None
     path, a = ObjectPath("default_database", "t"), CatalogPartitionSpec({"name": "a"})
     assert catalog.get_partition(path, a).get_properties() == {"k": "v"}
     catalog.create_partition(path, CatalogPartitionSpec({"name": "c"}), CatalogPartition({}, "third"), False)
-    assert answer(env, "SHOW PARTITIONS t PARTITION (name = 'c')") == [("name=c",)]
+    assert run(env, "SHOW PARTITIONS t PARTITION (name = 'c')") == [("name=c",)]
     catalog.alter_partition(path, a, CatalogPartition({"k": "w"}), False)
     assert catalog.get_partition(path, a).get_properties() == {"k": "w"}
     env.execute_sql("ALTER TABLE t RENAME TO u")
     moved = ObjectPath("default_database", "u")
-    assert [each.get_partition_spec() for each in catalog.list_partitions(moved)] == [{"name": n} for n in "abc"]
+    assert [item.get_partition_spec() for item in catalog.list_partitions(moved)] == [{"name": n} for n in "abc"]
     env.execute_sql("ALTER TABLE u DROP PARTITION (name = 'a'), PARTITION (name = 'b')")
     assert not catalog.partition_exists(moved, a)
     with pytest.raises(SqlError, match="has no partition"):
         catalog.drop_partition(moved, a, False)
     env.execute_sql("DROP TABLE u")
     env.execute_sql(BASE)
-    assert answer(env, "SHOW PARTITIONS t") == []
+    assert run(env, "SHOW PARTITIONS t") == []
 
 
-def test_statistics_are_kept_with_their_table(env: TableEnvironment) -> None:
+def test_statistics_are_renamed_and_dropped_with_their_table(env: TableEnvironment) -> None:
     catalog = env.get_catalog("default_catalog")
     assert catalog is not None
     path, a = ObjectPath("default_database", "t"), CatalogPartitionSpec({"name": "a"})
@@ -210,7 +216,7 @@ def test_statistics_are_kept_with_their_table(env: TableEnvironment) -> None:
     catalog.alter_partition_column_statistics(path, a, CatalogColumnStatistics({"id": 2}), False)
     assert catalog.get_table_statistics(path).get_row_count() == 7
     assert catalog.get_table_column_statistics(path).get_column_statistics_data() == {"id": 1}
-    assert [each.get_row_count() for each in catalog.bulk_get_partition_statistics(path, [a])] == [3]
+    assert [item.get_row_count() for item in catalog.bulk_get_partition_statistics(path, [a])] == [3]
     (columns,) = catalog.bulk_get_partition_column_statistics(path, [a])
     assert columns.get_column_statistics_data() == {"id": 2}
     catalog.drop_table(path, False)
@@ -222,7 +228,7 @@ def test_statistics_are_kept_with_their_table(env: TableEnvironment) -> None:
 # ------------------------------------------------------------------------------------------------------------- types
 
 
-def test_types_are_made_by_the_calls_of_pyflink() -> None:
+def test_types_are_created_by_the_constructor_calls_of_pyflink() -> None:
     assert IntType(False) == IntType(nullable=False) == DataTypes.INT(False)  # type: ignore[call-arg,misc]
     assert DecimalType(5, 2, False) == DataTypes.DECIMAL(5, 2, False)  # type: ignore[misc]
     assert ArrayType(element_type=IntType()) == DataTypes.ARRAY(DataTypes.INT())  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Arrow data, pandas and Polars go into tables and come out of them, with their types and without loss."""
+"""Arrow data, pandas and Polars become tables, and tables become their data, with the same types and values."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ALL_TYPES = pa.table(
 # --------------------------------------------------------------------------------------------------------------- Arrow
 
 
-def test_arrow_types_come_out_as_they_went_in(t_env: TableEnvironment) -> None:
+def test_arrow_types_are_the_same_after_a_round_trip(t_env: TableEnvironment) -> None:
     table = t_env.from_arrow(ALL_TYPES)
     assert str(table.get_schema().get_field_data_type("ns")) == "TIMESTAMP(9)"
     assert str(table.get_schema().get_field_data_type("utc")) == "TIMESTAMP_LTZ(6)"
@@ -141,7 +141,7 @@ def test_the_changelog_is_applied(t_env: TableEnvironment) -> None:
     assert sorted(totals.to_arrow().to_pylist(), key=str) == [{"k": "a", "s": 4}, {"k": "b", "s": 2}]
 
 
-def test_batches_come_while_the_job_runs(t_env: TableEnvironment) -> None:
+def test_batches_are_emitted_while_the_job_runs(t_env: TableEnvironment) -> None:
     numbers = t_env.sql_query("SELECT a FROM (VALUES (1), (2)) AS t(a)")
     with numbers.to_arrow_batches() as batches:
         assert batches.schema.names == ["a"]
@@ -165,7 +165,7 @@ def test_other_libraries_read_tables(t_env: TableEnvironment) -> None:
     assert pl.DataFrame(numbers).rows() == [(1, "a"), (2, "b")]
 
 
-def test_polars_both_ways(t_env: TableEnvironment) -> None:
+def test_polars_frames_become_tables_and_tables_polars_frames(t_env: TableEnvironment) -> None:
     frame = pl.DataFrame({"n": [1, None], "s": ["a", "b"], "l": [[1], []], "r": [{"x": 1}, {"x": 2}]})
     assert t_env.from_polars(frame).to_polars().equals(frame)
     assert rows(t_env.from_polars(frame.lazy().select("n"), ["m"]).select(col("m"))) == [(1,), (None,)]
@@ -223,7 +223,7 @@ def test_a_wrong_schema_of_pandas_is_refused(t_env: TableEnvironment) -> None:
         t_env.from_pandas(frame, 5)
 
 
-def test_no_rows_give_a_frame_with_columns(t_env: TableEnvironment) -> None:
+def test_a_result_without_rows_is_a_frame_with_columns(t_env: TableEnvironment) -> None:
     table = t_env.from_pandas(pd.DataFrame({"a": [1]}))
     empty = table.filter(col("a") > 1)
     assert list(empty.to_pandas().columns) == ["a"]

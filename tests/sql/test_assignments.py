@@ -16,12 +16,12 @@ from millstream.table.expressions import col
 
 def test_types_are_converted_as_by_flink(inline_engine: None) -> None:
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    found, golden = accepted(environment, SqlError), read_golden()
+    actual, golden = accepted(environment, SqlError), read_golden()
     assert list(golden) == TYPES
-    assert found == golden
+    assert actual == golden
 
 
-def test_a_number_is_not_narrowed_in_silence(t_env: TableEnvironment) -> None:
+def test_a_number_is_not_narrowed_without_a_cast(t_env: TableEnvironment) -> None:
     t_env.execute_sql("CREATE TABLE narrow (x INT) WITH ('connector' = 'blackhole')")
     with pytest.raises(SqlValidationError, match=r"column 'EXPR\$0' is BIGINT.*'x' of .*narrow' is INT"):
         t_env.execute_sql("INSERT INTO narrow SELECT CAST(3000000000 AS BIGINT)")
@@ -39,7 +39,7 @@ def test_a_number_is_not_narrowed_in_silence(t_env: TableEnvironment) -> None:
         ("CAST('abcdef' AS STRING)", "VARCHAR(3)", "abc"),
     ],
 )
-def test_a_converted_value_arrives(
+def test_a_converted_value_is_written(
     t_env: TableEnvironment, tmp_path: Any, source: str, target: str, expected: Any
 ) -> None:
     options = f"'connector' = 'filesystem', 'path' = '{tmp_path}/out', 'format' = 'json'"

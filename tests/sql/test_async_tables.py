@@ -1,4 +1,4 @@
-"""Asynchronous table functions: many calls under way, rows in the order of the rows they were made of."""
+"""Asynchronous table functions: several calls in flight, results in the order of the input rows."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from millstream.table.udf import udtf
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
 RUNNING = [0, 0]
-LIVES: list[str] = []
+LIFECYCLE: list[str] = []
 TRIES: dict[int, int] = {}
 
 
 class Repeated(AsyncTableFunction):
     def open(self, function_context: FunctionContext) -> None:
-        LIVES.append("open")
+        LIFECYCLE.append("open")
 
     def close(self) -> None:
-        LIVES.append("close")
+        LIFECYCLE.append("close")
 
     async def eval(self, n: int, word: str) -> list[tuple[str, int]]:
         RUNNING[0] += 1
@@ -47,7 +47,7 @@ def plain(n: int, word: str) -> Iterator[tuple[str, int]]:
     yield from ((word, i) for i in range(n % 3))
 
 
-async def wavering(n: int, word: str) -> list[tuple[str, int]]:
+async def fail_first(n: int, word: str) -> list[tuple[str, int]]:
     TRIES[n] = TRIES.get(n, 0) + 1
     if TRIES[n] < 3:
         raise ConnectionError(n)
@@ -61,43 +61,43 @@ JOIN = "SELECT n, w, i FROM t {} LATERAL TABLE({}(n, s)) AS f(w, i){}"
 @pytest.fixture
 def env() -> TableEnvironment:
     RUNNING[:] = [0, 0]
-    LIVES.clear()
+    LIFECYCLE.clear()
     TRIES.clear()
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
     register_values("numbers", [(i, f"s{i}") for i in range(20)])
     env.execute_sql("CREATE TABLE t (n INT, s STRING) WITH ('connector'='values', 'data-id'='numbers')")
-    for name, function in (("plain", plain), ("counted", counted), ("repeated", Repeated()), ("wavering", wavering)):
+    for name, function in (("plain", plain), ("counted", counted), ("repeated", Repeated()), ("wavering", fail_first)):
         env.create_temporary_function(name, udtf(function, result_types=ROW))
     return env
 
 
-def told(env: TableEnvironment, sql: str) -> list[Any]:
+def collect_rows(env: TableEnvironment, sql: str) -> list[Any]:
     return changelog(env, sql)[2]
 
 
 @pytest.mark.parametrize("name", ["counted", "repeated"])
 @pytest.mark.parametrize(("word", "tail"), [(",", ""), ("LEFT JOIN", " ON TRUE")])
-def test_an_asynchronous_function_makes_the_rows_of_a_plain_one(
+def test_an_asynchronous_function_has_the_results_of_a_synchronous_one(
     env: TableEnvironment, name: str, word: str, tail: str
 ) -> None:
-    assert told(env, JOIN.format(word, name, tail)) == told(env, JOIN.format(word, "plain", tail))
+    assert collect_rows(env, JOIN.format(word, name, tail)) == collect_rows(env, JOIN.format(word, "plain", tail))
 
 
-def test_calls_run_at_once_as_many_as_are_allowed(env: TableEnvironment) -> None:
+def test_the_capacity_limits_the_concurrent_calls(env: TableEnvironment) -> None:
     env.get_config().set("table.exec.async-table.max-concurrent-operations", "4")
     table = env.from_path("t").join_lateral(udtf(Repeated(), result_types=ROW)(col("n"), col("s")).alias("w", "i"))
     with table.select(col("n"), col("w"), col("i")).execute().collect() as rows:
         assert len(list(rows)) == sum(i % 3 for i in range(20))
     assert RUNNING == [0, 4]
-    assert LIVES == ["open", "close"]
+    assert LIFECYCLE == ["open", "close"]
 
 
-def test_a_call_that_fails_is_made_again_as_options_say(env: TableEnvironment) -> None:
+def test_a_failed_call_is_retried_as_configured(env: TableEnvironment) -> None:
     env.get_config().set("table.exec.async-table.retry-delay", "1 ms")
-    assert len(told(env, JOIN.format(",", "wavering", ""))) == 20
+    assert len(collect_rows(env, JOIN.format(",", "wavering", ""))) == 20
     assert set(TRIES.values()) == {3}
     TRIES.clear()
     env.get_config().set("table.exec.async-table.retry-strategy", "NO_RETRY")
     with pytest.raises(UserError, match="ConnectionError"):
-        told(env, JOIN.format(",", "wavering", ""))
+        collect_rows(env, JOIN.format(",", "wavering", ""))

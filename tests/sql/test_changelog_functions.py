@@ -1,4 +1,4 @@
-"""TO_CHANGELOG and FROM_CHANGELOG: changes become rows and rows changes, as in Flink."""
+"""TO_CHANGELOG and FROM_CHANGELOG convert changes to rows and rows to changes, as in Flink."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 from millstream.table.expressions import descriptor, map_
 
 # Recorded from Flink 2.3; columns, then rows with their kinds.
-TOLD = [
+RECORDED = [
     (
         "TO_CHANGELOG(input => TABLE sums)",
         ["op", "k", "s"],
@@ -57,7 +57,7 @@ REFUSED = [
 ]
 
 
-def made(settings: EnvironmentSettings) -> TableEnvironment:
+def create_environment(settings: EnvironmentSettings) -> TableEnvironment:
     env = TableEnvironment.create(settings)
     env.get_config().set("parallelism.default", "1")
     env.execute_sql(
@@ -74,53 +74,55 @@ def made(settings: EnvironmentSettings) -> TableEnvironment:
 
 @pytest.fixture
 def env(inline_engine: None) -> TableEnvironment:
-    return made(EnvironmentSettings.in_streaming_mode())
+    return create_environment(EnvironmentSettings.in_streaming_mode())
 
 
-def told(result: Any) -> list[str]:
+def collect_changes(result: Any) -> list[str]:
     with result.collect() as rows:
         return [" ".join(map(str, (row.get_row_kind(), *row))) for row in rows]
 
 
-@pytest.mark.parametrize(("call", "columns", "rows"), TOLD, ids=[call for call, *_ in TOLD])
+@pytest.mark.parametrize(("call", "columns", "rows"), RECORDED, ids=[call for call, *_ in RECORDED])
 def test_rows_and_changes_are_those_of_flink(
     env: TableEnvironment, call: str, columns: list[str], rows: list[str]
 ) -> None:
     result = env.execute_sql(f"SELECT * FROM {call}")
     assert result.get_table_schema().get_field_names() == columns
-    assert told(result) == rows
+    assert collect_changes(result) == rows
 
 
-@pytest.mark.parametrize(("call", "said"), REFUSED, ids=[call for call, _ in REFUSED])
-def test_what_has_no_meaning_is_refused(env: TableEnvironment, call: str, said: str) -> None:
-    with pytest.raises(SqlError, match=said):
+@pytest.mark.parametrize(("call", "message"), REFUSED, ids=[call for call, _ in REFUSED])
+def test_an_invalid_call_is_refused(env: TableEnvironment, call: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
         env.execute_sql(f"SELECT * FROM {call}")
 
 
-def test_a_code_that_stands_for_no_change_stops_the_job(env: TableEnvironment) -> None:
+def test_an_unknown_code_fails_the_job(env: TableEnvironment) -> None:
     env.get_config().set("restart-strategy.type", "none")
     with pytest.raises(MillstreamError, match="column 'op' has 'UPDATE_BEFORE', which is not the code of a row kind"):
-        told(env.execute_sql("SELECT * FROM FROM_CHANGELOG(TABLE log, DESCRIPTOR(op), MAP['INSERT', 'INSERT'])"))
+        collect_changes(
+            env.execute_sql("SELECT * FROM FROM_CHANGELOG(TABLE log, DESCRIPTOR(op), MAP['INSERT', 'INSERT'])")
+        )
 
 
-def test_what_is_told_and_read_again_is_the_same(env: TableEnvironment) -> None:
+def test_from_changelog_is_the_inverse_of_to_changelog(env: TableEnvironment) -> None:
     table = env.from_path("sums")
-    again = table.to_changelog().from_changelog()
-    assert told(again.execute()) == told(table.execute())
+    restored = table.to_changelog().from_changelog()
+    assert collect_changes(restored.execute()) == collect_changes(table.execute())
     code = map_("INSERT", "I", "UPDATE_AFTER", "U").as_argument("op_mapping")
-    chosen = table.to_changelog(descriptor("code").as_argument("op"), code)
-    assert told(chosen.execute()) == ["+I I a 1", "+I I b 2", "+I U a 4"]
+    renamed = table.to_changelog(descriptor("code").as_argument("op"), code)
+    assert collect_changes(renamed.execute()) == ["+I I a 1", "+I I b 2", "+I U a 4"]
 
 
-def test_changes_of_a_partition_stay_together_and_its_columns_come_first(env: TableEnvironment) -> None:
+def test_changes_are_partitioned_and_the_partition_columns_are_first(env: TableEnvironment) -> None:
     env.get_config().set("parallelism.default", "3")
     query = "SELECT * FROM TO_CHANGELOG(input => TABLE sums PARTITION BY k)"
     assert "Exchange(distribution=[hash[k]])" in env.explain_sql(query)
-    rows = told(env.execute_sql(query))
+    rows = collect_changes(env.execute_sql(query))
     assert [row for row in rows if " a " in row] == ["+I a INSERT 1", "+I a UPDATE_BEFORE 1", "+I a UPDATE_AFTER 4"]
 
 
-def test_event_time_goes_on_behind_them(env: TableEnvironment) -> None:
+def test_the_time_attribute_is_kept(env: TableEnvironment) -> None:
     env.execute_sql(
         "CREATE TABLE timed (ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH ('connector' = 'datagen', "
         "'number-of-rows' = '3')"
@@ -132,13 +134,13 @@ def test_event_time_goes_on_behind_them(env: TableEnvironment) -> None:
 
 
 @pytest.mark.usefixtures("inline_engine")
-def test_a_batch_has_no_changes() -> None:
-    env = made(EnvironmentSettings.in_batch_mode())
+def test_batch_mode_is_refused() -> None:
+    env = create_environment(EnvironmentSettings.in_batch_mode())
     with pytest.raises(SqlError, match="TO_CHANGELOG needs streaming mode"):
         env.execute_sql("SELECT * FROM TO_CHANGELOG(input => TABLE sums)")
 
 
-def test_a_plan_holds_them(env: TableEnvironment) -> None:
+def test_they_can_be_compiled_to_a_plan(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE s (op STRING, k STRING, s INT) WITH ('connector' = 'blackhole')")
     plan = env.compile_plan_sql("INSERT INTO s SELECT op, k, s FROM TO_CHANGELOG(TABLE sums)")
     assert "ToChangelogSpec" in plan.as_json_string()

@@ -99,9 +99,9 @@ def test_sequences(t_env: TableEnvironment) -> None:
 
 def test_tables_columns_and_runs_differ(t_env: TableEnvironment) -> None:
     first = generate(t_env, "user_id BIGINT, other BIGINT")
-    again = generate(t_env, "user_id BIGINT, other BIGINT")
+    second_run = generate(t_env, "user_id BIGINT, other BIGINT")
     assert not {a for a, _ in first} & {b for _, b in first}
-    assert not {a for a, _ in first} & {a for a, _ in again}
+    assert not {a for a, _ in first} & {a for a, _ in second_run}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Timestamps are formatted and parsed by patterns as Flink does it; the planner refuses wrong patterns."""
+"""Timestamps are formatted and parsed by patterns as in Flink; the planner refuses wrong patterns."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ ERROR = "an error"
 
 
 @cache
-def recorded() -> dict[str, Any]:
+def read_recorded() -> dict[str, Any]:
     content: dict[str, Any] = json.loads(GOLDEN.read_text())
     return content
 
 
-def expected(answers: list[Any]) -> list[Any]:
-    return [ERROR if isinstance(answer, dict) else answer for answer in answers]
+def convert_recorded(results: list[Any]) -> list[Any]:
+    return [ERROR if isinstance(result, dict) else result for result in results]
 
 
-def moment(text: str) -> datetime.datetime:
-    """A timestamp with nanoseconds as a column has it; pandas does not have the first century."""
+def parse_moment(text: str) -> datetime.datetime:
+    """Return a timestamp with nanoseconds in the form of columns; pandas cannot represent the first century."""
     return datetime.datetime.fromisoformat(text[:26]) if text < "1700" else pd.Timestamp(text)
 
 
-def formatted(compiler: Any, pattern: str, values: list[Any]) -> list[str]:
+def format_all(compiler: Any, pattern: str, values: list[Any]) -> list[str]:
     try:
         format_value = compiler(pattern)
     except ValueError:
@@ -52,45 +52,45 @@ def formatted(compiler: Any, pattern: str, values: list[Any]) -> list[str]:
 
 
 def test_timestamps_are_formatted_as_by_flink() -> None:
-    values = list(map(moment, TIMESTAMPS))
-    found = {pattern: formatted(compile_formatter, pattern, values) for pattern in PATTERNS}
-    assert found == {pattern: expected(answers) for pattern, answers in recorded()["format"].items()}
+    values = list(map(parse_moment, TIMESTAMPS))
+    actual = {pattern: format_all(compile_formatter, pattern, values) for pattern in PATTERNS}
+    assert actual == {pattern: convert_recorded(results) for pattern, results in read_recorded()["format"].items()}
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_seconds_are_formatted_as_by_flink(zone: str) -> None:
     values = [datetime.datetime.fromtimestamp(seconds, find_time_zone(zone)) for seconds in SECONDS]
     patterns = [pattern for pattern in SIMPLE_PATTERNS if "zzzz" not in pattern]  # long names are not known
-    found = {pattern: formatted(compile_simple_formatter, pattern, values) for pattern in patterns}
-    golden = recorded()["format_seconds"][zone]
-    assert found == {pattern: expected(golden[pattern]) for pattern in patterns}
+    actual = {pattern: format_all(compile_simple_formatter, pattern, values) for pattern in patterns}
+    golden = read_recorded()["format_seconds"][zone]
+    assert actual == {pattern: convert_recorded(golden[pattern]) for pattern in patterns}
 
 
-def parsed(text: str, pattern: str) -> str | None:
+def parse(text: str, pattern: str) -> str | None:
     try:
-        answer = compile_parser(pattern)(text)
+        result = compile_parser(pattern)(text)
     except ValueError:
         return None
-    nanos = f"{answer.timestamp.microsecond * 1000 + answer.nanosecond:09d}"
-    seconds = answer.timestamp.strftime("T%H:%M:%S")
-    return f"{answer.timestamp.date()}{seconds}.{nanos}"
+    nanos = f"{result.timestamp.microsecond * 1000 + result.nanosecond:09d}"
+    seconds = result.timestamp.strftime("T%H:%M:%S")
+    return f"{result.timestamp.date()}{seconds}.{nanos}"
 
 
-def full(answer: Any) -> str | None:
-    """Flink's timestamp with seconds and all digits; None where Flink fails or cannot parse."""
-    if not isinstance(answer, str) or answer.startswith("+"):
+def complete(result: Any) -> str | None:
+    """Return Flink's timestamp with seconds and all digits; None if Flink fails or cannot parse it."""
+    if not isinstance(result, str) or result.startswith("+"):
         return None
-    date, _, time = answer.partition("T")
-    whole, _, fraction = time.partition(".")
-    return f"{date}T{whole if len(whole) == 8 else f'{whole}:00'}.{fraction:0<9}"
+    date, _, time = result.partition("T")
+    seconds, _, fraction = time.partition(".")
+    return f"{date}T{seconds if len(seconds) == 8 else f'{seconds}:00'}.{fraction:0<9}"
 
 
 def test_timestamps_are_parsed_as_by_flink() -> None:
-    found = {(text, pattern): parsed(text, pattern) for text, pattern in PARSED}
-    assert found == {(text, pattern): full(answer) for text, pattern, answer in recorded()["parse"]}
+    actual = {(text, pattern): parse(text, pattern) for text, pattern in PARSED}
+    assert actual == {(text, pattern): complete(result) for text, pattern, result in read_recorded()["parse"]}
 
 
-def seconds_of(text: str, pattern: str) -> int:
+def parse_seconds(text: str, pattern: str) -> int:
     try:
         return int(compile_simple_parser(pattern)(text, datetime.UTC).timestamp())
     except ValueError:
@@ -98,8 +98,8 @@ def seconds_of(text: str, pattern: str) -> int:
 
 
 def test_seconds_are_parsed_as_by_flink() -> None:
-    found = {(text, pattern): seconds_of(text, pattern) for text, pattern in SIMPLE_PARSED}
-    assert found == {(text, pattern): answer for text, pattern, answer in recorded()["parse_seconds"]}
+    actual = {(text, pattern): parse_seconds(text, pattern) for text, pattern in SIMPLE_PARSED}
+    assert actual == {(text, pattern): result for text, pattern, result in read_recorded()["parse_seconds"]}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every method and function of expressions that is here has a value, and the one that Flink's documentation gives."""
+"""Every method and function of expressions is tested, and has the value that Flink's documentation shows."""
 
 from __future__ import annotations
 
@@ -323,48 +323,52 @@ AGGREGATED: dict[str, tuple[Expression, Any]] = {
     ),
     "json_array_agg": (e.json_array_agg(JsonOnNull.NULL, col("n")), "[1,3,2]"),
 }
-ELSEWHERE = {  # in other tests: orders, windows, frames, columns by range, sources
+ELSEWHERE = {  # tested elsewhere: orders, windows, frames, columns by range, sources
     "asc", "desc", "over", "start", "end", "rowtime", "proctime", "flatten", "as_argument", "col", "range_", "lag",
     "row_interval", "with_columns", "without_columns", "with_all_columns", "current_watermark", "source_watermark",
     "lead", "descriptor",
 }  # fmt: skip
 
 
-def public(thing: Any) -> set[str]:
-    special = {name for cls in type.mro(thing) if cls is not object for name in vars(cls) if name.startswith("__")}
-    kept = {name for name in special if callable(getattr(thing, name, None)) and name not in vars(object)}
-    return {name for name in dir(thing) if not name.startswith("_")} | (kept & set(VALUES))
+def list_public_names(owner: Any) -> set[str]:
+    special = {name for cls in type.mro(owner) if cls is not object for name in vars(cls) if name.startswith("__")}
+    operators = {name for name in special if callable(getattr(owner, name, None)) and name not in vars(object)}
+    return {name for name in dir(owner) if not name.startswith("_")} | (operators & set(VALUES))
 
 
 def test_every_method_and_function_has_an_example() -> None:
-    functions = {name for name, each in vars(e).items() if inspect.isfunction(each) and each.__module__ == e.__name__}
-    named = {name for name in public(Expression) | functions if not name.startswith("_")}
+    functions = {
+        name for name, function in vars(e).items() if inspect.isfunction(function) and function.__module__ == e.__name__
+    }
+    named = {name for name in list_public_names(Expression) | functions if not name.startswith("_")}
     examples = {name.removeprefix("e.") for name in (*VALUES, *AGGREGATED)}
     assert named - examples - ELSEWHERE == set()
 
 
-def plain(value: Any) -> Any:
+def simplify(value: Any) -> Any:
     return tuple(value) if type(value).__name__ == "Row" else value
 
 
-def final(table: Any) -> tuple[Any, ...]:
-    with table.execute().collect() as found:
-        return [tuple(row) for row in found][-1]
+def collect_row(table: Any) -> tuple[Any, ...]:
+    with table.execute().collect() as actual:
+        return [tuple(row) for row in actual][-1]
 
 
 def test_expressions_have_their_values(t_env: TableEnvironment) -> None:
-    kind = DataTypes.ROW([DataTypes.FIELD("r", DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT())]))])
-    table = t_env.from_elements([((5,),)], kind)
+    row_type = DataTypes.ROW([DataTypes.FIELD("r", DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT())]))])
+    table = t_env.from_elements([((5,),)], row_type)
     items = [expression.alias(f"c{i}") for i, (expression, _) in enumerate(VALUES.values())]
-    found = dict(zip(VALUES, map(plain, final(table.select(*items))), strict=True))
-    found = {name: float(value) if isinstance(value, decimal.Decimal) else value for name, value in found.items()}
-    wrong = {name: (found[name], wanted) for name, (_, wanted) in VALUES.items() if found[name] != wanted}
-    assert wrong == {}
+    actual = dict(zip(VALUES, map(simplify, collect_row(table.select(*items))), strict=True))
+    actual = {name: float(value) if isinstance(value, decimal.Decimal) else value for name, value in actual.items()}
+    differences = {name: (actual[name], expected) for name, (_, expected) in VALUES.items() if actual[name] != expected}
+    assert differences == {}
 
 
 def test_aggregates_have_their_values(t_env: TableEnvironment) -> None:
-    kind = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT()), DataTypes.FIELD("k", DataTypes.STRING())])
-    table = t_env.from_elements([(1, "a"), (3, "b"), (2, "a")], kind)
+    row_type = DataTypes.ROW([DataTypes.FIELD("n", DataTypes.INT()), DataTypes.FIELD("k", DataTypes.STRING())])
+    table = t_env.from_elements([(1, "a"), (3, "b"), (2, "a")], row_type)
     items = [expression.alias(f"c{i}") for i, (expression, _) in enumerate(AGGREGATED.values())]
-    found = dict(zip(AGGREGATED, final(table.select(*items)), strict=True))
-    assert {name: (found[name], wanted) for name, (_, wanted) in AGGREGATED.items() if found[name] != wanted} == {}
+    actual = dict(zip(AGGREGATED, collect_row(table.select(*items)), strict=True))
+    assert {
+        name: (actual[name], expected) for name, (_, expected) in AGGREGATED.items() if actual[name] != expected
+    } == {}

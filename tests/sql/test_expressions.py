@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from expression_rows import CHUNK, GOLDEN, ZONE, arranged, as_texts, expressions, select
+from expression_rows import CHUNK, GOLDEN, ZONE, as_texts, expressions, select, sort_column
 
 from millstream.table import EnvironmentSettings, TableEnvironment
 
@@ -25,9 +25,9 @@ def test_expressions_give_flinks_types_and_texts(inline_engine: None, start: int
     with env.execute_sql(as_texts("expressions", len(chunk))).collect() as results:
         rows: list[Any] = [list(row) for row in results]
     different = {
-        sql: (golden[sql], answer)
+        sql: (golden[sql], actual)
         for n, sql in enumerate(chunk)
-        if golden[sql] != (answer := [types[n], arranged(rows, n)])
+        if golden[sql] != (actual := [types[n], sort_column(rows, n)])
     }
     assert not different
 

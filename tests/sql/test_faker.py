@@ -57,7 +57,7 @@ def test_some_values_are_null(t_env: TableEnvironment) -> None:
     assert all(row[1] is None for row in rows)
 
 
-def test_a_row_is_made_up_for_each_key(t_env: TableEnvironment) -> None:
+def test_a_row_is_generated_for_each_key(t_env: TableEnvironment) -> None:
     create(t_env, "characters", {"id": COLUMNS["id"], "name": ("STRING", "#{harry_potter.character}")})
     t_env.execute_sql("CREATE VIEW k AS SELECT id, PROCTIME() AS p FROM (VALUES (1), (2), (1)) AS v (id)")
     rows = rows_of(t_env, "SELECT k.id, c.name FROM k JOIN characters FOR SYSTEM_TIME AS OF k.p AS c ON k.id = c.id")

@@ -1,4 +1,4 @@
-"""Tables in files."""
+"""Tables of the connector filesystem."""
 
 import datetime
 from decimal import Decimal
@@ -14,7 +14,7 @@ COLUMNS = "id INT, name STRING, price DECIMAL(10, 2), at_time TIMESTAMP(3), tags
 
 
 @pytest.mark.parametrize("name", ["json", "parquet", "avro"])
-def test_what_is_written_is_read_again(name: str, tmp_path: Path, inline_engine: None) -> None:
+def test_written_rows_are_read_again(name: str, tmp_path: Path, inline_engine: None) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
     env.execute_sql(f"CREATE TABLE f ({COLUMNS}) WITH ({OPTIONS.format(tmp_path, name)})")
@@ -23,9 +23,9 @@ def test_what_is_written_is_read_again(name: str, tmp_path: Path, inline_engine:
         "(2, CAST(NULL AS STRING), 2.25, CAST(NULL AS TIMESTAMP(3)), ARRAY['z'])"
     ).wait()
     with env.execute_sql("SELECT * FROM f").collect() as rows:
-        found = sorted((tuple(row) for row in rows), key=lambda row: row[0])
+        rows_read = sorted((tuple(row) for row in rows), key=lambda row: row[0])
     moment = datetime.datetime(2024, 1, 1, 10, 0, 0, 123000)  # noqa: DTZ001
-    assert found == [(1, "a", Decimal("1.50"), moment, ["x", "y"]), (2, None, Decimal("2.25"), None, ["z"])]
+    assert rows_read == [(1, "a", Decimal("1.50"), moment, ["x", "y"]), (2, None, Decimal("2.25"), None, ["z"])]
 
 
 def test_csv_is_read(tmp_path: Path, inline_engine: None) -> None:
@@ -64,8 +64,8 @@ def test_legacy_options_of_csv_files(t_env, tmp_path):
     )
     t_env.execute_sql(f"CREATE TABLE b (id INT, s STRING) WITH ({legacy}, 'connector.path' = '{tmp_path / 'out'}')")
     t_env.execute_sql("INSERT INTO b SELECT * FROM a").wait()
-    written = "".join(path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file())
-    assert sorted(written.splitlines()) == ["1,hi", "2,"]
+    text = "".join(path.read_text() for path in (tmp_path / "out").iterdir() if path.is_file())
+    assert sorted(text.splitlines()) == ["1,hi", "2,"]
     t_env.execute_sql("CREATE TABLE k (id INT) WITH ('connector.type' = 'kafka', 'format.type' = 'json')")
     with pytest.raises(SqlError, match=r"are not supported(.|\n)*hint: use 'connector'='kafka', 'format'='json'"):
         t_env.execute_sql("SELECT * FROM k")

@@ -1,10 +1,10 @@
-"""A table that is kept as a whole answers as one that is asked does, and is read again when its options say so."""
+"""A full lookup cache has the same results as lookups, and is reloaded as the options of the table say."""
 
 import datetime
 from pathlib import Path
 
 import pytest
-from sql_cases import changelog, materialised
+from sql_cases import changelog, materialize
 
 from millstream.sql.columns import create_row_type_info
 from millstream.sql.connector.lookup_reload import PeriodicReload, TimedReload
@@ -68,45 +68,47 @@ def spec_of(env: TableEnvironment, sql: str) -> LookupJoinSpec:
 
 @pytest.mark.parametrize("condition", ["", " AND d.tag > 1", " AND o.id < d.tag"])
 @pytest.mark.parametrize("kind", ["", "LEFT"])
-def test_a_whole_table_answers_as_one_that_is_asked(
+def test_a_full_cache_has_the_results_of_lookups(
     env: TableEnvironment, inline_engine: None, kind: str, condition: str
 ) -> None:
     sql = JOIN.format(kind, condition)
     values_table(env, "")
-    asked = changelog(env, sql)[2]
+    looked_up = changelog(env, sql)[2]
     values_table(env, f", {FULL}")
-    assert changelog(env, sql)[2] == asked
+    assert changelog(env, sql)[2] == looked_up
 
 
-def test_files_are_looked_up_as_a_whole(env: TableEnvironment, inline_engine: None, tmp_path: Path) -> None:
+def test_files_are_looked_up_with_a_full_cache(env: TableEnvironment, inline_engine: None, tmp_path: Path) -> None:
     files_table(env, tmp_path)
-    found = materialised(changelog(env, JOIN.format("", " AND d.tag < 3"))[2])
-    assert sorted(found) == [("1", "apple", "1"), ("2", "bean", "2"), ("4", "apple", "1")]
+    actual = materialize(changelog(env, JOIN.format("", " AND d.tag < 3"))[2])
+    assert sorted(actual) == [("1", "apple", "1"), ("2", "bean", "2"), ("4", "apple", "1")]
 
 
-def test_a_table_is_read_again_when_it_is_due_and_not_before(env: TableEnvironment, tmp_path: Path) -> None:
+def test_a_table_is_reloaded_when_it_is_due(env: TableEnvironment, tmp_path: Path) -> None:
     files_table(env, tmp_path)
     spec = spec_of(env, JOIN.format("", ""))
-    kinds = [create_row_type_info(spec.left)]
+    type_infos = [create_row_type_info(spec.left)]
     row = [1, "a", datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)]
     width = len(spec.left)
-    with OperatorHarness.of_spec(spec, input_types=kinds, output_type=create_row_type_info(spec.output)) as harness:
-        seen = []
+    with OperatorHarness.of_spec(
+        spec, input_types=type_infos, output_type=create_row_type_info(spec.output)
+    ) as harness:
+        loaded = []
         for now, name in ((0, "apple"), (9_999, "pear"), (10_000, "plum"), (19_999, "fig"), (25_000, "kiwi")):
             (tmp_path / "tag=1" / "part").write_text(f"{name},a\n")
             harness.processing_time(now)
             harness.process(Row(*row[:width]))
-            seen.append(harness.take_output()[-1].value[width + 1])
-        assert seen == ["apple", "apple", "plum", "plum", "kiwi"]
+            loaded.append(harness.take_output()[-1].value[width + 1])
+        assert loaded == ["apple", "apple", "plum", "plum", "kiwi"]
         assert harness.counter("lookup.loaded") == 9
 
 
-def test_a_period_is_counted_from_the_last_reading_or_from_the_first() -> None:
+def test_the_interval_begins_at_the_last_load_or_at_the_first() -> None:
     assert PeriodicReload(10).next_reload(0, 13) == 23
     assert [PeriodicReload(10, fixed_rate=True).next_reload(3, last) for last in (3, 12, 13, 40)] == [13, 13, 23, 43]
 
 
-def test_a_time_of_day_is_in_its_own_zone_or_the_sessions() -> None:
+def test_a_time_of_day_is_in_its_own_time_zone_or_that_of_the_session() -> None:
     noon = TimedReload(datetime.time(12), "UTC")
     assert noon.next_reload(11 * HOUR, 11 * HOUR) == 12 * HOUR
     assert noon.next_reload(11 * HOUR, 12 * HOUR) == 36 * HOUR
@@ -132,18 +134,18 @@ def test_a_time_of_day_is_in_its_own_zone_or_the_sessions() -> None:
         (f"{FULL}, 'changelog-mode'='I,UB,UA,D'", "needs a bounded table without updates"),
     ],
 )
-def test_options_that_are_wrong_are_refused(env: TableEnvironment, options: str, reason: str) -> None:
+def test_wrong_options_are_refused(env: TableEnvironment, options: str, reason: str) -> None:
     values_table(env, f", {options}")
     with pytest.raises(SqlError, match=reason):
         env.execute_sql(JOIN.format("", ""))
 
 
-def test_files_that_are_watched_are_no_whole(env: TableEnvironment, tmp_path: Path) -> None:
+def test_monitored_files_cannot_be_cached_completely(env: TableEnvironment, tmp_path: Path) -> None:
     files_table(env, tmp_path, f"{FULL}, 'source.monitor-interval'='1 s'")
     with pytest.raises(SqlError, match="needs a bounded table without updates"):
         env.execute_sql(JOIN.format("", ""))
 
 
-def test_the_plan_says_that_a_table_is_kept(env: TableEnvironment) -> None:
+def test_the_plan_shows_the_full_cache(env: TableEnvironment) -> None:
     values_table(env, f", {FULL}")
     assert "cache=[FULL]" in env.explain_sql(JOIN.format("", ""))

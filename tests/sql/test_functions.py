@@ -1,4 +1,4 @@
-"""Functions give the values and types that the real Flink gives."""
+"""Functions have the values and types of the real Flink."""
 
 from typing import Any
 
@@ -28,25 +28,25 @@ CASES = [
 ]
 
 
-def computed(sql: str) -> tuple[str, str]:
+def compute(sql: str) -> tuple[str, str]:
     bound = ExpressionBinder(Session(Catalogs()), Scope()).bind(parse_expression(sql))
     value = evaluate_constant(bound, now=1_700_000_000_000)
-    shown = f"x'{value.hex()}'" if isinstance(value, bytes) and t.is_bytes(bound.type) else None
-    return str(bound.type), "<NULL>" if value is None else shown or to_text(value, bound.type)
+    bytes_text = f"x'{value.hex()}'" if isinstance(value, bytes) and t.is_bytes(bound.type) else None
+    return str(bound.type), "<NULL>" if value is None else bytes_text or to_text(value, bound.type)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_an_expression_has_flinks_value_and_type(case: dict[str, Any]) -> None:
     if "differs" in case:
-        computed(case["sql"])
+        compute(case["sql"])
         return
     if "refused" in case:
         with pytest.raises((SqlError, EvaluationFailed)):
-            computed(case["sql"])
+            compute(case["sql"])
         return
-    kind, value = computed(case["sql"])
+    data_type, value = compute(case["sql"])
     assert value == case["value"]
-    assert kind == case["type"]
+    assert data_type == case["type"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_epochs_and_texts_become_the_timestamps_that_flink_documents(sql: str, z
 
 def test_the_precision_of_an_epoch_is_checked_when_the_query_is_planned() -> None:
     with pytest.raises(SqlError, match="must be 0 to 9, not 10"):
-        computed("TO_TIMESTAMP_LTZ(1, 10)")
+        compute("TO_TIMESTAMP_LTZ(1, 10)")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_ntile_needs_a_number_of_buckets(call: str) -> None:
 
 
 def test_every_function_has_a_sentence_for_the_reference_page() -> None:
-    docs = [each.doc for each in (*list_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
-    docs += [each.doc for each in AGGREGATES.values()]
+    docs = [function.doc for function in (*list_functions(), *SPECIAL_FORMS.values(), *OVER_FUNCTIONS.values())]
+    docs += [function.doc for function in AGGREGATES.values()]
     assert [doc for doc in docs if not doc.endswith(".")] == []
 
 

@@ -18,16 +18,16 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
-Answer = tuple[int, Any]
+Response = tuple[int, Any]
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with what `answer` returns for the method, the URL and the document of a request."""
+    """Sends the result of `answer` for the method, the URL and the document of a request."""
 
     protocol_version = "HTTP/1.1"
     requests: ClassVar[list[tuple[str, str, Any, dict[str, str]]]] = []
     connections: ClassVar[list[int]] = [0]
-    answer: ClassVar[Callable[[str, str, Any], Answer]]
+    answer: ClassVar[Callable[[str, str, Any], Response]]
 
     def setup(self) -> None:
         self.connections[0] += 1
@@ -69,11 +69,11 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def answer_with(function: Callable[[str, str, Any], Answer]) -> None:
+def set_responses(function: Callable[[str, str, Any], Response]) -> None:
     Handler.answer = staticmethod(function)  # type: ignore[assignment]
 
 
-def customer(method: str, path: str, document: Any) -> Answer:
+def customer(method: str, path: str, document: Any) -> Response:
     name = parse_qs(urlsplit(path).query)["id"][0] if document is None else document["id"]
     number = str(name).removeprefix("c")
     if number == "404":
@@ -95,8 +95,10 @@ def lookup_environment(url: str, keys: list[Any], columns: str, **options: str) 
     return env
 
 
-def join(env: TableEnvironment, selected: str, kind: str = "LEFT JOIN") -> list[tuple]:
-    query = f"SELECT o.k, {selected} FROM orders AS o {kind} customers FOR SYSTEM_TIME AS OF o.p AS c ON o.k = c.id"
+def join(env: TableEnvironment, selected: str, join_type: str = "LEFT JOIN") -> list[tuple]:
+    query = (
+        f"SELECT o.k, {selected} FROM orders AS o {join_type} customers FOR SYSTEM_TIME AS OF o.p AS c ON o.k = c.id"
+    )
     with env.execute_sql(query).collect() as rows:
         return sorted((tuple(row) for row in rows), key=str)
 
@@ -105,8 +107,8 @@ FAST = {f"{LOOKUP}retry-strategy.fixed-delay.delay": "1 ms"}
 
 
 @pytest.mark.parametrize("asynchronous", ["false", "true"])
-def test_each_key_is_one_request_and_its_answer_a_row(server: str, asynchronous: str) -> None:
-    answer_with(customer)
+def test_each_key_is_one_request_and_each_response_a_row(server: str, asynchronous: str) -> None:
+    set_responses(customer)
     options = {
         f"{LOOKUP}header.X-Tenant": "a b",
         f"{LOOKUP}header.Authorization": "me:secret",
@@ -114,8 +116,8 @@ def test_each_key_is_one_request_and_its_answer_a_row(server: str, asynchronous:
     }
     columns = "name STRING, details ROW<active BOOLEAN, balance DOUBLE>"
     env = lookup_environment(f"{server}?v=1", ["c1", "c2", "c1", "c404"], columns, **options)
-    found = join(env, "c.name, c.details.balance")
-    assert found == [("c1", "name 1", 1.0), ("c1", "name 1", 1.0), ("c2", "name 2", 2.0), ("c404", None, None)]
+    actual = join(env, "c.name, c.details.balance")
+    assert actual == [("c1", "name 1", 1.0), ("c1", "name 1", 1.0), ("c2", "name 2", 2.0), ("c404", None, None)]
     assert sorted(path for _, path, _, _ in Handler.requests) == [
         f"/client?v=1&id={key}" for key in ("c1", "c2", "c404")
     ]
@@ -127,8 +129,8 @@ def test_each_key_is_one_request_and_its_answer_a_row(server: str, asynchronous:
         assert "me:secret" not in str(list(rows))
 
 
-def test_keys_travel_in_the_body_the_path_and_the_query(server: str) -> None:
-    answer_with(lambda method, path, document: (200, {"id": "x", "name": f"{method} {path} {json.dumps(document)}"}))
+def test_keys_are_sent_in_the_body_the_path_and_the_query(server: str) -> None:
+    set_responses(lambda method, path, document: (200, {"id": "x", "name": f"{method} {path} {json.dumps(document)}"}))
     env = lookup_environment(server, ["a/b c"], "name STRING", **{"lookup-method": "POST"})
     assert join(env, "c.name") == [("a/b c", 'POST /client {"id": "a/b c"}')]
     mapped = {
@@ -142,25 +144,29 @@ def test_keys_travel_in_the_body_the_path_and_the_query(server: str) -> None:
 
 
 def test_an_array_is_many_rows(server: str) -> None:
-    answer_with(lambda method, path, document: (200, [{"id": "x", "name": "one"}, None, {"id": "x", "name": "two"}]))
+    set_responses(lambda method, path, document: (200, [{"id": "x", "name": "one"}, None, {"id": "x", "name": "two"}]))
     env = lookup_environment(server, ["x"], "name STRING", **{f"{LOOKUP}result-type": "array"})
     assert join(env, "c.name") == [("x", "one"), ("x", "two")]
-    answer_with(lambda method, path, document: (200, {"id": "x"}))
+    set_responses(lambda method, path, document: (200, {"id": "x"}))
     with pytest.raises(ExternalError, match="cannot be decoded: it is not an array"):
         join(env, "c.name")
 
 
-def test_a_busy_server_is_asked_again_and_an_error_fails_the_job(server: str) -> None:
-    left = [503, 500]
-    answer_with(lambda method, path, document: (left.pop(), b"busy") if left else customer(method, path, document))
+def test_a_request_to_a_busy_server_is_retried_and_an_error_fails_the_job(server: str) -> None:
+    remaining_failures = [503, 500]
+    set_responses(
+        lambda method, path, document: (
+            (remaining_failures.pop(), b"busy") if remaining_failures else customer(method, path, document)
+        )
+    )
     env = lookup_environment(server, ["c1"], "name STRING", **FAST)
     assert join(env, "c.name") == [("c1", "name 1")]
     assert len(Handler.requests) == 3
-    left[:] = [503] * 9
+    remaining_failures[:] = [503] * 9
     with pytest.raises(ExternalError, match=r"GET http://.*/client failed: HTTP status 503: busy"):
         join(env, "c.name")
     assert len(Handler.requests) == 3 + 4
-    answer_with(lambda method, path, document: (404, b"no such customer"))
+    set_responses(lambda method, path, document: (404, b"no such customer"))
     with pytest.raises(ExternalError, match="HTTP status 404: no such customer"):
         join(env, "c.name")
     assert len(Handler.requests) == 3 + 4 + 1
@@ -169,13 +175,13 @@ def test_a_busy_server_is_asked_again_and_an_error_fails_the_job(server: str) ->
     assert join(env, "c.name", "JOIN") == []
 
 
-def test_metadata_columns_tell_what_happened(server: str) -> None:
-    def by_key(method: str, path: str, document: Any) -> Answer:
+def test_metadata_columns_describe_the_response(server: str) -> None:
+    def by_key(method: str, path: str, document: Any) -> Response:
         key = parse_qs(urlsplit(path).query)["id"][0]
-        answers: dict[str, Answer] = {"bad": (200, b"{"), "gone": (410, b"gone"), "ignored": (204, b"")}
-        return answers.get(key) or customer(method, path, document)
+        responses: dict[str, Response] = {"bad": (200, b"{"), "gone": (410, b"gone"), "ignored": (204, b"")}
+        return responses.get(key) or customer(method, path, document)
 
-    answer_with(by_key)
+    set_responses(by_key)
     columns = (
         "name STRING, status INT METADATA FROM 'http-status-code' VIRTUAL, state STRING METADATA FROM "
         "'http-completion-state' VIRTUAL, problem STRING METADATA FROM 'error-string' VIRTUAL, "
@@ -196,8 +202,8 @@ def test_metadata_columns_tell_what_happened(server: str) -> None:
     assert "refused" in problem
 
 
-def test_answers_are_cached(server: str) -> None:
-    answer_with(customer)
+def test_responses_are_cached(server: str) -> None:
+    set_responses(customer)
     env = lookup_environment(
         server, ["c1"] * 3, "name STRING", **{"lookup.cache": "PARTIAL", "lookup.partial-cache.max-rows": "10"}
     )
@@ -258,14 +264,16 @@ def test_rows_are_sent_in_batches_or_one_by_one(server: str) -> None:
 
 
 def test_a_refused_request_fails_the_job_and_a_busy_server_does_not(server: str) -> None:
-    left = [429, 503]
-    answer_with(lambda method, path, document: (left.pop(), b"busy") if left else (200, b""))
+    remaining_failures = [429, 503]
+    set_responses(
+        lambda method, path, document: (remaining_failures.pop(), b"busy") if remaining_failures else (200, b"")
+    )
     insert(server, "(1, 'a')")
     assert [document for _, _, document, _ in Handler.requests] == [[{"id": 1, "name": "a"}]] * 3
-    answer_with(lambda method, path, document: (422, b"no name"))
+    set_responses(lambda method, path, document: (422, b"no name"))
     with pytest.raises(MillstreamError, match=r"POST http://.* failed: HTTP status 422: no name"):
         insert(server, "(1, 'a')")
-    insert(server, "(1, 'a')", **{f"{SINK}error.code.exclude": "422"})  # accepted as it is
+    insert(server, "(1, 'a')", **{f"{SINK}error.code.exclude": "422"})  # the status code is excluded from errors
     with pytest.raises(UserError, match="the format is 'csv'"):
         insert(server, "(1, 'a')", format="csv")
     with pytest.raises(UserError, match=re.escape(f"'{SINK}request.batch.size' must be 1 or more")):

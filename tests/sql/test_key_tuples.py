@@ -1,4 +1,4 @@
-"""Keys of several columns have the hashes of the tuples they are."""
+"""Hashes of keys of several columns equal the hashes of tuples."""
 
 from __future__ import annotations
 
@@ -25,31 +25,35 @@ COLUMNS: dict[Any, st.SearchStrategy[Any]] = {
     pa.date32(): st.integers(-30_000, 30_000),
 }
 KEYS = st.lists(st.sampled_from(list(COLUMNS)), min_size=2, max_size=3).flatmap(
-    lambda kinds: st.lists(st.tuples(*(st.none() | COLUMNS[kind] for kind in kinds)), min_size=1).map(
-        lambda rows: [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), kinds, strict=True)]
+    lambda data_types: st.lists(
+        st.tuples(*(st.none() | COLUMNS[data_type] for data_type in data_types)), min_size=1
+    ).map(
+        lambda rows: [
+            pa.array(values, data_type) for values, data_type in zip(zip(*rows, strict=True), data_types, strict=True)
+        ]
     )
 )
 
 
 @given(KEYS)
-def test_hashes_of_columns_are_those_of_tuples(columns: list[pa.Array]) -> None:
-    found = hash_tuples(columns)
+def test_hashes_of_columns_equal_those_of_tuples(columns: list[pa.Array]) -> None:
+    hashes = hash_tuples(columns)
     expected = [stable_hash(key) for key in zip(*map(to_python_values, columns), strict=True)]
-    assert found is None or np.array_equal(found, np.array(expected, dtype=np.uint64))
+    assert hashes is None or np.array_equal(hashes, np.array(expected, dtype=np.uint64))
     short = all(column.type != pa.string() for column in columns)
-    assert found is not None or not short
+    assert hashes is not None or not short
 
 
 @given(KEYS, st.integers(4, 40), st.booleans())
-def test_keys_that_come_again_and_again_have_the_same_hashes(columns: list[pa.Array], times: int, runs: bool) -> None:
+def test_repeated_keys_have_the_same_hashes(columns: list[pa.Array], times: int, runs: bool) -> None:
     rows = np.arange(len(columns[0]))
-    again = np.repeat(rows, times) if runs else np.tile(rows, times)
-    found = hash_tuples([column.take(pa.array(again)) for column in columns])
+    repeated = np.repeat(rows, times) if runs else np.tile(rows, times)
+    hashes = hash_tuples([column.take(pa.array(repeated)) for column in columns])
     expected = [stable_hash(key) for key in zip(*map(to_python_values, columns), strict=True)]
-    assert found is None or np.array_equal(found, np.array(expected, dtype=np.uint64)[again])
+    assert hashes is None or np.array_equal(hashes, np.array(expected, dtype=np.uint64)[repeated])
 
 
 @pytest.mark.parametrize("column", [pa.array([1.5]), pa.array(["x" * 60]), pa.array([0], pa.timestamp("ns"))])
-def test_other_columns_are_left_to_others(column: pa.Array) -> None:
+def test_columns_of_other_types_have_no_vectorized_hashes(column: pa.Array) -> None:
     rows = pa.array([0] * 40)
     assert hash_tuples([pa.array(range(40)), column.take(rows)]) is None

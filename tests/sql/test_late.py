@@ -1,6 +1,6 @@
-"""Rows that come after their time has passed are dropped and counted where Flink drops them, and nowhere else.
+"""Late rows are dropped and counted where Flink drops them, and nowhere else.
 
-Each row is an epoch of its own, so that time passes after every row as it does in Flink."""
+Each row is a separate epoch, so that the watermark advances after every row, as in Flink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sql_cases import content, materialised
+from sql_cases import content, materialize
 from test_restart import program
 
 from millstream.job.job_status import JobStatus
@@ -28,7 +28,7 @@ QUERIES = [
     for query in content(topic)["queries"]
     if "changelog" in query
 ]
-WINDOWS = {  # seconds that a window may end after the multiple of 5 s that begins the half a row is in
+WINDOWS = {  # seconds from the multiple of 5 s before a row to the end of a window of it
     "tumble": lambda at: [at // 10 * 10 + 10],
     "tumble_by_rows": lambda at: [at // 10 * 10 + 10],
     "hop": lambda at: [at // 5 * 5 + 5, at // 5 * 5 + 10],
@@ -36,7 +36,7 @@ WINDOWS = {  # seconds that a window may end after the multiple of 5 s that begi
 }
 
 
-def one_by_one(topic: str, query: dict[str, Any], parallelism: int) -> tuple[Life, list[list[str]]]:
+def run_row_by_row(topic: str, query: dict[str, Any], parallelism: int) -> tuple[Life, list[list[str]]]:
     setup = Setup(
         program(content(topic), query["sql"], {}),
         parallelism=parallelism,
@@ -44,20 +44,20 @@ def one_by_one(topic: str, query: dict[str, Any], parallelism: int) -> tuple[Lif
         checkpoint_every=None,
     )
     with World() as world:
-        life = run(setup, world)
-        assert life.status is JobStatus.FINISHED, life.failure
-        return life, list(map(ast.literal_eval, world.visible()))
+        result = run(setup, world)
+        assert result.status is JobStatus.FINISHED, result.failure
+        return result, list(map(ast.literal_eval, world.visible()))
 
 
-def dropped(life: Life) -> int:
-    counted = [metrics.get("numLateRecordsDropped", 0) for each in life.epochs for metrics in each.metrics.values()]
+def count_dropped(result: Life) -> int:
+    counted = [metrics.get("numLateRecordsDropped", 0) for each in result.epochs for metrics in each.metrics.values()]
     return sum(counted)
 
 
 @pytest.mark.parametrize(("topic", "query"), QUERIES)
 def test_late_rows_are_dropped_where_flink_drops_them(topic: str, query: dict[str, Any]) -> None:
-    _, rows = one_by_one(topic, query, 2 if query["name"] != "sorted" else 1)
-    assert materialised(rows) == materialised(query["changelog"])
+    _, rows = run_row_by_row(topic, query, 2 if query["name"] != "sorted" else 1)
+    assert materialize(rows) == materialize(query["changelog"])
 
 
 @given(
@@ -75,12 +75,12 @@ def test_late_rows_are_dropped_where_flink_drops_them(topic: str, query: dict[st
 def test_rows_of_one_batch_count_once_each(times: list[int], passed: int, window: WindowSpec) -> None:
     rows, _, ends = assign_windows(np.array(times), window)
     late = ends - 1 <= passed
-    gone = [row for row in range(len(times)) if late[rows == row].all()]
-    assert count_dropped_rows(ends, late, window) == len(gone)
+    dropped_rows = [row for row in range(len(times)) if late[rows == row].all()]
+    assert count_dropped_rows(ends, late, window) == len(dropped_rows)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_a_row_counts_as_dropped_once_all_its_windows_are_over(name: str) -> None:
+def test_a_row_is_dropped_if_all_its_windows_have_fired(name: str) -> None:
     case = content("late/rows")
     query = next(each for each in case["queries"] if each["name"] == name)
     passed, expected = -(10.0**9), 0
@@ -90,5 +90,5 @@ def test_a_row_counts_as_dropped_once_all_its_windows_are_over(name: str) -> Non
         expected += all(end - 0.001 <= passed for end in WINDOWS[name](at))
         passed = max(passed, at - 2)
     assert expected > 0
-    life, _ = one_by_one("late/rows", query, 2)
-    assert dropped(life) == expected
+    result, _ = run_row_by_row("late/rows", query, 2)
+    assert count_dropped(result) == expected

@@ -1,4 +1,4 @@
-"""Rows that are gathered late, left out early, or packed without copies are the same rows."""
+"""Lazy rows, rows that the local phase of Top-N drops, and batches without copies have the right rows."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ def table(count: int, base: int = 0) -> MaterializedRows:
     return MaterializedRows([pa.array(numbers), pa.array([f"text {i}" for i in numbers])], count)
 
 
-def gathered(rows: LazyRows) -> list[Any]:
+def gather(rows: LazyRows) -> list[Any]:
     return list(zip(*(column.to_pylist() for column in rows), strict=True))
 
 
 @given(st.lists(st.integers(0, 29), max_size=40), st.data())
-def test_late_rows_are_those_that_were_chosen(chosen: list[int], data: st.DataObject) -> None:
+def test_lazy_rows_are_the_selected_rows(selected: list[int], data: st.DataObject) -> None:
     parts = [table(10), SelectedRows(table(30, 100), np.arange(29, 9, -2)), table(10, 200)]
-    expected = [row for part in parts for row in gathered(part)]
-    late: LazyRows = ConcatenatedRows(parts)
+    expected = [row for part in parts for row in gather(part)]
+    lazy_batch: LazyRows = ConcatenatedRows(parts)
     if data.draw(st.booleans()):
-        assert gathered(late) == expected
-    late, expected = SelectedRows(late, np.array(chosen, dtype=np.int64)), [expected[i] for i in chosen]
-    again = data.draw(st.lists(st.integers(0, len(chosen) - 1), max_size=9)) if chosen else []
+        assert gather(lazy_batch) == expected
+    lazy_batch, expected = SelectedRows(lazy_batch, np.array(selected, dtype=np.int64)), [expected[i] for i in selected]
+    indexes = data.draw(st.lists(st.integers(0, len(selected) - 1), max_size=9)) if selected else []
     if data.draw(st.booleans()):
-        assert late[1].to_pylist() == [row[1] for row in expected]
-    late, expected = SelectedRows(late, np.array(again, dtype=np.int64)), [expected[i] for i in again]
-    both = SelectedColumns(JoinedRows(late, SelectedRows(late, np.arange(len(again)))), (3, 0))
-    assert gathered(both) == [(row[1], row[0]) for row in expected]
+        assert lazy_batch[1].to_pylist() == [row[1] for row in expected]
+    lazy_batch, expected = SelectedRows(lazy_batch, np.array(indexes, dtype=np.int64)), [expected[i] for i in indexes]
+    both = SelectedColumns(JoinedRows(lazy_batch, SelectedRows(lazy_batch, np.arange(len(indexes)))), (3, 0))
+    assert gather(both) == [(row[1], row[0]) for row in expected]
 
 
 def batch_of(rows: list[tuple[int | None, ...]]) -> LazyBatch:
@@ -69,17 +69,17 @@ def batch_of(rows: list[tuple[int | None, ...]]) -> LazyBatch:
     return LazyBatch(create_row_type_info(SCHEMA), MaterializedRows(columns, len(rows)), None, SCHEMA)
 
 
-def test_a_late_batch_is_cut_like_any_other() -> None:
+def test_a_lazy_batch_is_sliced_like_other_batches() -> None:
     rows = [(i, i * i, None) for i in range(9)]
-    late = batch_of(rows)
-    whole = Batch(late.record_type, array=batch_of(rows).array())
+    lazy_batch = batch_of(rows)
+    materialized = Batch(lazy_batch.record_type, array=batch_of(rows).array())
     for cut in (lambda b: b.slice(2, 20), lambda b: b.take(np.array([5, 1])), lambda b: b.with_timestamps(None)):
-        assert cut(late).array().equals(cut(whole).array())
-        assert len(cut(late)) == len(cut(whole))
-    assert late.rows() == whole.rows()
+        assert cut(lazy_batch).array().equals(cut(materialized).array())
+        assert len(cut(lazy_batch)) == len(cut(materialized))
+    assert lazy_batch.rows() == materialized.rows()
 
 
-def test_a_copied_batch_has_the_same_rows_as_other_objects() -> None:
+def test_a_copied_batch_has_equal_rows_in_new_objects() -> None:
     batch = batch_of([(i, i * i, None) for i in range(9)])
     copy = batch.copy()
     assert isinstance(copy, LazyBatch)
@@ -88,8 +88,8 @@ def test_a_copied_batch_has_the_same_rows_as_other_objects() -> None:
     assert copy.rows()[0] is not batch.rows()[0]
 
 
-class Kept:
-    """What an operator emitted."""
+class CollectedBatches:
+    """Collects the batches that an operator emits."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[Any, ...]] = []
@@ -99,8 +99,8 @@ class Kept:
         self.rows += zip(*(array.field(i).to_pylist() for i in range(3)), strict=True)
 
 
-def shown(rows: list[tuple[Any, ...]], spec: LocalRankSpec) -> dict[Any, list[Any]]:
-    """The first rows of each partition, found row by row."""
+def find_first_rows(rows: list[tuple[Any, ...]], spec: LocalRankSpec) -> dict[Any, list[Any]]:
+    """Return the first rows of each partition, computed row by row."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
         groups[row[0]].append(row)
@@ -122,21 +122,21 @@ ROWS = st.lists(st.tuples(st.integers(0, 3) | st.none(), st.integers(0, 5) | st.
 )
 @settings(max_examples=40)
 @given(rows=ROWS, cuts=st.lists(st.integers(1, 15), max_size=5))
-def test_rows_that_are_left_out_early_would_not_be_shown(
+def test_the_local_phase_drops_only_rows_that_are_not_in_the_result(
     order: Any, limit: int, later_first: bool, rows: list[tuple[Any, ...]], cuts: list[int]
 ) -> None:
-    rows = [(*row, place) for place, row in enumerate(rows)]
+    rows = [(*row, row_index) for row_index, row in enumerate(rows)]
     spec = LocalRankSpec(SCHEMA, (0,), order, limit, later_first)
-    operator, kept = LocalRankOperator.__new__(LocalRankOperator), Kept()
-    operator._spec, operator._unchecked_batches, operator.out = spec, 0, kept  # type: ignore[assignment]
+    operator, output = LocalRankOperator.__new__(LocalRankOperator), CollectedBatches()
+    operator._spec, operator._unchecked_batches, operator.out = spec, 0, output  # type: ignore[assignment]
     operator._mini_batch = MiniBatch(cuts[0] if cuts else None)
-    left = rows
+    remaining = rows
     for cut in [*cuts, len(rows)]:
-        if left:
-            operator.on_batch(batch_of(left[:cut]), 0)
-        left = left[cut:]
-    assert shown(kept.rows, spec) == shown(rows, spec)
-    assert kept.rows == [row for row in rows if row in kept.rows]
+        if remaining:
+            operator.on_batch(batch_of(remaining[:cut]), 0)
+        remaining = remaining[cut:]
+    assert find_first_rows(output.rows, spec) == find_first_rows(rows, spec)
+    assert output.rows == [row for row in rows if row in output.rows]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_rows_that_are_left_out_early_would_not_be_shown(
         ("(SELECT a.* FROM one a JOIN one b USING (k))", "k", False),
     ],
 )
-def test_rows_are_left_out_early_where_they_are_dealt_out(source: str, key: str, local: bool) -> None:
+def test_a_top_n_has_a_local_phase_if_there_is_an_exchange(source: str, key: str, local: bool) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("table.exec.mini-batch.enabled", "true")
     env.execute_sql("CREATE TABLE one (k INT, v INT) WITH ('connector' = 'datagen')")
@@ -158,30 +158,30 @@ def test_rows_are_left_out_early_where_they_are_dealt_out(source: str, key: str,
 
 
 @given(st.integers(2, 4), st.integers(6, 62), st.integers(0, 2**32))
-def test_hashes_of_whole_numbers_are_those_of_tuples(width: int, bits: int, seed: int) -> None:
+def test_hashes_of_integers_equal_those_of_tuples(width: int, bits: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     columns = [draw.integers(-(1 << bits), 1 << bits, 40) >> draw.integers(0, bits, 40) for _ in range(width)]
-    found = hash_number_tuples(columns)
+    hashes = hash_number_tuples(columns)
     expected = [stable_hash(key) for key in zip(*(column.tolist() for column in columns), strict=True)]
-    assert found is None or found.tolist() == expected
-    assert found is not None or width > 2
+    assert hashes is None or hashes.tolist() == expected
+    assert hashes is not None or width > 2
     assert hash_number_tuples([np.array([-(2**63)]), np.array([1])]) is None
 
 
 @pytest.mark.parametrize("span", [1, 50, 2**40, 2**62])
-def test_rows_of_equal_numbers_stay_in_order(span: int) -> None:
+def test_rows_with_equal_keys_keep_their_order(span: int) -> None:
     draw = np.random.default_rng(7)
     keys = [draw.integers(-span, span, 2000), draw.integers(0, 2, 2000).astype(bool), draw.integers(0, 90, 2000)]
     assert np.array_equal(sort_stably(keys), np.lexsort(keys))
-    assert np.array_equal(sort_stably(keys[:1]), np.argsort(keys[0], kind="stable"))
+    assert np.array_equal(sort_stably(keys[:1]), np.argsort(keys[0], type_info="stable"))
 
 
 @pytest.mark.parametrize("count", [0, 7, 4000])
-def test_streams_are_as_arrow_writes_them(count: int) -> None:
-    whole = pa.RecordBatch.from_arrays(
+def test_streams_have_the_bytes_that_arrow_writes(count: int) -> None:
+    materialized = pa.RecordBatch.from_arrays(
         [pa.array(range(5000)), pa.array(["x" * (i % 9) for i in range(5000)])], ["a", "b"]
     )
-    batch = whole.slice(3, count)
+    batch = materialized.slice(3, count)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -194,15 +194,15 @@ def test_streams_are_as_arrow_writes_them(count: int) -> None:
 @pytest.mark.parametrize(
     "values", [[b"x" * (2 << 20)], [None, b"y" * (2 << 20), None], [b"", b"a", b"b" * (2 << 20), None]]
 )
-def test_large_bytes_are_laid_out_like_small_ones(values: list[bytes | None]) -> None:
-    kind = Types.PRIMITIVE_ARRAY(Types.BYTE())
-    array = kind.to_arrow(values)
+def test_large_byte_arrays_have_the_layout_of_small_ones(values: list[bytes | None]) -> None:
+    type_info = Types.PRIMITIVE_ARRAY(Types.BYTE())
+    array = type_info.to_arrow(values)
     array.validate(full=True)
     assert array.equals(pa.array(values, pa.binary()))
-    assert kind.from_arrow(array) == values
+    assert type_info.from_arrow(array) == values
 
 
-def test_a_writer_that_does_not_read_gets_no_records() -> None:
+def test_a_writer_that_does_not_read_records_does_not_load_them() -> None:
     class Unreadable(Batch):
         def array(self) -> Any:
             raise AssertionError

@@ -1,4 +1,4 @@
-"""Sessions of sessions are those of all rows, however rows were cut."""
+"""Merging sessions of parts gives the sessions of all rows, however the rows are divided."""
 
 from __future__ import annotations
 
@@ -30,30 +30,34 @@ def array(rows: list[Any]) -> pa.Array:
     return create_row_array([(key, timestamps.to_timestamp(time), value) for key, time, value in rows], None, SCHEMA)
 
 
-def as_rows(found: Sessions) -> list[tuple[Any, ...]]:
-    columns = [*(each.to_pylist() for each in (*found.keys, *found.parts)), found.starts.tolist(), found.ends.tolist()]
+def as_rows(sessions: Sessions) -> list[tuple[Any, ...]]:
+    columns = [
+        *(part.to_pylist() for part in (*sessions.keys, *sessions.parts)),
+        sessions.starts.tolist(),
+        sessions.ends.tolist(),
+    ]
     return sorted(zip(*columns, strict=True), key=repr)
 
 
 @given(ROWS, st.integers(0, 50), st.booleans())
-def test_sessions_of_sessions_are_those_of_all_rows(rows: list[Any], cut: int, singly: bool) -> None:
+def test_merged_sessions_of_parts_are_the_sessions_of_all_rows(rows: list[Any], cut: int, singly: bool) -> None:
     schema = create_session_schema(SCHEMA, (0,), CALLS)
     pieces = []
-    for each in (rows[:cut], rows[cut:]):
-        if each:
-            made = PARTS.pass_rows(array(each)) if singly else PARTS.chunk(array(each)).columns
-            pieces.append(combine_columns(list(made), None, schema, len(made[0])))
+    for part in (rows[:cut], rows[cut:]):
+        if part:
+            partials = PARTS.pass_rows(array(part)) if singly else PARTS.chunk(array(part)).columns
+            pieces.append(combine_columns(list(partials), None, schema, len(partials[0])))
     assert as_rows(PARTS.merge_sessions(pa.concat_arrays(pieces))) == as_rows(PARTS.assign_sessions(array(rows)))
 
 
-def test_a_session_may_lie_within_another() -> None:
+def test_a_session_can_be_within_another() -> None:
     rows = [("a", 0, 1), ("a", 4, 1), ("a", 8, 1), ("a", 2, 5), ("a", 14, 1)]
-    found = PARTS.merge_sessions(
+    sessions = PARTS.merge_sessions(
         pa.concat_arrays(
             combine_columns(
-                list(PARTS.chunk(array(each)).columns), None, create_session_schema(SCHEMA, (0,), CALLS), count
+                list(PARTS.chunk(array(part)).columns), None, create_session_schema(SCHEMA, (0,), CALLS), count
             )
-            for each, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))
+            for part, count in ((rows[:3], 1), (rows[3:4], 1), (rows[4:], 1))
         )
     )
-    assert as_rows(found) == [("a", 1, 1, 1, 1, 14, 19), ("a", 4, 5, 8, 4, 0, 13)]
+    assert as_rows(sessions) == [("a", 1, 1, 1, 1, 14, 19), ("a", 4, 5, 8, 4, 0, 13)]

@@ -1,4 +1,4 @@
-"""A lookup join gives each row what the other table has for its key, and asks no more than it must."""
+"""A lookup join joins each row with the rows of a table for its key, with as few lookups as necessary."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sql_cases import changelog, materialised
+from sql_cases import changelog, materialize
 
 from millstream.connector.lookup_cache import CachePolicy, LookupCache
 from millstream.errors import MillstreamError
@@ -38,19 +38,19 @@ ITEMS = [("a", 1, "apple"), ("b", 2, "bean"), ("b", 3, "broad bean"), ("c", 4, "
 asked: list[list[Key]] = []
 hidden = {"until": 0}
 pause = {"seconds": 0.0}
-meeting: list[threading.Barrier] = []
+barriers: list[threading.Barrier] = []
 
 
 @dataclass(frozen=True)
 class Counted(Lookup):
-    """Items, with a note of every question; the first questions may find nothing."""
+    """Items; every lookup is recorded, and the first lookups can return nothing."""
 
-    place: int
+    key_index: int
 
     def find(self, keys: Sequence[Key]) -> Mapping[Key, LookupRows]:
         asked.append(list(keys))
         time.sleep(pause["seconds"])
-        for each in meeting:
+        for each in barriers:
             each.wait(60)
         if len(asked) <= hidden["until"]:
             return {}
@@ -70,7 +70,7 @@ register(TableConnector("counted", lookup=_counted))
 @pytest.fixture
 def env() -> TableEnvironment:
     asked.clear()
-    meeting.clear()
+    barriers.clear()
     hidden["until"], pause["seconds"] = 0, 0.0
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
@@ -97,24 +97,26 @@ def counted(env: TableEnvironment, options: str = "") -> None:
 JOIN = "SELECT o.id, d.name FROM orders AS o {} JOIN {} FOR SYSTEM_TIME AS OF o.p AS d ON o.item = d.item{}"
 
 
-def test_rows_meet_what_the_table_has_for_their_key(env: TableEnvironment) -> None:
-    found = rows_of(env, JOIN.format("", "items", ""))
-    assert found == [("1", "apple"), ("2", "bean"), ("2", "broad bean"), ("4", "apple")]
+def test_rows_are_joined_with_the_rows_of_their_key(env: TableEnvironment) -> None:
+    actual = rows_of(env, JOIN.format("", "items", ""))
+    assert actual == [("1", "apple"), ("2", "bean"), ("2", "broad bean"), ("4", "apple")]
 
 
-def test_left_rows_without_a_partner_stay_in_their_place(env: TableEnvironment) -> None:
-    found = rows_of(env, JOIN.format("LEFT", "items", " AND d.kind < 3 AND o.n > 10"))
-    assert found == [("1", "<NULL>"), ("2", "bean"), ("3", "<NULL>"), ("4", "apple"), ("5", "<NULL>")]
+def test_left_rows_without_a_match_keep_their_position(env: TableEnvironment) -> None:
+    actual = rows_of(env, JOIN.format("LEFT", "items", " AND d.kind < 3 AND o.n > 10"))
+    assert actual == [("1", "<NULL>"), ("2", "bean"), ("3", "<NULL>"), ("4", "apple"), ("5", "<NULL>")]
 
 
-@pytest.mark.parametrize("kind", ["", "LEFT"])
-def test_a_lookup_join_equals_a_regular_join_of_a_table_that_does_not_change(env: TableEnvironment, kind: str) -> None:
-    looked_up = changelog(env, JOIN.format(kind, "items", " AND d.kind + o.n < 60"))[2]
-    regular = JOIN.format(kind, "items", " AND d.kind + o.n < 60").replace(" FOR SYSTEM_TIME AS OF o.p", "")
-    assert materialised(looked_up) == materialised(changelog(env, regular)[2])
+@pytest.mark.parametrize("join_type", ["", "LEFT"])
+def test_a_lookup_join_equals_a_regular_join_of_a_table_that_does_not_change(
+    env: TableEnvironment, join_type: str
+) -> None:
+    looked_up = changelog(env, JOIN.format(join_type, "items", " AND d.kind + o.n < 60"))[2]
+    regular = JOIN.format(join_type, "items", " AND d.kind + o.n < 60").replace(" FOR SYSTEM_TIME AS OF o.p", "")
+    assert materialize(looked_up) == materialize(changelog(env, regular)[2])
 
 
-def test_the_table_may_be_computed_and_filtered_before_it_is_looked_up(env: TableEnvironment) -> None:
+def test_looked_up_rows_can_be_projected_and_filtered(env: TableEnvironment) -> None:
     env.execute_sql(
         "CREATE TABLE wide (item STRING, kind INT, name STRING, twice AS kind * 2) "
         "WITH ('connector'='values', 'data-id'='items')"
@@ -124,12 +126,12 @@ def test_the_table_may_be_computed_and_filtered_before_it_is_looked_up(env: Tabl
     assert rows_of(env, sql) == [("1", "APPLE", "2"), ("2", "BROAD BEAN", "6"), ("4", "APPLE", "2")]
 
 
-def test_a_key_may_be_computed_from_the_row(env: TableEnvironment) -> None:
+def test_a_key_can_be_an_expression(env: TableEnvironment) -> None:
     sql = "SELECT o.id, d.item FROM orders AS o JOIN items FOR SYSTEM_TIME AS OF o.p AS d ON MOD(o.id, 3) = d.kind"
     assert rows_of(env, sql) == [("1", "a"), ("2", "b"), ("4", "a"), ("5", "b")]
 
 
-def test_a_row_keeps_its_kind_of_change(env: TableEnvironment) -> None:
+def test_a_row_keeps_its_row_kind(env: TableEnvironment) -> None:
     register_values("changes", [Row.of_kind(RowKind.INSERT, "a"), Row.of_kind(RowKind.DELETE, "a")])
     env.execute_sql(
         "CREATE TABLE changes (item STRING, p AS PROCTIME()) "
@@ -139,30 +141,30 @@ def test_a_row_keeps_its_kind_of_change(env: TableEnvironment) -> None:
     assert changelog(env, sql)[2] == [["+I", "apple"], ["-D", "apple"]]
 
 
-def test_a_block_is_one_question_for_its_distinct_keys(env: TableEnvironment) -> None:
+def test_the_distinct_keys_of_a_batch_are_one_lookup(env: TableEnvironment) -> None:
     counted(env)
     assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
     assert asked == [[("a",), ("b",), ("z",)]]
 
 
-def test_many_keys_are_asked_for_side_by_side(env: TableEnvironment) -> None:
+def test_many_keys_are_looked_up_concurrently(env: TableEnvironment) -> None:
     counted(env, ", 'most'='1', 'lookup.async'='true'")
-    meeting.append(threading.Barrier(3))  # no question is answered before all three are asked
+    barriers.append(threading.Barrier(3))  # no lookup returns before all three have started
     assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
     assert sorted(asked) == [[("a",)], [("b",)], [("z",)]]
 
 
-def test_a_key_that_is_missing_is_asked_for_again(env: TableEnvironment) -> None:
+def test_the_lookup_of_a_missing_key_is_retried(env: TableEnvironment) -> None:
     counted(env)
     hidden["until"] = 1
     hint = "/*+ LOOKUP('table'='d', 'retry-predicate'='lookup_miss', 'retry-strategy'='fixed_delay', {}) */"
     hint = hint.format("'fixed-delay'='1 ms', 'max-attempts'='2'")
-    found = rows_of(env, JOIN.format("LEFT", "dim", "").replace("SELECT", f"SELECT {hint}", 1))
-    assert found[0] == ("1", "apple")
+    actual = rows_of(env, JOIN.format("LEFT", "dim", "").replace("SELECT", f"SELECT {hint}", 1))
+    assert actual[0] == ("1", "apple")
     assert [len(keys) for keys in asked] == [3, 3, 1]
 
 
-def test_a_table_that_does_not_answer_is_not_waited_for_for_ever(env: TableEnvironment) -> None:
+def test_a_lookup_has_a_timeout(env: TableEnvironment) -> None:
     counted(env)
     pause["seconds"] = 0.5
     hint = "/*+ LOOKUP('table'='d', 'async'='true', 'timeout'='20 ms') */"
@@ -170,11 +172,11 @@ def test_a_table_that_does_not_answer_is_not_waited_for_for_ever(env: TableEnvir
         rows_of(env, JOIN.format("", "dim", "").replace("SELECT", f"SELECT {hint}", 1))
 
 
-def test_rows_may_be_dealt_out_by_key_first(env: TableEnvironment) -> None:
+def test_rows_can_be_partitioned_by_key_before_the_lookup(env: TableEnvironment) -> None:
     env.get_config().set("parallelism.default", "2")
     sql = JOIN.format("LEFT", "items", "")
     hinted = sql.replace("SELECT", "SELECT /*+ LOOKUP('table'='d', 'shuffle'='true') */", 1)
-    assert materialised(changelog(env, hinted)[2]) == materialised(changelog(env, sql)[2])
+    assert materialize(changelog(env, hinted)[2]) == materialize(changelog(env, sql)[2])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_rows_may_be_dealt_out_by_key_first(env: TableEnvironment) -> None:
         ("'capacity'='none'", "must be a number"),
     ],
 )
-def test_a_hint_that_is_wrong_is_refused(env: TableEnvironment, hint: str, reason: str) -> None:
+def test_a_wrong_hint_is_refused(env: TableEnvironment, hint: str, reason: str) -> None:
     sql = JOIN.format("", "items", "").replace("SELECT", f"SELECT /*+ LOOKUP('table'='items', {hint}) */", 1)
     with pytest.raises(SqlError, match=reason):
         env.execute_sql(sql)
@@ -198,14 +200,14 @@ def test_a_hint_that_is_wrong_is_refused(env: TableEnvironment, hint: str, reaso
 )
 def test_the_distinct_keys_are_those_of_the_rows(rows: list[tuple[str | None, int | None]], width: int) -> None:
     columns = [pa.array([row[0] for row in rows], pa.string()), pa.array([row[1] for row in rows], pa.int32())]
-    places, keys = find_distinct_keys(columns[:width], [t.STRING, t.INT][:width])
+    key_indexes, keys = find_distinct_keys(columns[:width], [t.STRING, t.INT][:width])
     assert len(set(keys)) == len(keys)
-    assert [None if place == len(keys) else keys[place] for place in places.tolist()] == [
+    assert [None if key_index == len(keys) else keys[key_index] for key_index in key_indexes.tolist()] == [
         None if None in row[:width] else row[:width] for row in rows
     ]
 
 
-def test_answers_are_remembered_across_blocks(env: TableEnvironment) -> None:
+def test_results_are_cached_across_batches(env: TableEnvironment) -> None:
     counted(env, ", 'lookup.cache'='PARTIAL', 'lookup.partial-cache.max-rows'='100'")
     env.get_config().set("millstream.epoch.max-records", "1")
     assert len(rows_of(env, JOIN.format("", "dim", ""))) == 4
@@ -218,7 +220,7 @@ def test_a_cache_needs_a_limit(env: TableEnvironment) -> None:
         env.execute_sql(JOIN.format("", "dim", ""))
 
 
-def test_an_answer_is_forgotten_when_its_time_is_over() -> None:
+def test_a_cached_result_expires() -> None:
     cache = LookupCache(CachePolicy(after_write=10))
     cache.put(("a",), [1], 0)
     assert cache.get(("a",), 9) == [1]
@@ -230,7 +232,7 @@ def test_an_answer_is_forgotten_when_its_time_is_over() -> None:
     assert used.get(("a",), 28) is None
 
 
-def test_the_answer_that_was_used_longest_ago_makes_room() -> None:
+def test_the_least_recently_used_result_is_evicted() -> None:
     cache = LookupCache(CachePolicy(max_rows=3))
     cache.put(("a",), [1, 2], 0)
     cache.put(("b",), [], 0)
@@ -242,7 +244,7 @@ def test_the_answer_that_was_used_longest_ago_makes_room() -> None:
     assert cache.get(("c",), 0) is None
 
 
-def test_a_key_without_rows_is_remembered_unless_told_otherwise() -> None:
+def test_a_missing_key_is_cached_unless_the_option_disables_it() -> None:
     cache = LookupCache(CachePolicy(max_rows=3, missing=False))
     cache.put(("a",), [], 0)
     assert cache.get(("a",), 0) is None

@@ -197,7 +197,7 @@ def test_a_continuous_table_is_a_streaming_job(session: Session) -> None:
     session.run("DROP MATERIALIZED TABLE m")
     assert session.jobs() == ["FINISHED", "CANCELED"]
     rows = sorted(int(line) for line in session.content())
-    assert rows == list(range(1, len(rows) + 1))  # the job went on where its savepoint was
+    assert rows == list(range(1, len(rows) + 1))  # the job continued from its savepoint
     assert session.env.list_materialized_tables() == []
 
 
@@ -243,7 +243,7 @@ def test_materialized_tables_are_shown(session: Session) -> None:
         ),
     ],
 )
-def test_what_has_no_meaning_is_refused_and_changes_nothing(session: Session, statement: str, message: str) -> None:
+def test_an_invalid_statement_is_refused_and_changes_nothing(session: Session, statement: str, message: str) -> None:
     session.run(CREATE.format(session.sink(), "FULL"))
     with pytest.raises(SqlError, match=message):
         session.run(statement)

@@ -24,7 +24,7 @@ from millstream.table import DataTypes, EnvironmentSettings, ModelDescriptor, Sc
 pytestmark = pytest.mark.usefixtures("inline_engine")
 
 
-class Answers(BaseHTTPRequestHandler):
+class ModelServerHandler(BaseHTTPRequestHandler):
     """A server with OpenAI's interface: `failures` is how often a text is answered with status 503 first."""
 
     requests: ClassVar[list[tuple[str, dict[str, Any], str]]] = []
@@ -49,7 +49,7 @@ class Answers(BaseHTTPRequestHandler):
             count = body.get("n", 1)
             self._answer(200, {"choices": [{"message": {"content": f"{text}!{i}"}} for i in range(count)]})
 
-    def _answer(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+    def _respond(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         content = json.dumps(body).encode()
         self.send_response(status)
         for name, value in {**(headers or {}), "Content-Length": str(len(content))}.items():
@@ -63,10 +63,10 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[str]:
-    Answers.requests.clear()
-    Answers.failures.clear()
-    Answers.barrier = None
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as running:
+    ModelServerHandler.requests.clear()
+    ModelServerHandler.failures.clear()
+    ModelServerHandler.barrier = None
+    with ThreadingHTTPServer(("127.0.0.1", 0), ModelServerHandler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}/v1"
@@ -160,7 +160,7 @@ def test_a_model_is_created_described_altered_and_dropped(t_env: TableEnvironmen
         ),
     ],
 )
-def test_what_has_no_meaning_is_refused(t_env: TableEnvironment, statement: str, message: str) -> None:
+def test_an_invalid_statement_is_refused(t_env: TableEnvironment, statement: str, message: str) -> None:
     create_chat(t_env, "http://127.0.0.1:1")
     create_texts(t_env, "a")
     with pytest.raises(SqlError) as refused:
@@ -197,7 +197,7 @@ def test_chat_completions_are_added_to_the_rows(t_env: TableEnvironment, server:
     assert changelog(t_env.execute_sql(PREDICT.format(""))) == [
         ("+I", 0, "one", "one!0"), ("+I", 2, "two", "two!0"),
     ]  # fmt: skip
-    path, body, authorization = sorted(Answers.requests, key=lambda request: str(request[1]))[0]
+    path, body, authorization = sorted(ModelServerHandler.requests, key=lambda request: str(request[1]))[0]
     assert (path, authorization) == ("/v1/chat/completions", "Bearer k-123")
     assert body == {
         "model": "small", "temperature": 0.5, "stop": ["a", "b"], "response_format": {"type": "json_object"},
@@ -219,7 +219,7 @@ def test_names_of_predictions_are_unique_and_named_arguments_are_taken(t_env: Ta
 def test_several_requests_are_in_flight(t_env: TableEnvironment, server: str) -> None:
     create_chat(t_env, server)
     create_texts(t_env, "a", "b", "c")
-    Answers.barrier = threading.Barrier(3)  # a request is answered when three have arrived
+    ModelServerHandler.barrier = threading.Barrier(3)  # a request is answered when three have arrived
     t_env.get_config().set("table.exec.async-ml-predict.max-concurrent-operations", "3")
     assert [row[3] for row in changelog(t_env.execute_sql(PREDICT.format("")))] == ["a!0", "b!0", "c!0"]
 
@@ -232,15 +232,20 @@ def test_embeddings_are_arrays(t_env: TableEnvironment, server: str) -> None:
     create_texts(t_env, "abc")
     query = "SELECT v FROM ML_PREDICT(TABLE texts, MODEL vectors, DESCRIPTOR(content))"
     assert changelog(t_env.execute_sql(query)) == [("+I", [3.0, 0.5])]
-    assert Answers.requests[0][1] == {"model": "e", "encoding_format": "float", "dimensions": 2, "input": "abc"}
+    assert ModelServerHandler.requests[0][1] == {
+        "model": "e",
+        "encoding_format": "float",
+        "dimensions": 2,
+        "input": "abc",
+    }
 
 
-def test_a_busy_server_is_asked_again(t_env: TableEnvironment, server: str) -> None:
+def test_a_request_to_a_busy_server_is_retried(t_env: TableEnvironment, server: str) -> None:
     create_chat(t_env, server, retry_num="2")
     create_texts(t_env, "slow")
-    Answers.failures["slow"] = 2
+    ModelServerHandler.failures["slow"] = 2
     assert changelog(t_env.execute_sql(PREDICT.format(""))) == [("+I", 0, "slow", "slow!0")]
-    assert len(Answers.requests) == 3
+    assert len(ModelServerHandler.requests) == 3
 
 
 def test_an_error_fails_the_job_without_the_key(t_env: TableEnvironment, server: str) -> None:

@@ -1,4 +1,4 @@
-"""Which values have an order, wherever one is asked for. The answers are those of Flink 2.3 to the same queries."""
+"""Which types have an order, in every clause that needs one. The results are those of Flink 2.3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNORDERED = ("MAP['a', 1]", "BITMAP_BUILD(ARRAY[1])", "PARSE_JSON('1')")
 OBJECT = "OBJECT_OF('a.B', 'x', 1)"
 
 
-def is_taken(env: TableEnvironment, query: str) -> bool:
+def is_accepted(env: TableEnvironment, query: str) -> bool:
     try:
         env.sql_query(query)
     except SqlError as problem:
@@ -28,8 +28,8 @@ def is_taken(env: TableEnvironment, query: str) -> bool:
 
 
 @pytest.mark.parametrize("value", [*UNORDERED, OBJECT, "1"])
-def test_what_has_no_order_is_neither_sorted_nor_compared(t_env: TableEnvironment, value: str) -> None:
-    sorted_by = {query: is_taken(t_env, query.format(value)) for query in SORTING}
-    compared = {query: is_taken(t_env, query.format(value)) for query in COMPARING}
+def test_types_without_an_order_are_neither_sorted_nor_compared(t_env: TableEnvironment, value: str) -> None:
+    sorted_by = {query: is_accepted(t_env, query.format(value)) for query in SORTING}
+    compared = {query: is_accepted(t_env, query.format(value)) for query in COMPARING}
     assert set(sorted_by.values()) == {value not in UNORDERED}, sorted_by
     assert set(compared.values()) == {value == "1"}, compared

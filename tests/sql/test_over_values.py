@@ -1,4 +1,4 @@
-"""OVER in the order of a column that is no time: a later row corrects the results of earlier ones."""
+"""OVER in the order of a column that is not a time attribute: a later row corrects the results of earlier ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST = f"(SELECT u, MAX(n) AS n FROM {ROWS} GROUP BY u)"
 
 
 def remaining_rows(query: str) -> Counter[tuple[object, ...]]:
-    """The rows that remain after all changes."""
+    """Return the rows that remain after all changes."""
     t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     t_env.get_config().set("parallelism.default", "1")
     rows: Counter[tuple[object, ...]] = Counter()

@@ -1,4 +1,4 @@
-"""Rows that are by their key where an operator wants them are not sent again; and only those."""
+"""Rows that are already partitioned by the keys of an operator pass without an exchange, and no other rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from simulated_restarts import dies_after
-from sql_cases import as_text, materialised
+from simulated_restarts import fail_after
+from sql_cases import create_row_formatter, materialize
 
 from millstream.cluster.rescale import rescale_graph
 from millstream.datastream import StreamExecutionEnvironment
@@ -42,7 +42,7 @@ WINDOWS = (
     "SELECT a, COUNT(s) FROM (SELECT a, SUM(v) AS s FROM TABLE({}) GROUP BY window_start, a, window_end) GROUP BY a"
 )
 SUM_OVER = "SUM(v) OVER (PARTITION BY k ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
-SPARED = {  # and how many exchanges are left
+EXCHANGES = {  # queries, with the number of remaining exchanges
     "first of a join": (FIRST.format("a", "w, v", JOINED.format("", "one.a = other.a")), 2),
     "by the other side": (FIRST.format("b", "w, v", JOINED.format("", "one.a = other.a")), 2),
     "by both": (FIRST.format("b, k", "w, v", JOINED.format("", "one.a = other.a AND one.k = other.k")), 2),
@@ -69,7 +69,7 @@ SENT = {
     "by what has two zeros": ("SELECT d, COUNT(*) FROM (SELECT d, SUM(v) FROM one GROUP BY d) GROUP BY d", 2),
     "of several tables": (f"SELECT a, COUNT(*) FROM {BOTH} GROUP BY a", 2),
 }
-EXPECTED = {**SPARED, **SENT}
+EXPECTED = {**EXCHANGES, **SENT}
 ITSELF = f"SELECT x.s, y.s FROM {SUMS} AS x JOIN {SUMS} AS y ON x.a = y.a AND x.k = y.k"
 
 
@@ -84,11 +84,13 @@ def table(env: StreamExecutionEnvironment, sql: str) -> tuple[StreamTableEnviron
 
 
 def program(sql: str) -> Any:
-    def made(env: StreamExecutionEnvironment) -> DataStream:
-        tables, found = table(env, sql)
-        return tables.to_changelog_stream(found).map(as_text(found._plan.schema), Types.PICKLED_BYTE_ARRAY())
+    def define(env: StreamExecutionEnvironment) -> DataStream:
+        tables, result_table = table(env, sql)
+        return tables.to_changelog_stream(result_table).map(
+            create_row_formatter(result_table._plan.schema), Types.PICKLED_BYTE_ARRAY()
+        )
 
-    return made
+    return define
 
 
 def graph_of(sql: str) -> StreamGraph:
@@ -98,73 +100,79 @@ def graph_of(sql: str) -> StreamGraph:
     return env._graph()
 
 
-def hashed(graph: StreamGraph) -> int:
+def count_hash_exchanges(graph: StreamGraph) -> int:
     return sum(isinstance(each.partitioner, Hash) for each in graph.edges)
 
 
-def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are left where they are fail the job if their key group is another subtask's."""
+def check_placement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail the job if a row passes without an exchange, but its key group belongs to another subtask."""
     add = Program.add
 
-    def checked(self: Program, given: Input) -> Input:
-        if not isinstance(given.partitioner, ElidedHash):
-            return given
-        spec, before = ReinterpretSpec(given.partitioner.key), replace(given, side=0, partitioner=None)
-        return replace(given, upstream=add(self, "Check", spec, self.type_of(given), (before,), follows_input=True))
+    def check_input(self: Program, input_stream: Input) -> Input:
+        if not isinstance(input_stream.partitioner, ElidedHash):
+            return input_stream
+        spec, before = ReinterpretSpec(input_stream.partitioner.key), replace(input_stream, side=0, partitioner=None)
+        return replace(
+            input_stream, upstream=add(self, "Check", spec, self.type_of(input_stream), (before,), follows_input=True)
+        )
 
-    def adds(self: Program, name: str, spec: Any, kind: Any, inputs: tuple[Input, ...] = (), **more: Any) -> int:
-        return add(self, name, spec, kind, tuple(checked(self, each) for each in inputs), **more)
+    def add_checked(self: Program, name: str, spec: Any, kind: Any, inputs: tuple[Input, ...] = (), **more: Any) -> int:
+        return add(self, name, spec, kind, tuple(check_input(self, each) for each in inputs), **more)
 
-    monkeypatch.setattr(Program, "add", adds)
+    monkeypatch.setattr(Program, "add", add_checked)
 
 
-def left(sql: str, *parallelism: int, monkeypatch: pytest.MonkeyPatch | None = None) -> Any:
-    """What a query leaves that dies and goes on with other subtasks; with a patch, all was sent in its first life."""
+def run_query(sql: str, *parallelism: int, monkeypatch: pytest.MonkeyPatch | None = None) -> Any:
+    """Return the final rows of a query that fails and restarts with another parallelism.
+
+    With `monkeypatch`, the first run has all exchanges."""
     setup = Setup(program(sql), epoch_records=11, checkpoint_every=1)
     with World() as world:
         if monkeypatch is not None:
             with monkeypatch.context() as everywhere:
                 everywhere.setattr(Placements, "in_place", lambda *_: False)
-                assert run(replace(setup, parallelism=2), world, listen=dies_after(2)).crashed
+                assert run(replace(setup, parallelism=2), world, listen=fail_after(2)).crashed
         for each in parallelism[:-1]:
-            assert run(replace(setup, parallelism=each), world, listen=dies_after(2)).crashed
-        life = run(replace(setup, parallelism=parallelism[-1]), world)
-        assert life.status is JobStatus.FINISHED, life.failure
-        return materialised(list(map(ast.literal_eval, world.visible())))
+            assert run(replace(setup, parallelism=each), world, listen=fail_after(2)).crashed
+        result = run(replace(setup, parallelism=parallelism[-1]), world)
+        assert result.status is JobStatus.FINISHED, result.failure
+        return materialize(list(map(ast.literal_eval, world.visible())))
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_rows_are_sent_where_they_are_not_in_place(name: str) -> None:
+def test_there_is_an_exchange_if_rows_are_not_in_place(name: str) -> None:
     sql, exchanges = EXPECTED[name]
     tables, _ = table(StreamExecutionEnvironment.get_execution_environment(), sql)
     assert tables.explain_sql(sql).count("Exchange(distribution=[hash[") == exchanges
-    assert hashed(graph_of(sql)) == exchanges
+    assert count_hash_exchanges(graph_of(sql)) == exchanges
 
 
-@pytest.mark.parametrize("sql", [*(sql for sql, _ in SPARED.values()), ITSELF], ids=[*SPARED, "join with itself"])
-def test_each_row_is_where_an_exchange_would_send_it(sql: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sql", [*(sql for sql, _ in EXCHANGES.values()), ITSELF], ids=[*EXCHANGES, "join with itself"])
+def test_each_row_is_in_the_subtask_to_which_an_exchange_would_send_it(
+    sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as everywhere:
         everywhere.setattr(Placements, "in_place", lambda *_: False)
-        expected = left(sql, 1)
-    refusing(monkeypatch)
-    assert left(sql, 2, 3) == expected
+        expected = run_query(sql, 1)
+    check_placement(monkeypatch)
+    assert run_query(sql, 2, 3) == expected
 
 
 @pytest.mark.parametrize("name", ["first of a join", "of an interval join", "windows"])
-def test_state_is_found_when_its_rows_are_no_longer_sent(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    sql, _ = SPARED[name]
-    assert left(sql, 3, monkeypatch=monkeypatch) == left(sql, 1)
+def test_state_is_restored_after_an_exchange_was_removed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql, _ = EXCHANGES[name]
+    assert run_query(sql, 3, monkeypatch=monkeypatch) == run_query(sql, 1)
 
 
 def test_other_key_groups_need_an_exchange() -> None:
-    graph = graph_of(SPARED["first of a join"][0])
+    graph = graph_of(EXCHANGES["first of a join"][0])
     (rank,) = (node for node in graph.nodes if node.name.startswith("Rank"))
-    assert hashed(rescale_graph(graph, 2)) == hashed(graph) == 2
-    assert hashed(rescale_graph(graph, {str(rank.uid): 2})) == 3
+    assert count_hash_exchanges(rescale_graph(graph, 2)) == count_hash_exchanges(graph) == 2
+    assert count_hash_exchanges(rescale_graph(graph, {str(rank.uid): 2})) == 3
     steps = [replace(each, max_parallelism=64) if each.id == rank.id else each for each in graph.program]
-    assert hashed(stream_graph(steps, parallelism=3)) == 3
+    assert count_hash_exchanges(stream_graph(steps, parallelism=3)) == 3
 
 
-def test_a_batch_sorts_what_is_in_place() -> None:
-    graph = graph_of(SPARED["first of a join"][0])
-    assert hashed(to_batch(graph)) == hashed(graph) + 1
+def test_a_batch_job_has_all_exchanges() -> None:
+    graph = graph_of(EXCHANGES["first of a join"][0])
+    assert count_hash_exchanges(to_batch(graph)) == count_hash_exchanges(graph) + 1

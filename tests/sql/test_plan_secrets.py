@@ -24,10 +24,10 @@ HINT_KEY = get_secret_key(NAME, "properties.ssl.key.password")
 
 @pytest.fixture(autouse=True)
 def inline(inline_engine: None) -> None:
-    """Jobs run in this process."""
+    """Run jobs in this process."""
 
 
-def _fresh(**options: str) -> TableEnvironment:
+def _create_session(**options: str) -> TableEnvironment:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in options.items():
         env.get_config().set(key, value)
@@ -44,68 +44,68 @@ def _create(env: TableEnvironment, password: str = PASSWORD) -> TableEnvironment
 
 
 def _load(text: str, env: TableEnvironment) -> dict[str, str]:
-    """The options of the sink of a plan that was loaded, its hints included."""
+    """Load a plan, and return the options of its sink, hints included."""
     plan: Any = env.load_plan(PlanReference.from_json_string(text))
-    (origin,) = (each.origin for each in plan._operations)
+    (origin,) = (entry.origin for entry in plan._operations)
     return {**origin.table.options, **dict(origin.hints)}
 
 
 def test_neither_the_plan_nor_its_statement_holds_a_secret() -> None:
-    text = _create(_fresh()).compile_plan_sql(INSERT).as_json_string()
+    text = _create(_create_session()).compile_plan_sql(INSERT).as_json_string()
     assert PASSWORD not in text
     assert TOKEN not in text
-    sink = next(each for each in json.loads(text)["tables"] if each["name"][-1] == "snk")
+    sink = next(entry for entry in json.loads(text)["tables"] if entry["name"][-1] == "snk")
     assert sink["secrets"] == [SASL]
 
 
-def test_a_url_with_a_password_is_left_out() -> None:
-    env = _create(_fresh())
+def test_a_url_with_a_password_is_not_stored() -> None:
+    env = _create(_create_session())
     env.execute_sql(
         f"CREATE TABLE db (id BIGINT) WITH ('connector'='jdbc', 'table-name'='t', 'url'='{URL}', 'username'='u')"
     )
     text = env.compile_plan_sql("INSERT INTO db SELECT id FROM src").as_json_string()
     assert PASSWORD not in text
     table = (*NAME[:2], "db")
-    assert _load(text, _fresh(**{get_secret_key(table, "url"): URL}))["url"] == URL
+    assert _load(text, _create_session(**{get_secret_key(table, "url"): URL}))["url"] == URL
 
 
-def test_the_file_is_its_owners_only(tmp_path: Path) -> None:
-    _create(_fresh()).execute_sql(f"COMPILE PLAN '{tmp_path}/plan.json' FOR {PLAIN_INSERT}")
+def test_the_plan_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+    _create(_create_session()).execute_sql(f"COMPILE PLAN '{tmp_path}/plan.json' FOR {PLAIN_INSERT}")
     assert stat.S_IMODE(os.stat(tmp_path / "plan.json").st_mode) == 0o600
 
 
-def test_a_secret_comes_from_the_session() -> None:
-    text = _create(_fresh()).compile_plan_sql(INSERT).as_json_string()
-    found = _load(text, _fresh(**{get_secret_key(NAME, SASL): "other", HINT_KEY: TOKEN}))
-    assert found[SASL] == "other"
-    assert found["properties.ssl.key.password"] == TOKEN
+def test_a_secret_is_read_from_an_option_of_the_session() -> None:
+    text = _create(_create_session()).compile_plan_sql(INSERT).as_json_string()
+    options = _load(text, _create_session(**{get_secret_key(NAME, SASL): "other", HINT_KEY: TOKEN}))
+    assert options[SASL] == "other"
+    assert options["properties.ssl.key.password"] == TOKEN
 
 
 @pytest.mark.parametrize("restored", ["ALL", "ALL_ENFORCED"])
-def test_a_secret_comes_from_the_catalogs_table(restored: str) -> None:
-    text = _create(_fresh()).compile_plan_sql(PLAIN_INSERT).as_json_string()
-    later = _create(_fresh(**{"table.plan.restore.catalog-objects": restored}), password="changed")
+def test_a_secret_is_read_from_the_table_of_the_catalog(restored: str) -> None:
+    text = _create(_create_session()).compile_plan_sql(PLAIN_INSERT).as_json_string()
+    later = _create(_create_session(**{"table.plan.restore.catalog-objects": restored}), password="changed")
     assert _load(text, later)[SASL] == "changed"
 
 
-def test_a_secret_that_nothing_gives_is_named() -> None:
-    text = _create(_fresh()).compile_plan_sql(PLAIN_INSERT).as_json_string()
+def test_a_secret_without_a_value_is_named() -> None:
+    text = _create(_create_session()).compile_plan_sql(PLAIN_INSERT).as_json_string()
     with pytest.raises(PlanSecretMissing, match=f"option '{SASL}' of table 'default_catalog.default_database.snk'"):
-        _load(text, _fresh())
+        _load(text, _create_session())
 
 
-def test_a_secret_of_a_hint_is_not_replaced_by_the_tables_own() -> None:
-    text = _create(_fresh()).compile_plan_sql(INSERT.replace("ssl.key", "sasl")).as_json_string()
+def test_a_secret_of_a_hint_is_not_read_from_the_table() -> None:
+    text = _create(_create_session()).compile_plan_sql(INSERT.replace("ssl.key", "sasl")).as_json_string()
     with pytest.raises(PlanSecretMissing, match=SASL):
-        _load(text, _create(_fresh()))
+        _load(text, _create(_create_session()))
 
 
 def test_a_plan_of_an_older_release_is_read() -> None:
-    plan = json.loads(_create(_fresh()).compile_plan_sql(PLAIN_INSERT).as_json_string())
+    plan = json.loads(_create(_create_session()).compile_plan_sql(PLAIN_INSERT).as_json_string())
     plan["version"] = 1
     for table in plan["tables"]:
         for option in table.pop("secrets", ()):
             definition = table["definition"]
             assert SASL not in json.dumps(definition)
             definition["options"]["$map"].append([option, PASSWORD])
-    assert _load(json.dumps(plan), _fresh())[SASL] == PASSWORD
+    assert _load(json.dumps(plan), _create_session())[SASL] == PASSWORD

@@ -1,6 +1,6 @@
-"""Compiled plans: what is written is what runs later, operator by operator, and nothing is planned again.
+"""Compiled plans: the stored plan is executed operator by operator, and nothing is planned again.
 
-Every recorded query becomes a plan; it is read where its tables are not known, and must be the same plan."""
+Every recorded query is compiled; the plan is read in a session without its tables, and must be the same plan."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ TOPICS = ("aggregates", "joins", "order", "patterns", "sets", "windows")
 
 @pytest.fixture(autouse=True)
 def inline(inline_engine: None) -> None:
-    """Jobs run in this process."""
+    """Run jobs in this process."""
 
 
 @pytest.fixture
 def env() -> TableEnvironment:
-    return fresh()
+    return create_session()
 
 
-def fresh(**options: str) -> TableEnvironment:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+def create_session(**options: str) -> TableEnvironment:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in {"parallelism.default": "1", **options}.items():
-        made.get_config().set(key, value)
-    return made
+        environment.get_config().set(key, value)
+    return environment
 
 
 def reread(plan: Any, **options: str) -> Any:
-    return fresh(**options).load_plan(PlanReference.from_json_string(plan.as_json_string()))
+    return create_session(**options).load_plan(PlanReference.from_json_string(plan.as_json_string()))
 
 
 def nodes_of(plan: Any) -> list[dict[str, Any]]:
-    """The nodes of a plan's operations as they are written now."""
+    """Write the operations of a plan, and return the nodes."""
     return write_nodes(plan._operations, Writer(NamedFunctions(plan._t_env._catalogs).name))
 
 
 def without_state(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return json.loads(json.dumps([{key: part for key, part in each.items() if key != "state"} for each in nodes]))
+    return json.loads(json.dumps([{key: part for key, part in entry.items() if key != "state"} for entry in nodes]))
 
 
-# ---------------------------------------------------------------------------------------------- what is written is read
+# ------------------------------------------------------------------------------------------------ writing and reading
 
 
 @pytest.mark.parametrize(
@@ -71,21 +71,21 @@ def without_state(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_a_plan_is_read_as_it_was_written(topic: str, mini_batch: str) -> None:
     case = content(topic)
     env = environment(case, {"table.exec.mini-batch.enabled": mini_batch})
-    for query in [each for each in case["queries"] if "changelog" in each]:
+    for query in [entry for entry in case["queries"] if "changelog" in entry]:
         table = env.sql_query(query["sql"])
         plan = table.insert_into(TableDescriptor.for_connector("blackhole").build()).compile_plan()
-        again = reread(plan)
-        assert without_state(nodes_of(again)) == without_state(plan._content["nodes"]), query["name"]
-        assert again.explain() == plan.explain(), query["name"]
-        assert again.as_json_string() == plan.as_json_string()
-        again._check_state()
+        restored = reread(plan)
+        assert without_state(nodes_of(restored)) == without_state(plan._content["nodes"]), query["name"]
+        assert restored.explain() == plan.explain(), query["name"]
+        assert restored.as_json_string() == plan.as_json_string()
+        restored._check_state()
         uids = [node["uid"] for node in plan._content["nodes"]]
         assert len(set(uids)) == len(uids), query["name"]
         for node in plan._content["nodes"]:
             assert not node["state"] or set(node["traits"]["fixed"]) - {"reads"}, "state must say what it is made of"
 
 
-def test_every_operator_is_in_the_library() -> None:
+def test_every_operator_spec_is_listed_in_the_library() -> None:
     for module in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
         importlib.import_module(module.name)
     specs = {spec for spec in _subclasses(SqlOperatorSpec) if dataclasses.is_dataclass(spec)}
@@ -116,12 +116,12 @@ def test_constants_of_every_type_are_read_as_they_were_written(env: TableEnviron
     assert without_state(nodes_of(reread(plan))) == without_state(plan._content["nodes"])
 
 
-# ---------------------------------------------------------------------------------------------------- it is not planned
+# ------------------------------------------------------------------------------------------------------------ execution
 
 
 def printed(env: TableEnvironment, tmp_path: Path, plan: Any) -> list[str]:
     plan.execute().wait()
-    return sorted(line for each in (tmp_path / "out").rglob("part*") for line in each.read_text().split())
+    return sorted(line for entry in (tmp_path / "out").rglob("part*") for line in entry.read_text().split())
 
 
 def tables(env: TableEnvironment, tmp_path: Path, kind: str = "BIGINT") -> None:
@@ -138,24 +138,24 @@ def tables(env: TableEnvironment, tmp_path: Path, kind: str = "BIGINT") -> None:
 JOIN = "INSERT INTO sink SELECT a.n, b.n FROM numbers a JOIN numbers b ON a.n = b.n WHERE a.n > 2"
 
 
-def test_it_runs_without_the_catalog_that_it_was_compiled_with(env: TableEnvironment, tmp_path: Path) -> None:
+def test_a_plan_runs_without_the_catalog_of_its_compilation(env: TableEnvironment, tmp_path: Path) -> None:
     tables(env, tmp_path)
     assert printed(env, tmp_path, reread(env.compile_plan_sql(JOIN))) == ["3,3", "4,4"]
 
 
-def test_a_planner_that_has_changed_does_not_change_it(
+def test_a_changed_planner_does_not_change_a_plan(
     env: TableEnvironment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables(env, tmp_path)
     plan = env.compile_plan_sql(JOIN)
     monkeypatch.setattr("millstream.sql.logical.rules.RULES", ())
-    later = fresh()
+    later = create_session()
     tables(later, tmp_path)
-    assert [each["type"] for each in later.compile_plan_sql(JOIN)._content["nodes"]] != [
-        each["type"] for each in plan._content["nodes"]
+    assert [entry["type"] for entry in later.compile_plan_sql(JOIN)._content["nodes"]] != [
+        entry["type"] for entry in plan._content["nodes"]
     ]
-    again = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
-    assert without_state(nodes_of(again)) == without_state(plan._content["nodes"])
+    restored = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
+    assert without_state(nodes_of(restored)) == without_state(plan._content["nodes"])
 
 
 def test_functions_are_found_by_name(env: TableEnvironment, tmp_path: Path) -> None:
@@ -165,10 +165,10 @@ def test_functions_are_found_by_name(env: TableEnvironment, tmp_path: Path) -> N
     plan = env.compile_plan_sql("INSERT INTO sink SELECT n, twice(n) FROM numbers WHERE n > 3")
     with pytest.raises(UserError, match="'twice', which is not registered"):
         reread(plan)
-    later = fresh()
+    later = create_session()
     later.create_temporary_system_function("twice", udf(lambda n: n * 3, result_type=DataTypes.BIGINT()))
-    again = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
-    assert printed(later, tmp_path, again) == ["4,12"]
+    restored = later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
+    assert printed(later, tmp_path, restored) == ["4,12"]
 
 
 def test_a_function_without_a_name_cannot_be_compiled(env: TableEnvironment, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_catalog_objects(
 
     def run() -> list[str]:
         plan = env.compile_plan_sql("INSERT INTO sink SELECT n, n FROM numbers WHERE n > 3")
-        later = fresh(**{"table.plan.restore.catalog-objects": restored})
+        later = create_session(**{"table.plan.restore.catalog-objects": restored})
         if known is not None:
             tables(later, tmp_path, known)
         return printed(later, tmp_path, later.load_plan(PlanReference.from_json_string(plan.as_json_string())))
@@ -226,20 +226,20 @@ def test_catalog_objects(
             run()
 
 
-def test_a_source_that_reads_other_rows_now_is_refused_by_name(env: TableEnvironment, tmp_path: Path) -> None:
+def test_a_source_with_a_changed_schema_is_refused_by_name(env: TableEnvironment, tmp_path: Path) -> None:
     env.get_config().set("table.plan.compile.catalog-objects", "IDENTIFIER")
     tables(env, tmp_path)
-    made = "CREATE TABLE files (n {}) WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv')"
-    env.execute_sql(made.format("BIGINT"))
+    environment = "CREATE TABLE files (n {}) WITH ('connector' = 'filesystem', 'path' = '/in', 'format' = 'csv')"
+    env.execute_sql(environment.format("BIGINT"))
     plan = env.compile_plan_sql("INSERT INTO sink SELECT n, n FROM files")
-    later = fresh()
+    later = create_session()
     tables(later, tmp_path)
-    later.execute_sql(made.format("INT"))
+    later.execute_sql(environment.format("INT"))
     with pytest.raises(UserError, match=r"operator 'sink/TableSourceScan/.*' .* its table now has .*INT"):
         later.load_plan(PlanReference.from_json_string(plan.as_json_string()))
 
 
-def test_a_plan_is_written_over_another_only_if_that_is_wanted(env: TableEnvironment, tmp_path: Path) -> None:
+def test_a_plan_file_is_overwritten_only_with_force_recompile(env: TableEnvironment, tmp_path: Path) -> None:
     tables(env, tmp_path)
     file = tmp_path / "plan.json"
     env.execute_sql(f"COMPILE PLAN '{file}' FOR INSERT INTO sink SELECT n, n FROM numbers")
@@ -256,7 +256,7 @@ def test_a_plan_is_written_over_another_only_if_that_is_wanted(env: TableEnviron
     assert "Join" in file.read_text()
 
 
-# ------------------------------------------------------------------------------------------------------ what is refused
+# ------------------------------------------------------------------------------------------------------------- refusals
 
 
 def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnvironment, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_state_in_another_form_is_refused_by_the_operators_name(env: TableEnviro
     changed = json.loads(env.compile_plan_sql(JOIN).as_json_string())
     (join,) = [node for node in changed["nodes"] if node["type"] == "Join"]
     join["state"][0]["name"] = "join/another/form"
-    plan = fresh().load_plan(PlanReference.from_json_string(json.dumps(changed)))
+    plan = create_session().load_plan(PlanReference.from_json_string(json.dumps(changed)))
     with pytest.raises(UserError, match=f"'{join['uid']}'.*'join/another/form' does not exist"):
         plan.execute()
 
@@ -286,7 +286,7 @@ def test_a_damaged_plan_is_refused(env: TableEnvironment, tmp_path: Path, change
     plan = json.loads(env.compile_plan_sql(JOIN).as_json_string())
     change(plan)
     with pytest.raises(UserError, match=problem):
-        fresh().load_plan(PlanReference.from_json_string(json.dumps(plan)))
+        create_session().load_plan(PlanReference.from_json_string(json.dumps(plan)))
 
 
 def test_batch_plans_are_not_compiled(tmp_path: Path) -> None:
@@ -296,29 +296,29 @@ def test_batch_plans_are_not_compiled(tmp_path: Path) -> None:
         env.compile_plan_sql(JOIN)
 
 
-# ------------------------------------------------------------------------------------------------- who operators are
+# ----------------------------------------------------------------------------------------------- identities of operators
 
 
 def uids(*statements: str, **options: str) -> dict[str, set[str]]:
-    """The uids of a statement set, by the table they work for."""
-    env = fresh(**options)
+    """Return the uids of a statement set, by sink table."""
+    env = create_session(**options)
     env.execute_sql("CREATE TABLE t (k INT, v INT, s STRING) WITH ('connector' = 'datagen')")
     env.execute_sql("CREATE TABLE a (k INT, n BIGINT) WITH ('connector' = 'blackhole')")
     env.execute_sql("CREATE TABLE b (k INT, n BIGINT) WITH ('connector' = 'blackhole')")
     env.execute_sql("CREATE VIEW counted AS SELECT k AS customer, COUNT(*) AS n FROM t GROUP BY k")
-    made = env.create_statement_set()
-    for each in statements:
-        made.add_insert_sql(each)
-    found: dict[str, set[str]] = {}
-    for node in made.compile_plan()._content["nodes"]:
-        found.setdefault(node["traits"]["scope"], set()).add(node["uid"])
-    return found
+    environment = env.create_statement_set()
+    for entry in statements:
+        environment.add_insert_sql(entry)
+    uids_by_table: dict[str, set[str]] = {}
+    for node in environment.compile_plan()._content["nodes"]:
+        uids_by_table.setdefault(node["traits"]["scope"], set()).add(node["uid"])
+    return uids_by_table
 
 
 COUNTS = "INSERT INTO a SELECT k, COUNT(*) FROM t GROUP BY k"
 
 
-def test_statements_beside_it_and_their_order_do_not_change_a_uid() -> None:
+def test_other_statements_and_their_order_do_not_change_a_uid() -> None:
     other = "INSERT INTO b SELECT v, COUNT(*) FROM t GROUP BY v"
     alone = uids(COUNTS)["a"]
     assert uids(COUNTS, other)["a"] == uids(other, COUNTS)["a"] == alone
@@ -326,7 +326,7 @@ def test_statements_beside_it_and_their_order_do_not_change_a_uid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "kept"),
+    ("statement", "is_same"),
     [
         ("INSERT INTO a SELECT k, COUNT(*) FROM t WHERE v > 2 GROUP BY k", True),
         ("INSERT INTO a SELECT customer, n + 1 FROM counted WHERE n > 3", True),
@@ -340,17 +340,17 @@ def test_statements_beside_it_and_their_order_do_not_change_a_uid() -> None:
         ("INSERT INTO b SELECT k, COUNT(*) FROM t GROUP BY k", False),
     ],
 )
-def test_a_uid_says_what_state_is_made_of(statement: str, kept: bool) -> None:
-    (aggregate,) = [each for each in uids(COUNTS)["a"] if "GroupAggregate" in each]
-    assert any(aggregate in each for each in uids(statement).values()) == kept
+def test_a_uid_depends_on_the_content_of_the_state(statement: str, is_same: bool) -> None:
+    (aggregate,) = [entry for entry in uids(COUNTS)["a"] if "GroupAggregate" in entry]
+    assert any(aggregate in entry for entry in uids(statement).values()) == is_same
 
 
-def test_no_uid_is_given_twice_in_one_program(env: TableEnvironment) -> None:
+def test_uids_are_unique_in_a_program(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE t (k INT) WITH ('connector' = 'datagen')")
     env.execute_sql("CREATE TABLE a (k INT) WITH ('connector' = 'blackhole')")
-    made = env.create_statement_set()
+    environment = env.create_statement_set()
     for _ in range(2):
-        made.add_insert_sql("INSERT INTO a SELECT x.k FROM t x JOIN t y ON x.k = y.k")
-    found = [node.uid for node in env._graph_of(made._plans).nodes]
-    assert None not in found
-    assert len(set(found)) == len(found)
+        environment.add_insert_sql("INSERT INTO a SELECT x.k FROM t x JOIN t y ON x.k = y.k")
+    uids_by_table = [node.uid for node in env._graph_of(environment._plans).nodes]
+    assert None not in uids_by_table
+    assert len(set(uids_by_table)) == len(uids_by_table)

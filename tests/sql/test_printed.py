@@ -1,4 +1,4 @@
-"""CapturedOutput tables look as Flink's, line by line."""
+"""Printed tables equal those of Flink, line by line."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import pytest
 from sql_cases import content, environment
 
 PRINTED = content("printed")["printed"]
-SHOWN = [case for case in PRINTED if not case["lines"][0].startswith("refused")]  # by Flink
+PRINTED_BY_FLINK = [case for case in PRINTED if not case["lines"][0].startswith("refused")]  # not refused by Flink
 
 
-@pytest.mark.parametrize("case", SHOWN, ids=[case["sql"][:40] for case in SHOWN])
-def test_a_result_is_printed_as_flink_prints_it(case: dict[str, Any], inline_engine: None) -> None:
+@pytest.mark.parametrize("case", PRINTED_BY_FLINK, ids=[case["sql"][:40] for case in PRINTED_BY_FLINK])
+def test_a_result_is_printed_as_by_flink(case: dict[str, Any], inline_engine: None) -> None:
     env = environment({})
     index = PRINTED.index(case)
     for before in PRINTED[:index]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 import pytest
-from simulated_restarts import dies_after
+from simulated_restarts import fail_after
 
 from millstream.common import Row, RowKind
 from millstream.datastream import DataStream, StreamExecutionEnvironment
@@ -50,7 +50,7 @@ class GreetingWithMemory(ProcessTableFunction):
 
 @ptf(result_type=DataTypes.ROW([DataTypes.FIELD("what", DataTypes.STRING()), DataTypes.FIELD("n", DataTypes.INT())]))
 class Timeout(ProcessTableFunction):
-    """Waits for a second row; a named timer says that it did not come."""
+    """Waits for a second row; a named timer reports that it did not arrive."""
 
     def eval(
         self,
@@ -118,8 +118,8 @@ def test_state_belongs_to_the_partition(t_env: TableEnvironment) -> None:
     assert table.get_schema().get_field_names() == ["name", "EXPR$0"]
     with table.execute().collect() as collected:
         assert sorted(map(tuple, collected)) == expected
-    again = t_env.from_call("memory", t_env.from_path("names").partition_by(col("name")).as_argument("input"))
-    with again.execute().collect() as collected:
+    restored = t_env.from_call("memory", t_env.from_path("names").partition_by(col("name")).as_argument("input"))
+    with restored.execute().collect() as collected:
         assert sorted(map(tuple, collected)) == expected
 
 
@@ -127,13 +127,16 @@ def test_two_tables_share_state(t_env: TableEnvironment) -> None:
     t_env.execute_sql(
         "CREATE TEMPORARY VIEW purchases AS SELECT * FROM (VALUES ('Alice', 'milk')) AS v(customer, item)"
     )
-    found = rows(
+    results = rows(
         t_env,
         "SELECT * FROM last_purchase(TABLE names PARTITION BY name, TABLE purchases PARTITION BY customer)",
     )
-    assert [row[:2] for row in found] == [("Alice", "Alice"), ("Bob", "Bob"), ("Bob", "Bob")]
-    assert found[1][2] == "Bob bought None"
-    assert found[0][2] in ("Alice bought None", "Alice bought milk")  # the order of the two tables is open
+    assert [row[:2] for row in results] == [("Alice", "Alice"), ("Bob", "Bob"), ("Bob", "Bob")]
+    assert results[1][2] == "Bob bought None"
+    assert results[0][2] in (
+        "Alice bought None",
+        "Alice bought milk",
+    )  # the order of the rows of two tables is not defined
 
 
 def test_unknown_and_wrong_arguments_are_refused(t_env: TableEnvironment) -> None:
@@ -144,7 +147,7 @@ def test_unknown_and_wrong_arguments_are_refused(t_env: TableEnvironment) -> Non
         "SELECT * FROM greeting(input => TABLE names, mark => TRUE IS NULL, uid => 3)": "must be a string",
         "SELECT * FROM timeout(TABLE names PARTITION BY name)": "needs the argument 'on_time'",
         "SELECT * FROM memory(input => TABLE names PARTITION BY name, on_time => DESCRIPTOR(n))": "not an event-time",
-        "SELECT * FROM last_purchase(TABLE names PARTITION BY name, TABLE names PARTITION BY n)": "partitioned by equal types",
+        "SELECT * FROM last_purchase(TABLE names PARTITION BY name, TABLE names PARTITION BY n)": "by equal types",
     }.items():
         with pytest.raises(SqlError, match=words):
             t_env.sql_query(query)
@@ -161,8 +164,8 @@ def test_updates_need_a_function_that_supports_them(t_env: TableEnvironment) -> 
             yield f"{input.get_row_kind().name} {input.n}"
 
     t_env.create_temporary_function("kinds", Kinds)
-    found = rows(t_env, f"SELECT * FROM kinds(TABLE {counts} PARTITION BY name)")
-    assert found[-1] == ("Bob", "UPDATE_BEFORE 1") or ("Bob", "INSERT 2") in found
+    results = rows(t_env, f"SELECT * FROM kinds(TABLE {counts} PARTITION BY name)")
+    assert results[-1] == ("Bob", "UPDATE_BEFORE 1") or ("Bob", "INSERT 2") in results
 
 
 def test_results_can_be_updates(t_env: TableEnvironment) -> None:
@@ -171,9 +174,9 @@ def test_results_can_be_updates(t_env: TableEnvironment) -> None:
         def eval(self, total: Count, input: SetTable):
             if total.counter:
                 yield Row.of_kind(RowKind.UPDATE_BEFORE, total.counter)
-            kind = RowKind.UPDATE_AFTER if total.counter else RowKind.INSERT
+            row_kind = RowKind.UPDATE_AFTER if total.counter else RowKind.INSERT
             total.counter += input.n
-            yield Row.of_kind(kind, total.counter)
+            yield Row.of_kind(row_kind, total.counter)
 
         def emits_updates(self):
             return True
@@ -201,13 +204,13 @@ def test_lists_and_maps_are_state(t_env: TableEnvironment) -> None:
     class History(ProcessTableFunction):
         def eval(
             self,
-            seen: Annotated[ListState, StateHint(ttl="1 day")],
+            history: Annotated[ListState, StateHint(ttl="1 day")],
             counts: MapState,
             input: Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE, ArgumentTrait.OPTIONAL_PARTITION_BY],
         ):
-            seen.add(input.n)
+            history.add(input.n)
             counts.put(input.name, (counts.get(input.name) or 0) + 1)
-            yield f"{list(seen.get())} {sorted(counts.items())}"
+            yield f"{list(history.get())} {sorted(counts.items())}"
 
     with t_env.from_path("names").process(History).execute().collect() as collected:
         assert [row[0] for row in collected][-1] == "[1, 2, 3] [('Alice', 1), ('Bob', 2)]"
@@ -256,7 +259,7 @@ EXPECTED = [
 
 
 def timeouts(env: StreamExecutionEnvironment) -> DataStream:
-    """The function with timers over EVENTS, whose watermark follows each row."""
+    """Call the function with timers on EVENTS, with a watermark after each row."""
     t_env = StreamTableEnvironment.create(env)
     events = env.from_collection(
         EVENTS, Types.ROW_NAMED(["name", "item", "at"], [Types.STRING(), Types.STRING(), Types.LONG()])
@@ -278,14 +281,14 @@ def timeouts(env: StreamExecutionEnvironment) -> DataStream:
     )
 
 
-@pytest.mark.parametrize("lives", [(1,), (2, 3), (3, 1)])
-def test_timers_and_state_survive_crashes_and_rescaling(lives: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("parallelisms", [(1,), (2, 3), (3, 1)])
+def test_timers_and_state_survive_crashes_and_rescaling(parallelisms: tuple[int, ...]) -> None:
     setup = Setup(timeouts, epoch_records=1, checkpoint_every=1)
     with World() as world:
-        for parallelism in lives[:-1]:
-            life = run(replace(setup, parallelism=parallelism), world, Faults(), listen=dies_after(3))
-            assert life.crashed
-        life = run(replace(setup, parallelism=lives[-1]), world, Faults())
-        assert life.status is JobStatus.FINISHED, life.failure
-        found = sorted(map(ast.literal_eval, world.visible()))
-    assert found == EXPECTED
+        for parallelism in parallelisms[:-1]:
+            result = run(replace(setup, parallelism=parallelism), world, Faults(), listen=fail_after(3))
+            assert result.crashed
+        result = run(replace(setup, parallelism=parallelisms[-1]), world, Faults())
+        assert result.status is JobStatus.FINISHED, result.failure
+        results = sorted(map(ast.literal_eval, world.visible()))
+    assert results == EXPECTED

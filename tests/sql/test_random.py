@@ -1,5 +1,5 @@
-"""Random functions: every call of every row draws its own number, a replay of an epoch draws them again, and a seed
-gives Java's sequence."""
+"""Random functions: every call draws a number for each row, a replay of an epoch draws the same numbers, and a seed
+determines Java's sequence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UUID = Apply(TEXT, "UUID", ())
 
 @pytest.fixture
 def numbers(t_env: TableEnvironment) -> TableEnvironment:
-    """400 rows, read by two subtasks in several epochs of several blocks."""
+    """Create a table of 400 rows, which two subtasks read in several epochs of several batches."""
     t_env.get_config().set("parallelism.default", "2")
     t_env.get_config().set("millstream.epoch.max-records", "100")
     t_env.execute_sql(NUMBERS)
@@ -56,17 +56,17 @@ def test_random_numbers_differ_in_every_row_and_column(numbers: TableEnvironment
 
 
 def test_a_random_column_that_is_read_twice_is_drawn_once(numbers: TableEnvironment) -> None:
-    drawn = "(SELECT UUID() AS u, RAND() AS r FROM numbers)"
-    assert all(row[0] == row[1] for row in _rows(numbers, f"SELECT u, u FROM {drawn}"))
-    assert all(row[0] < 0.5 for row in _rows(numbers, f"SELECT r FROM {drawn} WHERE r < 0.5"))
+    drawn_values = "(SELECT UUID() AS u, RAND() AS r FROM numbers)"
+    assert all(row[0] == row[1] for row in _rows(numbers, f"SELECT u, u FROM {drawn_values}"))
+    assert all(row[0] < 0.5 for row in _rows(numbers, f"SELECT r FROM {drawn_values} WHERE r < 0.5"))
 
 
 def test_values_are_drawn_for_each_row(t_env: TableEnvironment) -> None:
     rows = _rows(t_env, "SELECT * FROM (VALUES (1, UUID()), (2, UUID()), (3, 'none')) AS v (id, u)")
-    found = {row[0]: row[1] for row in rows}
-    assert set(found) == {1, 2, 3}
-    assert len(set(found.values())) == 3
-    assert found[3].strip() == "none"
+    numbers_of_rows = {row[0]: row[1] for row in rows}
+    assert set(numbers_of_rows) == {1, 2, 3}
+    assert len(set(numbers_of_rows.values())) == 3
+    assert numbers_of_rows[3].strip() == "none"
 
 
 def test_a_pattern_draws_for_each_match(t_env: TableEnvironment) -> None:
@@ -90,18 +90,18 @@ def _draws(**changed: Any) -> RandomNumbers:
     return draws
 
 
-def _drawn(draws: RandomNumbers) -> list[str]:
-    made = Projection([UUID, UUID]).columns(Frame([], 2, draws=draws))
-    return [value for column in made for value in column.to_pylist()]
+def _draw(draws: RandomNumbers) -> list[str]:
+    columns = Projection([UUID, UUID]).columns(Frame([], 2, draws=draws))
+    return [value for column in columns for value in column.to_pylist()]
 
 
 def test_a_replay_draws_the_same_numbers() -> None:
-    assert _drawn(_draws()) == _drawn(_draws())
+    assert _draw(_draws()) == _draw(_draws())
 
 
 @pytest.mark.parametrize("changed", [{"job": "k"}, {"epoch": 4}, {"now": 6}, {"operator": "sink"}, {"subtask": 1}])
-def test_another_place_draws_other_numbers(changed: dict[str, Any]) -> None:
-    assert not set(_drawn(_draws())) & set(_drawn(_draws(**changed)))
+def test_other_calls_epochs_and_subtasks_draw_other_numbers(changed: dict[str, Any]) -> None:
+    assert not set(_draw(_draws())) & set(_draw(_draws(**changed)))
 
 
 def test_a_seed_gives_javas_sequence() -> None:
@@ -110,20 +110,20 @@ def test_a_seed_gives_javas_sequence() -> None:
     late = JavaRandom(42, position=4)
     assert late.integers(10, 3).tolist() == [0, 5, 5]
     many = JavaRandom(7).integers((1 << 30) + 1, 1000)  # nearly every second number is rejected
-    again = JavaRandom(7)
-    assert np.concatenate([again.integers((1 << 30) + 1, 250) for _ in range(4)]).tolist() == many.tolist()
+    replayed = JavaRandom(7)
+    assert np.concatenate([replayed.integers((1 << 30) + 1, 250) for _ in range(4)]).tolist() == many.tolist()
 
 
 def test_seeded_columns_have_the_same_sequence_and_continue_it() -> None:
     seeded = Apply(t.DOUBLE, "RAND", (Lit(INT.not_null(), 42),))
     memory = OperatorMemory()
-    found = []
+    numbers_of_rows = []
     for epoch in (1, 2):
         frame = Frame([], 1, draws=_draws(epoch=epoch, memory=memory))
-        one, other = Projection([seeded, seeded]).columns(frame)
-        assert one == other
-        found += one.to_pylist()
-    assert found == [0.7275636800328681, 0.6832234717598454]
+        first, second = Projection([seeded, seeded]).columns(frame)
+        assert first == second
+        numbers_of_rows += first.to_pylist()
+    assert numbers_of_rows == [0.7275636800328681, 0.6832234717598454]
 
 
 def test_a_seed_from_a_column_is_that_of_its_row(t_env: TableEnvironment) -> None:
@@ -138,7 +138,7 @@ def test_a_bound_that_is_not_positive_is_refused(t_env: TableEnvironment) -> Non
         _rows(t_env, "SELECT RAND_INTEGER(b) FROM (VALUES (0)) AS v (b)")
 
 
-def test_arrow_is_what_comes_out() -> None:
+def test_results_have_the_arrow_type_of_the_function() -> None:
     (column,) = Projection([Apply(INT, "RAND_INTEGER", (Lit(INT, 5),))]).columns(Frame([], 3, draws=_draws()))
     assert column.type == pa.int32()
 
@@ -146,5 +146,5 @@ def test_arrow_is_what_comes_out() -> None:
 def test_generated_tables_with_the_same_columns_have_different_values(t_env: TableEnvironment) -> None:
     for name in ("one", "other"):
         t_env.execute_sql(f"CREATE TABLE {name} (x BIGINT) WITH ('connector' = 'datagen', 'number-of-rows' = '50')")
-    one, other = ({row[0] for row in _rows(t_env, f"SELECT x FROM {name}")} for name in ("one", "other"))
-    assert len(one | other) == 100
+    first, second = ({row[0] for row in _rows(t_env, f"SELECT x FROM {name}")} for name in ("one", "other"))
+    assert len(first | second) == 100

@@ -14,7 +14,7 @@ from millstream.sql.logical.bind.expressions import _SPECIAL, GROUPINGS, WINDOW_
 from millstream.sql.logical.bind.windows import WINDOW_FUNCTIONS
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs" / "reference"
-#: What the parser turns into nodes of its own, and what only MATCH_RECOGNIZE knows.
+#: Functions with a separate syntax, and functions that exist only in MATCH_RECOGNIZE.
 OWN_SYNTAX = ("CASE", "CAST", "TRY_CAST", "EXISTS", "UNNEST", "FIRST", "LAST", "MATCH_ROWTIME", "MATCH_PROCTIME")
 NOT_CALLABLE = {"SINGLE_VALUE", "ITEM", "NEGATE"}  # written as a subquery, as array[index] and as -number
 #: The functions of Flink 2.3.0, as its file docs/data/sql_functions.yml lists them; operators are tested above.
@@ -42,7 +42,7 @@ FLINK = """
 
 
 def documented_names() -> set[str]:
-    """Words in upper case of the first column."""
+    """Return the words in upper case of the first column."""
     page = (REFERENCE / "functions.md").read_text(encoding="utf-8")
     cells = [line.replace("\\|", "").split("|")[1] for line in page.splitlines() if line.startswith("|")]
     return {word for cell in cells for word in re.findall(r"[A-Z_][A-Z_0-9]*", cell)}

@@ -1,4 +1,4 @@
-"""Names and hints that Flink refuses are refused with a sentence that says why."""
+"""Names and hints that Flink refuses are refused with a reason."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_empty_statement_set_is_accepted(env: TableEnvironment) -> None:
     assert env.execute_sql("BEGIN STATEMENT SET; END").get_result_kind() is ResultKind.SUCCESS
 
 
-def test_explain_takes_execute(env: TableEnvironment) -> None:
+def test_explain_accepts_execute(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE nowhere (id INT) WITH ('connector' = 'blackhole')")
     plans = []
     for statement in ("INSERT INTO nowhere SELECT id FROM orders", "SELECT id FROM orders"):

@@ -1,4 +1,4 @@
-"""What occurs several times in expressions is computed once, and has the value it would have alone."""
+"""Repeated subexpressions are computed once, and have the same value as without sharing."""
 
 from __future__ import annotations
 
@@ -26,45 +26,50 @@ def literal(value: Any) -> Lit:
     return Lit(t.STRING if isinstance(value, str) else t.INT, value)
 
 
-def equals(one: Expression, value: str) -> Apply:
-    return Apply(t.BOOLEAN, "=", (one, literal(value)))
+def equals(operand: Expression, value: str) -> Apply:
+    return Apply(t.BOOLEAN, "=", (operand, literal(value)))
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many rows LOWER was computed of, call by call."""
-    function, seen = registry.get_function("LOWER"), []
+    """Record the number of rows of each call of LOWER."""
+    function, row_counts = registry.get_function("LOWER"), []
 
-    def counted(frame: Frame, args: list[Any], kinds: Any, kind: Any) -> Any:
-        seen.append(len(args[0]))
-        return function.evaluate(frame, args, kinds, kind)
+    def count_rows(frame: Frame, args: list[Any], data_types: Any, data_type: Any) -> Any:
+        row_counts.append(len(args[0]))
+        return function.evaluate(frame, args, data_types, data_type)
 
-    monkeypatch.setitem(registry._FUNCTIONS, "LOWER", replace(function, evaluate=counted))
-    return seen
+    monkeypatch.setitem(registry._FUNCTIONS, "LOWER", replace(function, evaluate=count_rows))
+    return row_counts
 
 
-def test_a_condition_and_columns_share_what_they_have_in_common(calls: list[int]) -> None:
-    chosen = Choose(t.STRING, (equals(LOWER, "a"), literal("first"), equals(LOWER, "b"), literal("second"), LOWER))
+def test_a_condition_and_a_projection_share_subexpressions(calls: list[int]) -> None:
+    case_expression = Choose(
+        t.STRING, (equals(LOWER, "a"), literal("first"), equals(LOWER, "b"), literal("second"), LOWER)
+    )
     condition = Apply(t.BOOLEAN, "OR", (equals(LOWER, "a"), equals(LOWER, "c")))
-    shared = find_repeated([condition, LOWER, chosen])
-    whole = Frame([pa.array(WORDS)], len(WORDS))
-    rows = np.flatnonzero(Condition(condition, shared).holds(whole))
-    some = whole.some(pa.array(rows))
-    columns = Projection([LOWER, chosen], shared).columns(some)
+    shared = find_repeated([condition, LOWER, case_expression])
+    frame = Frame([pa.array(WORDS)], len(WORDS))
+    rows = np.flatnonzero(Condition(condition, shared).holds(frame))
+    some = frame.some(pa.array(rows))
+    columns = Projection([LOWER, case_expression], shared).columns(some)
     assert [column.to_pylist() for column in columns] == [["a", "c", "a"], ["first", "c", "first"]]
     assert calls == [len(WORDS)]
     assert Projection([LOWER, LOWER]).columns(Frame([pa.array(["X"])], 1))[1].to_pylist() == ["x"]
     assert calls == [len(WORDS), 1]  # another frame has other values
 
 
-def test_chance_and_users_functions_are_computed_wherever_they_stand() -> None:
-    chance = Apply(t.DOUBLE, "RAND", ())
-    assert find_repeated([chance, Apply(t.DOUBLE, "ABS", (chance,)), Apply(t.DOUBLE, "ABS", (chance,))]) == {}
+def test_random_values_and_user_defined_functions_are_not_shared() -> None:
+    random_value = Apply(t.DOUBLE, "RAND", ())
+    assert (
+        find_repeated([random_value, Apply(t.DOUBLE, "ABS", (random_value,)), Apply(t.DOUBLE, "ABS", (random_value,))])
+        == {}
+    )
     user = UserCall(t.STRING, "f", None, (LOWER,))
     assert list(find_repeated([user, user])) == [LOWER]
 
 
-def test_what_fails_for_rows_of_another_branch_is_computed_for_its_own(calls: list[int]) -> None:
+def test_a_subexpression_of_a_branch_is_computed_for_the_rows_of_the_branch(calls: list[int]) -> None:
     number = Ref(t.INT, 0)
     zero = Apply(t.BOOLEAN, "=", (number, literal(0)))
     share = Apply(t.INT, "/", (literal(12), number))
@@ -77,24 +82,24 @@ def test_what_fails_for_rows_of_another_branch_is_computed_for_its_own(calls: li
 
 
 @pytest.mark.parametrize("texts", [[f"t{i}" for i in range(500)], ["a", None, "b", "a"] * 100, [None] * 100, ["x"]])
-def test_texts_that_come_again_are_computed_once(texts: list[str | None]) -> None:
-    seen: list[str] = []
+def test_repeated_texts_are_computed_once(texts: list[str | None]) -> None:
+    row_counts: list[str] = []
 
-    def doubled(text: str, sign: str) -> str | None:
-        seen.append(text)
-        return None if text == "b" else sign.join((text, text))
+    def doubled(text: str, suffix: str) -> str | None:
+        row_counts.append(text)
+        return None if text == "b" else suffix.join((text, text))
 
     evaluate = registry.by_row(doubled)
-    column, kinds = pa.array(texts, pa.string()), [t.STRING, t.STRING]
-    made = evaluate(Frame([], len(texts)), [column, pa.scalar("-")], kinds, t.STRING)
-    assert made.to_pylist() == [None if text in (None, "b") else f"{text}-{text}" for text in texts]
-    assert len(seen) == len({text for text in texts if text is not None})
-    nothing = evaluate(Frame([], len(texts)), [column, pa.scalar(None, pa.string())], kinds, t.STRING)
+    column, data_types = pa.array(texts, pa.string()), [t.STRING, t.STRING]
+    results = evaluate(Frame([], len(texts)), [column, pa.scalar("-")], data_types, t.STRING)
+    assert results.to_pylist() == [None if text in (None, "b") else f"{text}-{text}" for text in texts]
+    assert len(row_counts) == len({text for text in texts if text is not None})
+    nothing = evaluate(Frame([], len(texts)), [column, pa.scalar(None, pa.string())], data_types, t.STRING)
     assert nothing.null_count == len(texts)
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "wrong"),
+    ("data_type", "values", "invalid_values"),
     [
         (t.INT, [1, None, -(2**31)], [2**31, "1", True]),
         (t.BIGINT, [2**63 - 1, 5.0], [2**63, 2.5]),
@@ -103,12 +108,12 @@ def test_texts_that_come_again_are_computed_once(texts: list[str | None]) -> Non
         (t.DOUBLE, [1.5, None, 2], ["x"]),
     ],
 )
-def test_values_that_fit_are_taken_whether_or_not_they_are_looked_at(
-    kind: t.DataType, values: list[Any], wrong: list[Any]
+def test_values_are_checked_with_and_without_conversion(
+    data_type: t.DataType, values: list[Any], invalid_values: list[Any]
 ) -> None:
-    info = SqlTypeInfo(kind)
+    info = SqlTypeInfo(data_type)
     assert info.internals(values) == info.to_arrow(values).to_pylist() == values
-    for value in wrong:
+    for value in invalid_values:
         for column in ([value], [*values, value]):
             with pytest.raises(TypeMismatch):
                 info.internals(column)

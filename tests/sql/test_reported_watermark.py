@@ -1,4 +1,4 @@
-"""An epoch reports the watermark of a table, which an operator behind the source creates."""
+"""An epoch reports the watermark of a table, which an operator after the source creates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A crash, and another parallelism after it, do not show in any query's final table.
+"""A crash and a change of parallelism do not change the final table of any query.
 
 Every recorded query is run in small epochs, dies after a checkpoint, goes on with other subtasks, dies again, and goes
-on to its end. MILLSTREAM_SQL_RESTARTS=all runs each of them in every way, otherwise each is run in one."""
+to its end. MILLSTREAM_SQL_RESTARTS=all runs every query with all configurations, otherwise each query runs with one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from simulated_restarts import dies_after
-from sql_cases import GOLDEN, as_text, content, furnished, materialised
+from simulated_restarts import fail_after
+from sql_cases import GOLDEN, add_tables, content, create_row_formatter, materialize
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
@@ -25,8 +25,8 @@ from millstream_chaos.simulation import Faults, Setup, World, run
 
 
 @dataclass(frozen=True)
-class Way:
-    """How a query is run: its parallelism in each life, and what is hostile on the way."""
+class RunConfiguration:
+    """A configuration: the parallelism of each run, and the injected faults."""
 
     parallelism: tuple[int, ...]
     records: int
@@ -35,11 +35,11 @@ class Way:
     mini_batch: bool = False
 
 
-WAYS = (
-    Way((2, 3), 2, Faults(forget=0.3, seed=1)),
-    Way((3, 1), 3, Faults(attempts="twice")),
-    Way((1, 2, 3), 2, mini_batch=True),
-    Way((3, 2), 1, Faults(attempts="broken", seed=4), backend="lmdb"),
+CONFIGURATIONS = (
+    RunConfiguration((2, 3), 2, Faults(forget=0.3, seed=1)),
+    RunConfiguration((3, 1), 3, Faults(attempts="twice")),
+    RunConfiguration((1, 2, 3), 2, mini_batch=True),
+    RunConfiguration((3, 2), 1, Faults(attempts="broken", seed=4), backend="lmdb"),
 )
 QUERIES = [
     (path.stem, query)
@@ -49,39 +49,41 @@ QUERIES = [
 ]
 EVERY = os.environ.get("MILLSTREAM_SQL_RESTARTS") == "all"
 CASES = [
-    pytest.param(topic, query, way, id=f"{topic}-{query['name']}-{number}")
+    pytest.param(topic, query, configuration, id=f"{topic}-{query['name']}-{number}")
     for topic, query in QUERIES
-    for number, way in enumerate(WAYS)
-    if EVERY or zlib.crc32(query["name"].encode()) % len(WAYS) == number
+    for number, configuration in enumerate(CONFIGURATIONS)
+    if EVERY or zlib.crc32(query["name"].encode()) % len(CONFIGURATIONS) == number
 ]
 
 
 def program(case: dict[str, Any], sql: str, options: dict[str, str]) -> Callable[[StreamExecutionEnvironment], Any]:
-    def made(env: StreamExecutionEnvironment) -> DataStream:
-        tables = furnished(StreamTableEnvironment.create(env), case, options)
+    def define(env: StreamExecutionEnvironment) -> DataStream:
+        tables = add_tables(StreamTableEnvironment.create(env), case, options)
         table = tables.sql_query(sql)
-        shown = as_text(table._plan.schema)
-        return tables.to_changelog_stream(table).map(shown, Types.PICKLED_BYTE_ARRAY())
+        format_row = create_row_formatter(table._plan.schema)
+        return tables.to_changelog_stream(table).map(format_row, Types.PICKLED_BYTE_ARRAY())
 
-    return made
+    return define
 
 
-@pytest.mark.parametrize(("topic", "query", "way"), CASES)
-def test_a_restart_and_another_parallelism_do_not_show(topic: str, query: dict[str, Any], way: Way) -> None:
-    options = {"table.exec.mini-batch.enabled": "true"} if way.mini_batch else {}
+@pytest.mark.parametrize(("topic", "query", "configuration"), CASES)
+def test_a_crash_and_a_change_of_parallelism_do_not_change_the_final_table(
+    topic: str, query: dict[str, Any], configuration: RunConfiguration
+) -> None:
+    options = {"table.exec.mini-batch.enabled": "true"} if configuration.mini_batch else {}
     setup = Setup(
         program(content(topic), query["sql"], options),
-        epoch_records=way.records,
+        epoch_records=configuration.records,
         checkpoint_every=1,
-        backend=way.backend,
+        backend=configuration.backend,
     )
     with World() as world:
-        for parallelism in way.parallelism[:-1]:
-            life = run(replace(setup, parallelism=parallelism), world, way.faults, listen=dies_after(2))
-            if not life.crashed:  # the input was too short to die in the middle of it
+        for parallelism in configuration.parallelism[:-1]:
+            result = run(replace(setup, parallelism=parallelism), world, configuration.faults, listen=fail_after(2))
+            if not result.crashed:  # the input was too short for a crash
                 break
-        if life.crashed:
-            life = run(replace(setup, parallelism=way.parallelism[-1]), world, way.faults)
-        assert life.status is JobStatus.FINISHED, life.failure
+        if result.crashed:
+            result = run(replace(setup, parallelism=configuration.parallelism[-1]), world, configuration.faults)
+        assert result.status is JobStatus.FINISHED, result.failure
         rows = list(map(ast.literal_eval, world.visible()))
-    assert materialised(rows) == materialised(query["changelog"])
+    assert materialize(rows) == materialize(query["changelog"])

@@ -1,4 +1,4 @@
-"""A query over a changelog ends with what the same query gives for the rows that are left of it."""
+"""The final result of a query on a changelog equals its result on the rows that remain of the changelog."""
 
 from collections import Counter
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sql_cases import changelog, materialised
+from sql_cases import changelog, materialize
 
 from millstream.sql.connectors.simple import register_values
 from millstream.table import EnvironmentSettings, TableEnvironment
@@ -33,36 +33,36 @@ CELLS = st.tuples(st.sampled_from(["x", "y", None]), st.integers(0, 3))
 
 @st.composite
 def changes(draw: Any) -> list[tuple[RowKind, tuple[Any, Any]]]:
-    """Rows that come, and some of them go again."""
-    made: list[tuple[RowKind, tuple[Any, Any]]] = []
-    there: list[tuple[Any, Any]] = []
+    """Draw a changelog that adds rows and retracts some of them."""
+    changelog_rows: list[tuple[RowKind, tuple[Any, Any]]] = []
+    existing: list[tuple[Any, Any]] = []
     for _ in range(draw(st.integers(0, 8))):
-        if there and draw(st.booleans()):
-            made.append((RowKind.DELETE, there.pop(draw(st.integers(0, len(there) - 1)))))
+        if existing and draw(st.booleans()):
+            changelog_rows.append((RowKind.DELETE, existing.pop(draw(st.integers(0, len(existing) - 1)))))
         else:
-            there.append(draw(CELLS))
-            made.append((RowKind.INSERT, there[-1]))
-    return made
+            existing.append(draw(CELLS))
+            changelog_rows.append((RowKind.INSERT, existing[-1]))
+    return changelog_rows
 
 
 def final(sql: str, tables: dict[str, list[tuple[RowKind, tuple[Any, Any]]]]) -> Counter[tuple[str, ...]]:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
     for name, rows in tables.items():
-        register_values(name, [Row.of_kind(kind, *cells) for kind, cells in rows])
+        register_values(name, [Row.of_kind(row_kind, *cells) for row_kind, cells in rows])
         env.execute_sql(f"CREATE TABLE {name} (k STRING, v INT) WITH ('connector'='values', 'data-id'='{name}', {ALL})")
-    return materialised(changelog(env, sql)[2])
+    return materialize(changelog(env, sql)[2])
 
 
-def left_of(rows: list[tuple[RowKind, tuple[Any, Any]]]) -> list[tuple[RowKind, tuple[Any, Any]]]:
+def remove_retracted(rows: list[tuple[RowKind, tuple[Any, Any]]]) -> list[tuple[RowKind, tuple[Any, Any]]]:
     counts: Counter[tuple[Any, Any]] = Counter()
-    for kind, cells in rows:
-        counts[cells] += 1 if kind is RowKind.INSERT else -1
+    for row_kind, cells in rows:
+        counts[cells] += 1 if row_kind is RowKind.INSERT else -1
     return [(RowKind.INSERT, cells) for cells in counts.elements()]
 
 
 @pytest.mark.parametrize("sql", QUERIES)
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(a=changes(), b=changes())
-def test_rows_that_went_leave_no_trace(sql: str, a: Any, b: Any, inline_engine: None) -> None:
-    assert final(sql, {"a": a, "b": b}) == final(sql, {"a": left_of(a), "b": left_of(b)})
+def test_retracted_rows_do_not_change_the_result(sql: str, a: Any, b: Any, inline_engine: None) -> None:
+    assert final(sql, {"a": a, "b": b}) == final(sql, {"a": remove_retracted(a), "b": remove_retracted(b)})

@@ -1,4 +1,4 @@
-"""UPDATE, DELETE and TRUNCATE TABLE change exactly the rows that they name, and nothing if they fail."""
+"""UPDATE, DELETE and TRUNCATE TABLE change exactly the rows that match, and nothing if they fail."""
 
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ ALL = [["Jessica", "Banana", 2], ["Lili", "Apple", 1], ["White", "Chicken", None
         ("UPDATE orders SET amount = 0 WHERE amount = 99", ALL),
     ],
 )
-def test_rows_that_match_change(env: TableEnvironment, statement: str, expected: list[Any]) -> None:
+def test_matching_rows_are_changed(env: TableEnvironment, statement: str, expected: list[Any]) -> None:
     env.execute_sql(statement).wait()
     assert rows_of(env, "orders") == expected
 
@@ -95,7 +95,9 @@ def test_partitions_without_remaining_rows_are_emptied(env: TableEnvironment) ->
         ("DELETE FROM nothing", "there is no table 'nothing'"),
     ],
 )
-def test_what_cannot_change_is_refused(env: TableEnvironment, statement: str, message: str) -> None:
+def test_tables_and_columns_that_cannot_be_changed_are_refused(
+    env: TableEnvironment, statement: str, message: str
+) -> None:
     with pytest.raises(SqlError, match=f"(?s){message}"):
         env.execute_sql(statement)
     assert rows_of(env, "orders") == ALL

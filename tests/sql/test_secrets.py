@@ -1,4 +1,4 @@
-"""Secrets among options are used, and shown to nobody."""
+"""Secret options are used, and never shown."""
 
 import logging
 
@@ -13,8 +13,8 @@ from millstream.sql.errors import SqlError
 from millstream.sql.syntax import parse_statement
 from millstream.table import EnvironmentSettings, TableDescriptor, TableEnvironment
 
-HUSH = "h'u!sh"
-WRITTEN = HUSH.replace("'", "''")
+SECRET = "h'u!sh"
+WRITTEN = SECRET.replace("'", "''")
 OPTIONS = (
     *("password", "properties.sasl.jaas.config", "value.avro-confluent.bearer-auth.token", "fs.s3a.secret.key"),
     *("s3.access-key", "value.avro-confluent.basic-auth.user-info", "http-headers"),
@@ -26,7 +26,7 @@ def env() -> TableEnvironment:
     return TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
 
 
-def test_keys_are_secret_as_in_flink_and_those_of_access_too() -> None:
+def test_secret_keys_are_those_of_flink_and_access_keys() -> None:
     flink = "password secret my.token properties.sasl.jaas.config s3.secret-key api-key apikey auth-params service-key"
     assert all(
         map(is_secret, (*flink.split(), "basic-auth.user-info", "http-headers", "PASSWORD", "aws.secretAccessKey"))
@@ -49,8 +49,8 @@ def test_options_are_shown_without_their_secrets(env: TableEnvironment, key: str
         assert "u!sh" not in text
     with env.execute_sql("DESCRIBE DATABASE EXTENDED d").collect() as rows:
         assert "u!sh" not in str(list(rows))
-    assert env._catalogs.table(("t",))[1].options[key] == HUSH  # type: ignore[union-attr]
-    assert env.get_config().get(key, "") == HUSH
+    assert env._catalogs.table(("t",))[1].options[key] == SECRET  # type: ignore[union-attr]
+    assert env.get_config().get(key, "") == SECRET
 
 
 def test_views_are_shown_without_the_secrets_of_their_hints(env: TableEnvironment) -> None:
@@ -60,7 +60,7 @@ def test_views_are_shown_without_the_secrets_of_their_hints(env: TableEnvironmen
         assert f"OPTIONS('password'='{HIDDEN}')" in next(iter(rows))[0]
 
 
-def test_plans_tell_no_secrets(env: TableEnvironment) -> None:
+def test_plans_contain_no_secrets(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE t (x INT) WITH ('connector'='datagen', 'number-of-rows'='1')")
     env.execute_sql(f"CREATE TABLE s (x INT) WITH ('connector'='blackhole', 'password'='{WRITTEN}')")
     query = f"SELECT * FROM t /*+ OPTIONS('password'='{WRITTEN}') */"
@@ -87,7 +87,7 @@ def test_plans_tell_no_secrets(env: TableEnvironment) -> None:
         "CREATE TABLE t (x INT) WITH ('url'='postgresql://me:u!sh@host/db') nonsense",
     ],
 )
-def test_errors_show_the_place_and_no_secret(env: TableEnvironment, sql: str) -> None:
+def test_errors_show_the_position_and_no_secret(env: TableEnvironment, sql: str) -> None:
     with pytest.raises(SqlError) as caught:
         env.execute_sql(sql)
     text = str(caught.value)
@@ -96,7 +96,7 @@ def test_errors_show_the_place_and_no_secret(env: TableEnvironment, sql: str) ->
     assert caught.value.line is not None
 
 
-def test_the_caret_stays_under_what_is_wrong(env: TableEnvironment) -> None:
+def test_the_caret_points_at_the_error_after_masking(env: TableEnvironment) -> None:
     sql = "CREATE TABLE t (x INT) WITH ('password'='a very long secret', 'a'='b') nonsense"
     with pytest.raises(SqlError) as caught:
         env.execute_sql(sql)
@@ -106,24 +106,24 @@ def test_the_caret_stays_under_what_is_wrong(env: TableEnvironment) -> None:
 
 
 @given(st.text(st.sampled_from("'=,()ab ;SET\npassword"), max_size=40), st.integers(0, 40))
-def test_hiding_keeps_a_place_in_the_text(text: str, at: int) -> None:
+def test_masking_moves_an_offset_with_its_text(text: str, at: int) -> None:
     at = min(at, len(text))
-    made, place, _ = mask_statement(text, at)
-    assert 0 <= place <= len(made)
-    if made == text:
-        assert place == at
+    masked, offset, _ = mask_statement(text, at)
+    assert 0 <= offset <= len(masked)
+    if masked == text:
+        assert offset == at
 
 
 def test_texts_of_descriptions_have_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
-    configuration = Configuration.from_dict({"my.password": HUSH, "pipeline.name": "p"})
-    descriptor = TableDescriptor.for_connector("jdbc").option("password", HUSH).build()
-    source = KafkaSource("b", None, None, properties={"sasl.password": HUSH})  # type: ignore[arg-type]
+    configuration = Configuration.from_dict({"my.password": SECRET, "pipeline.name": "p"})
+    descriptor = TableDescriptor.for_connector("jdbc").option("password", SECRET).build()
+    source = KafkaSource("b", None, None, properties={"sasl.password": SECRET})  # type: ignore[arg-type]
     logging.getLogger("millstream.test").warning("%s %r %s %r", configuration, configuration, descriptor, source)
     assert "pipeline.name=p" in caplog.text
     assert "u!sh" not in caplog.text
 
 
-def test_urls_keep_all_but_their_secrets() -> None:
+def test_secrets_of_urls_are_masked() -> None:
     assert mask_secret("url", "postgresql://me:hush@host:5432/db?a=b") == "postgresql://me:******@host:5432/db?a=b"
     assert (
         mask_secret("url", "jdbc:postgresql://host/db?user=me&password=x")

@@ -1,4 +1,4 @@
-"""Rows that are added up by slice are in the windows they would be put into one by one."""
+"""Aggregation by slices has the same windows as the assignment of each row to its windows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sql_cases import changelog, content, environment, materialised
+from sql_cases import changelog, content, environment, materialize
 
 from millstream.sql.logical.nodes import WindowSpec
 from millstream.sql.operators.window.slices import (
@@ -22,7 +22,7 @@ from millstream.sql.operators.window.window_aggregate import assign_windows
 
 MOMENTS = st.lists(st.integers(-200, 200), min_size=1)
 WINDOWS = st.builds(
-    lambda kind, slide, times, offset: WindowSpec(kind, 0, slide * times, slide, offset),
+    lambda function, slide, times, offset: WindowSpec(function, 0, slide * times, slide, offset),
     st.sampled_from(("TUMBLE", "HOP", "CUMULATE")),
     st.integers(1, 12),
     st.integers(1, 5),
@@ -36,28 +36,27 @@ QUERIES = [
 
 
 @given(MOMENTS, WINDOWS)
-def test_windows_of_slices_are_those_of_their_rows(moments: list[int], window: WindowSpec) -> None:
+def test_the_windows_of_slices_are_those_of_their_rows(moments: list[int], window: WindowSpec) -> None:
     times = np.array(moments, dtype=np.int64)
     rows, starts, ends = assign_windows(times, window)
-    found = set()
+    actual = set()
     slices = compute_slice_ends(times, window)
-    for row, each in enumerate(slices):
-        own = compute_window_ends(np.array([each]), window)
-        found |= {(row, compute_start(int(end), window), int(end)) for end in own}
-        assert compute_last_ends(np.array([each]), window)[0] == own[-1]
-        for end in compute_window_ends(
-            np.unique(slices), window
-        ).tolist():  # a window has the slices from its start to its end
-            assert (compute_start(end, window) < each <= end) == (end in own)
+    for row, slice_end in enumerate(slices):
+        row_ends = compute_window_ends(np.array([slice_end]), window)
+        actual |= {(row, compute_start(int(end), window), int(end)) for end in row_ends}
+        assert compute_last_ends(np.array([slice_end]), window)[0] == row_ends[-1]
+        # A window consists of the slices from its start to its end.
+        for end in compute_window_ends(np.unique(slices), window).tolist():
+            assert (compute_start(end, window) < slice_end <= end) == (end in row_ends)
     assert can_slice(window)
-    assert found == set(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))
+    assert actual == set(zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_one_phase_tells_the_same_windows(query: dict[str, Any], inline_engine: None) -> None:
+def test_one_phase_has_the_same_windows(query: dict[str, Any], inline_engine: None) -> None:
     options = {"table.optimizer.agg-phase-strategy": "ONE_PHASE", "parallelism.default": "2"}
     _, _, rows = changelog(environment(content("windows"), options), query["sql"])
-    assert materialised(rows) == materialised(query["changelog"])
+    assert materialize(rows) == materialize(query["changelog"])
 
 
 def test_columns_and_conditions_are_computed_before_windows(inline_engine: None) -> None:
@@ -66,12 +65,12 @@ def test_columns_and_conditions_are_computed_before_windows(inline_engine: None)
     env = environment({"tables": {"t": {"columns": columns, "rows": rows, "watermark": {"ts": "ts"}}}})
     sql = """SELECT k || '!', window_end, SUM(v * 2) FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '5' SECOND,
         INTERVAL '10' SECOND) WHERE MOD(v, 2) = 0 GROUP BY k || '!', window_start, window_end"""
-    assert "WindowTableFunction" not in env.explain_sql(sql)  # each row is not put into its windows
-    _, _, found = changelog(env, sql)
+    assert "WindowTableFunction" not in env.explain_sql(sql)  # rows are not assigned to windows
+    _, _, actual = changelog(env, sql)
     totals = {end: sum(2 * v for v in range(0, 30, 2) if end - 10 <= v < end) for end in range(5, 40, 5)}
     expected = {
         ("+I", f"{k}!", f"2024-01-01 00:00:{end:02d}.000", str(total))
         for k in ("a", "b")
         for end, total in totals.items()
     }
-    assert set(map(tuple, found)) == expected
+    assert set(map(tuple, actual)) == expected

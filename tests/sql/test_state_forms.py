@@ -1,4 +1,4 @@
-"""Rows that operators keep as columns in memory are kept by key on disk: state moves between both and back."""
+"""Operators store rows as columns in memory and by key on disk: state is converted in both directions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulated_restarts import dies_after
-from sql_cases import as_text, materialised
+from simulated_restarts import fail_after
+from sql_cases import create_row_formatter, materialize
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
@@ -42,7 +42,7 @@ QUERIES = {
 
 
 def program(sql: str) -> Any:
-    def made(env: StreamExecutionEnvironment) -> DataStream:
+    def define(env: StreamExecutionEnvironment) -> DataStream:
         tables = StreamTableEnvironment.create(env)
         tables.get_config().set("table.exec.mini-batch.enabled", "true")
         for name, rows in (("one", ROWS), ("other", ROWS[::-1][:40])):
@@ -51,32 +51,34 @@ def program(sql: str) -> Any:
                 f"CREATE TEMPORARY TABLE {name} ({COLUMNS}) WITH ('connector' = 'values', 'data-id' = '{name}')"
             )
         table = tables.sql_query(sql)
-        return tables.to_changelog_stream(table).map(as_text(table._plan.schema), Types.PICKLED_BYTE_ARRAY())
+        return tables.to_changelog_stream(table).map(
+            create_row_formatter(table._plan.schema), Types.PICKLED_BYTE_ARRAY()
+        )
 
-    return made
+    return define
 
 
-def left(sql: str, backends: tuple[str, ...]) -> Any:
-    """What a query leaves that dies and goes on with each of the backends."""
+def run_query(sql: str, backends: tuple[str, ...]) -> Any:
+    """Return the final rows of a query that fails and restarts with each of the state backends."""
     setup = Setup(program(sql), epoch_records=7, checkpoint_every=1)
     with World() as world:
         for parallelism, backend in enumerate(backends[:-1], 1):
-            life = run(replace(setup, backend=backend, parallelism=parallelism), world, listen=dies_after(2))
-            assert life.crashed
-        life = run(replace(setup, backend=backends[-1]), world)
-        assert life.status is JobStatus.FINISHED, life.failure
-        return materialised(list(map(ast.literal_eval, world.visible())))
+            result = run(replace(setup, backend=backend, parallelism=parallelism), world, listen=fail_after(2))
+            assert result.crashed
+        result = run(replace(setup, backend=backends[-1]), world)
+        assert result.status is JobStatus.FINISHED, result.failure
+        return materialize(list(map(ast.literal_eval, world.visible())))
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_state_moves_from_memory_to_disk_and_back(name: str) -> None:
+def test_state_is_converted_between_memory_and_disk(name: str) -> None:
     sql = QUERIES[name]
-    assert left(sql, ("hashmap", "lmdb", "hashmap")) == left(sql, ("lmdb",))
+    assert run_query(sql, ("hashmap", "lmdb", "hashmap")) == run_query(sql, ("lmdb",))
 
 
 @pytest.mark.parametrize("name", ["join", "first of several", "distinct by filters", "last", "groups"])
-def test_keys_with_one_hash_stay_apart(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = left(QUERIES[name], ("lmdb",))
+def test_keys_with_equal_hashes_are_distinguished(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run_query(QUERIES[name], ("lmdb",))
     monkeypatch.setattr(KeyColumns, "hashes", lambda _self, _columns, count: np.zeros(count, dtype=np.int64))
-    assert left(QUERIES[name], ("hashmap", "hashmap")) == expected
-    assert left(QUERIES[name], ("hashmap", "lmdb")) == expected  # runs have been put together
+    assert run_query(QUERIES[name], ("hashmap", "hashmap")) == expected
+    assert run_query(QUERIES[name], ("hashmap", "lmdb")) == expected  # runs were merged

@@ -1,4 +1,4 @@
-"""Statements about catalogs, and what is refused with which words."""
+"""Statements about catalogs, and the errors of refused statements."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 
 @pytest.fixture
 def env(inline_engine: None) -> TableEnvironment:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    made.execute_sql(
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment.execute_sql(
         "CREATE TABLE t (id INT, name STRING, ts TIMESTAMP(3)) WITH ('connector' = 'datagen', 'number-of-rows' = '1')"
     )
-    return made
+    return environment
 
 
-def answer(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
+def run(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
     with env.execute_sql(sql).collect() as rows:
         return [tuple(row) for row in rows]
 
@@ -25,13 +25,13 @@ def answer(env: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
 def test_databases_and_catalogs(env: TableEnvironment) -> None:
     env.execute_sql("CREATE DATABASE d COMMENT 'x'")
     env.execute_sql("CREATE CATALOG c WITH ('type' = 'generic_in_memory')")
-    assert answer(env, "SHOW DATABASES") == [("d",), ("default_database",)]
+    assert run(env, "SHOW DATABASES") == [("d",), ("default_database",)]
     env.execute_sql("USE d")
-    assert answer(env, "SHOW TABLES") == []
+    assert run(env, "SHOW TABLES") == []
     env.execute_sql("CREATE TABLE u LIKE default_database.t")
-    assert answer(env, "SHOW TABLES") == [("u",)]
+    assert run(env, "SHOW TABLES") == [("u",)]
     env.execute_sql("USE CATALOG c")
-    assert answer(env, "SHOW CURRENT CATALOG") == [("c",)]
+    assert run(env, "SHOW CURRENT CATALOG") == [("c",)]
     env.execute_sql("USE CATALOG default_catalog")
     with pytest.raises(SqlError, match="not empty"):
         env.execute_sql("DROP DATABASE d")
@@ -43,20 +43,20 @@ def test_tables_are_altered(env: TableEnvironment) -> None:
     env.execute_sql("ALTER TABLE t RENAME name TO label")
     env.execute_sql("ALTER TABLE t DROP ts")
     env.execute_sql("ALTER TABLE t SET ('number-of-rows' = '2')")
-    assert [row[:2] for row in answer(env, "DESCRIBE t")] == [
+    assert [row[:2] for row in run(env, "DESCRIBE t")] == [
         ("id", "INT"),
         ("x", "INT"),
         ("label", "STRING"),
         ("y", "INT"),
     ]
     env.execute_sql("ALTER TABLE t RENAME TO renamed")
-    assert answer(env, "SHOW TABLES LIKE 'ren%'") == [("renamed",)]
+    assert run(env, "SHOW TABLES LIKE 'ren%'") == [("renamed",)]
 
 
 def test_views(env: TableEnvironment) -> None:
     env.execute_sql("CREATE VIEW v (a) AS SELECT id FROM t")
-    assert answer(env, "DESCRIBE v")[0][0] == "a"
-    assert "AS SELECT id FROM t" in answer(env, "SHOW CREATE VIEW v")[0][0]
+    assert run(env, "DESCRIBE v")[0][0] == "a"
+    assert "AS SELECT id FROM t" in run(env, "SHOW CREATE VIEW v")[0][0]
     env.execute_sql("DROP TABLE t")
     with pytest.raises(SqlError, match="can no longer be used"):
         env.sql_query("SELECT * FROM v")
@@ -64,15 +64,15 @@ def test_views(env: TableEnvironment) -> None:
 
 def test_a_temporary_table_hides_a_permanent_one(env: TableEnvironment) -> None:
     env.execute_sql("CREATE TEMPORARY TABLE t (z INT) WITH ('connector' = 'datagen')")
-    assert answer(env, "DESCRIBE t")[0][0] == "z"
+    assert run(env, "DESCRIBE t")[0][0] == "z"
     env.execute_sql("DROP TEMPORARY TABLE t")
-    assert answer(env, "DESCRIBE t")[0][0] == "id"
+    assert run(env, "DESCRIBE t")[0][0] == "id"
 
 
 def test_create_table_as(env: TableEnvironment, capsys: Any) -> None:
     env.execute_sql("CREATE TABLE copy WITH ('connector' = 'print') AS SELECT 1 AS a, 'x' AS b").wait()
     assert "+I[1, x]" in capsys.readouterr().out
-    assert [row[0] for row in answer(env, "DESCRIBE copy")] == ["a", "b"]
+    assert [row[0] for row in run(env, "DESCRIBE copy")] == ["a", "b"]
 
 
 def test_options_are_set_and_reset(env: TableEnvironment) -> None:
@@ -121,21 +121,19 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("sql", "said", "place"), REFUSED, ids=[sql for sql, _, _ in REFUSED])
-def test_what_means_nothing_is_refused_where_it_stands(
-    env: TableEnvironment, sql: str, said: str, place: int | None
+@pytest.mark.parametrize(("sql", "message", "offset"), REFUSED, ids=[sql for sql, _, _ in REFUSED])
+def test_an_invalid_statement_is_refused_with_its_position(
+    env: TableEnvironment, sql: str, message: str, offset: int | None
 ) -> None:
     before = env.list_tables()
     with pytest.raises(SqlError) as caught:
         env.execute_sql(sql)
-    assert said in str(caught.value)
-    assert caught.value.at == place
+    assert message in str(caught.value)
+    assert caught.value.at == offset
     assert env.list_tables() == before
 
 
-def test_a_join_that_pairs_everything_with_everything_is_told_of(
-    env: TableEnvironment, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_join_without_an_equality_is_logged(env: TableEnvironment, caplog: pytest.LogCaptureFixture) -> None:
     for query, warned in (
         ("SELECT a.id, b.id FROM t AS a CROSS JOIN t AS b", True),
         ("SELECT a.id FROM t AS a JOIN t AS b ON a.id < b.id", True),
@@ -148,7 +146,7 @@ def test_a_join_that_pairs_everything_with_everything_is_told_of(
         assert ("has no equality" in caplog.text) is warned, query
 
 
-def test_a_side_of_a_join_that_nobody_reads_still_counts(env: TableEnvironment) -> None:
+def test_a_side_of_a_join_without_selected_columns_is_counted(env: TableEnvironment) -> None:
     query = "SELECT a.x FROM (VALUES (1), (2)) AS a (x) CROSS JOIN (VALUES (3), (4), (5)) AS b (y)"
     with env.execute_sql(query).collect() as rows:
         assert sorted(row[0] for row in rows) == [1, 1, 1, 2, 2, 2]
@@ -163,19 +161,19 @@ CONNECTORS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), CONNECTORS)
-def test_options_of_connectors_are_checked(env: TableEnvironment, options: str, said: str) -> None:
+@pytest.mark.parametrize(("options", "message"), CONNECTORS)
+def test_options_of_connectors_are_checked(env: TableEnvironment, options: str, message: str) -> None:
     env.execute_sql(f"CREATE TABLE x (a INT) WITH ({options})")
     with pytest.raises(SqlError) as caught:
         env.execute_sql("SELECT * FROM x")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_explain_shows_all_three_plans(env: TableEnvironment) -> None:
-    shown = env.explain_sql("SELECT name, COUNT(*) FROM t WHERE id > 1 GROUP BY name")
-    assert "== Abstract Syntax Tree ==" in shown
-    assert "== Optimized Execution Plan ==" in shown
-    assert "GroupAggregate(groupBy=[name]" in shown
-    assert "Exchange(distribution=[hash[name]])" in shown
+    plan = env.explain_sql("SELECT name, COUNT(*) FROM t WHERE id > 1 GROUP BY name")
+    assert "== Abstract Syntax Tree ==" in plan
+    assert "== Optimized Execution Plan ==" in plan
+    assert "GroupAggregate(groupBy=[name]" in plan
+    assert "Exchange(distribution=[hash[name]])" in plan
     changes = next(iter(env.execute_sql("EXPLAIN CHANGELOG_MODE SELECT COUNT(*) FROM t").collect()))[0]
     assert "changelogMode=[I,UB,UA,D]" in changes

@@ -1,4 +1,4 @@
-"""Subqueries that stand for values, where a join alone would give another answer."""
+"""Scalar subqueries whose result differs from that of a join."""
 
 from collections import Counter
 from typing import Any
@@ -12,12 +12,14 @@ from millstream.table import EnvironmentSettings, TableEnvironment
 
 @pytest.fixture
 def env(inline_engine: None) -> TableEnvironment:
-    made = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     register_values("a", [(1, 10), (2, 20), (3, 30), (3, 5)])
     register_values("b", [(1, 1), (1, 2), (2, 7)])
     for name in ("a", "b"):
-        made.execute_sql(f"CREATE TABLE {name} (k INT, v INT) WITH ('connector' = 'values', 'data-id' = '{name}')")
-    return made
+        environment.execute_sql(
+            f"CREATE TABLE {name} (k INT, v INT) WITH ('connector' = 'values', 'data-id' = '{name}')"
+        )
+    return environment
 
 
 def final(env: TableEnvironment, sql: str) -> Counter[Any]:
@@ -28,28 +30,28 @@ def final(env: TableEnvironment, sql: str) -> Counter[Any]:
     return Counter({row: count for row, count in counts.items() if count})
 
 
-def test_a_group_is_compared_with_a_query_of_all(env: TableEnvironment) -> None:
+def test_a_group_is_compared_with_an_uncorrelated_query(env: TableEnvironment) -> None:
     sql = "SELECT k, SUM(v) FROM a GROUP BY k HAVING SUM(v) > (SELECT AVG(v) FROM a)"
     assert final(env, sql) == Counter({(2, 20): 1, (3, 35): 1})
 
 
-def test_a_group_is_compared_with_a_query_of_its_key(env: TableEnvironment) -> None:
+def test_a_group_is_compared_with_a_query_correlated_by_its_key(env: TableEnvironment) -> None:
     sql = "SELECT k, (SELECT MAX(v) FROM b WHERE b.k = a.k), COUNT(*) FROM a GROUP BY k"
     assert final(env, sql) == Counter({(1, 2, 1): 1, (2, 7, 1): 1, (3, None, 2): 1})
 
 
-def test_an_aggregate_of_nothing_has_its_value_of_nothing(env: TableEnvironment) -> None:
+def test_an_aggregate_over_no_rows_has_its_default_value(env: TableEnvironment) -> None:
     tied = "FROM b WHERE b.k = a.k"
     sql = f"SELECT k, (SELECT COUNT(*) + 1 {tied}), (SELECT COALESCE(MAX(v), -1) {tied}) FROM a"
     assert final(env, sql) == Counter({(1, 3, 2): 1, (2, 2, 7): 1, (3, 1, -1): 2})
 
 
-def test_two_rows_are_no_value(env: TableEnvironment) -> None:
+def test_a_scalar_subquery_with_two_rows_is_an_error(env: TableEnvironment) -> None:
     with pytest.raises(MillstreamError, match="more than one row"):
         final(env, "SELECT k, (SELECT v FROM b WHERE b.k = a.k) FROM a")
 
 
-def test_what_every_branch_of_an_or_says_joins(env: TableEnvironment) -> None:
+def test_an_equality_of_all_branches_of_an_or_is_a_join_key(env: TableEnvironment) -> None:
     sql = "SELECT a.v, b.v FROM a, b WHERE (a.k = b.k AND b.v > 5) OR (a.k = b.k AND b.v < 2)"
     assert "where=[k = k]" in env.explain_sql(sql)
     assert final(env, sql) == Counter({(10, 1): 1, (20, 7): 1})

@@ -1,4 +1,4 @@
-"""Tables written in Python mean what the same SQL means."""
+"""The Table API has the semantics of SQL."""
 
 import datetime
 from collections.abc import Iterator
@@ -32,22 +32,24 @@ ORDERS = [(1, "a", 10.0), (2, "b", 20.0), (3, "a", 30.0)]
 
 
 def test_select_filter_and_expressions(orders: Any) -> None:
-    made = orders.filter((col("v") > 10) & (col("k") != "z")).select(
+    result = orders.filter((col("v") > 10) & (col("k") != "z")).select(
         col("id"), (col("v") * 2 + 1).alias("w"), col("k").upper_case.alias("u"), lit("x")
     )
-    assert rows(made) == [(2, 41.0, "B", "x"), (3, 61.0, "A", "x")]
-    assert made.get_schema().get_field_names() == ["id", "w", "u", "_c3"]
+    assert rows(result) == [(2, 41.0, "B", "x"), (3, 61.0, "A", "x")]
+    assert result.get_schema().get_field_names() == ["id", "w", "u", "_c3"]
 
 
 def test_columns_are_added_renamed_and_dropped(orders: Any) -> None:
-    made = orders.add_columns((col("id") + 1).alias("n")).rename_columns(col("v").alias("value")).drop_columns(col("k"))
-    assert rows(made)[0] == (1, 10.0, 2)
-    assert made.get_schema().get_field_names() == ["id", "value", "n"]
+    result = (
+        orders.add_columns((col("id") + 1).alias("n")).rename_columns(col("v").alias("value")).drop_columns(col("k"))
+    )
+    assert rows(result)[0] == (1, 10.0, 2)
+    assert result.get_schema().get_field_names() == ["id", "value", "n"]
 
 
 def test_groups(orders: Any) -> None:
-    made = orders.group_by(col("k")).select(col("k"), col("v").sum.alias("s"), col("id").count.alias("c"))
-    assert rows(made) == [("a", 40.0, 2), ("b", 20.0, 1)]
+    result = orders.group_by(col("k")).select(col("k"), col("v").sum.alias("s"), col("id").count.alias("c"))
+    assert rows(result) == [("a", 40.0, 2), ("b", 20.0, 1)]
 
 
 def test_joins_and_sets(t_env: TableEnvironment, orders: Any) -> None:
@@ -81,13 +83,13 @@ def test_scalar_functions_of_all_kinds(t_env: TableEnvironment, orders: Any) -> 
             return text + "!"
 
     t_env.create_temporary_function("shout", udf(Shout(), result_type=DataTypes.STRING()))
-    made = orders.select(plus_one(col("id")), doubled(col("v")), call("shout", col("k")))
-    assert rows(made) == [(2, 20.0, "a!"), (3, 40.0, "b!"), (4, 60.0, "a!")]
+    result = orders.select(plus_one(col("id")), doubled(col("v")), call("shout", col("k")))
+    assert rows(result) == [(2, 20.0, "a!"), (3, 40.0, "b!"), (4, 60.0, "a!")]
     t_env.create_temporary_view("orders", orders)
     assert rows(t_env.sql_query("SELECT SHOUT(k) FROM orders WHERE id = 1")) == [("a!",)]
 
 
-def test_a_failing_function_is_named_first(t_env: TableEnvironment, orders: Any) -> None:
+def test_an_error_of_a_function_names_the_function_first(t_env: TableEnvironment, orders: Any) -> None:
     @udf(result_type=DataTypes.BIGINT())
     def broken(value: int) -> int:
         raise ValueError(value)
@@ -133,9 +135,9 @@ def test_aggregate_functions(t_env: TableEnvironment, orders: Any) -> None:
 
 
 def test_maps_and_aggregates_of_whole_rows(orders: Any) -> None:
-    kind = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.BIGINT()), DataTypes.FIELD("b", DataTypes.STRING())])
+    row_type = DataTypes.ROW([DataTypes.FIELD("a", DataTypes.BIGINT()), DataTypes.FIELD("b", DataTypes.STRING())])
 
-    @udf(result_type=kind)
+    @udf(result_type=row_type)
     def swapped(row: Row) -> Row:
         return Row(row[0] * 10, row[1] + row[1])
 
@@ -172,7 +174,7 @@ def test_windows_in_python(inline_engine: None) -> None:
     ]
 
 
-def test_streams_become_tables_and_tables_streams(inline_engine: None) -> None:
+def test_streams_are_converted_to_tables_and_tables_to_streams(inline_engine: None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     stream = env.from_collection([(1, "a"), (2, "b"), (3, "a")], Types.TUPLE([Types.LONG(), Types.STRING()]))
@@ -189,7 +191,7 @@ def test_streams_become_tables_and_tables_streams(inline_engine: None) -> None:
     ]
 
 
-def test_a_changelog_becomes_a_table(inline_engine: None) -> None:
+def test_a_changelog_stream_is_converted_to_a_table(inline_engine: None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     changes = [
@@ -204,7 +206,7 @@ def test_a_changelog_becomes_a_table(inline_engine: None) -> None:
     assert rows(table.select(col("v").sum, col("v").count)) == [(5, 1)]
 
 
-def test_side_outputs_become_tables_one_after_another(inline_engine: None, capsys: Any) -> None:
+def test_side_outputs_are_converted_to_tables(inline_engine: None, capsys: Any) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     tags = [OutputTag(name, Types.ROW_NAMED(["n"], [Types.INT()])) for name in ("even", "odd")]
@@ -216,7 +218,7 @@ def test_side_outputs_become_tables_one_after_another(inline_engine: None, capsy
     separated = env.from_collection([1, 2, 3], Types.INT()).process(Separate())
     statements = t_env.create_statement_set()
     for tag in tags:
-        table = t_env.from_data_stream(separated.get_side_output(tag))  # before the next side output is asked for
+        table = t_env.from_data_stream(separated.get_side_output(tag))  # before the next side output is read
         t_env.create_temporary_view(tag.tag_id, table)
         t_env.execute_sql(f"CREATE TABLE print_{tag.tag_id} (n INT) WITH ('connector' = 'print')")
         statements.add_insert_sql(f"INSERT INTO print_{tag.tag_id} SELECT n FROM {tag.tag_id}")
@@ -224,10 +226,10 @@ def test_side_outputs_become_tables_one_after_another(inline_engine: None, capsy
     assert sorted(capsys.readouterr().out.split("\n")) == ["", "+I[1]", "+I[2]", "+I[3]"]
 
 
-def test_pandas_both_ways(t_env: TableEnvironment) -> None:
+def test_pandas_frames_are_converted_to_tables_and_back(t_env: TableEnvironment) -> None:
     frame = pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "x"]})
-    made = t_env.from_pandas(frame).group_by(col("b")).select(col("b"), col("a").sum.alias("s")).to_pandas()
-    assert sorted(made.itertuples(index=False, name=None)) == [("x", 4), ("y", 2)]
+    result = t_env.from_pandas(frame).group_by(col("b")).select(col("b"), col("a").sum.alias("s")).to_pandas()
+    assert sorted(result.itertuples(index=False, name=None)) == [("x", 4), ("y", 2)]
 
 
 def test_descriptors_and_statement_sets(t_env: TableEnvironment, capsys: Any) -> None:
@@ -246,7 +248,7 @@ def test_descriptors_and_statement_sets(t_env: TableEnvironment, capsys: Any) ->
     assert sorted(capsys.readouterr().out.split("\n"))[1:] == ["one> +I[1]", "one> +I[2]", "two> +I[10]", "two> +I[20]"]
 
 
-def test_a_plan_is_kept_and_run_later(t_env: TableEnvironment, tmp_path: Any, capsys: Any) -> None:
+def test_a_compiled_plan_is_stored_and_executed_later(t_env: TableEnvironment, tmp_path: Any, capsys: Any) -> None:
     t_env.execute_sql("CREATE TABLE p (n INT) WITH ('connector' = 'print')")
     path = tmp_path / "plan.json"
     t_env.execute_sql(f"COMPILE PLAN '{path}' FOR INSERT INTO p SELECT 7")
@@ -254,12 +256,12 @@ def test_a_plan_is_kept_and_run_later(t_env: TableEnvironment, tmp_path: Any, ca
     assert "+I[7]" in capsys.readouterr().out
 
 
-def test_batch_mode_tells_final_rows_only(inline_engine: None) -> None:
+def test_batch_mode_emits_final_rows_only(inline_engine: None) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
     table = env.from_elements(ORDERS, ["id", "k", "v"])
-    made = table.group_by(col("k")).select(col("k"), col("v").sum).order_by(col("k").desc)
-    with made.execute().collect() as found:
-        assert [(str(row.get_row_kind()), *row) for row in found] == [("+I", "b", 20.0), ("+I", "a", 40.0)]
+    result = table.group_by(col("k")).select(col("k"), col("v").sum).order_by(col("k").desc)
+    with result.execute().collect() as results:
+        assert [(str(row.get_row_kind()), *row) for row in results] == [("+I", "b", 20.0), ("+I", "a", 40.0)]
 
 
 def test_columns_that_do_not_exist_cannot_be_renamed(orders: Any) -> None:

@@ -1,4 +1,4 @@
-"""Methods of tables, environments, catalogs and their kin that no other test calls: each does what its name says."""
+"""Methods of tables, environments and catalogs that no other test calls."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def test_columns_are_chosen_by_name_number_and_range(orders: Any) -> None:
         "without": orders.select(without_columns(col("id"))),
         "all": orders.select(with_all_columns()).drop_columns(col("id")),
     }
-    found = {name: each.get_schema().get_field_names() for name, each in names.items()}
-    assert found == {name: ["k", "v"] for name in names}
+    field_names = {name: item.get_schema().get_field_names() for name, item in names.items()}
+    assert field_names == {name: ["k", "v"] for name in names}
 
 
 def test_columns_are_replaced_renamed_and_made_distinct(orders: Any) -> None:
-    made = orders.add_or_replace_columns((col("v") + 1).alias("v"), lit("x").alias("w"))
-    assert rows(made.where(col("id") == 1)) == [(1, "a", 11, "x")]
+    result = orders.add_or_replace_columns((col("v") + 1).alias("v"), lit("x").alias("w"))
+    assert rows(result.where(col("id") == 1)) == [(1, "a", 11, "x")]
     assert rows(orders.select(col("k")).distinct()) == [("a",), ("b",)]
     assert orders.alias("one", "two").get_schema().get_field_names() == ["one", "two", "v"]
     assert rows(orders.select(orders.k).distinct()) == [("a",), ("b",)]
@@ -91,7 +91,7 @@ def test_rows_are_skipped_and_fetched(orders: Any) -> None:
     assert rows(ordered.limit(5, 2)) == [(3, "a", 30)]
 
 
-def test_every_kind_of_join_and_set(t_env: TableEnvironment, orders: Any) -> None:
+def test_all_types_of_joins_and_set_operations(t_env: TableEnvironment, orders: Any) -> None:
     names = t_env.from_elements([("a", "Ann"), ("c", "Cid")], ["key", "name"])
     on = col("k") == col("key")
     pick = [col("id"), col("name")]
@@ -106,7 +106,7 @@ def test_every_kind_of_join_and_set(t_env: TableEnvironment, orders: Any) -> Non
     assert rows(orders.where(col("k").in_(others)).select(col("id"))) == [(1,), (3,)]
 
 
-def test_rows_become_rows_by_functions(orders: Any) -> None:
+def test_functions_are_applied_to_rows(orders: Any) -> None:
     @udtf(result_types=["STRING", "BIGINT"])
     def doubled(row: Row) -> Iterator[tuple[str, int]]:
         if row.id != 2:
@@ -124,8 +124,8 @@ def test_rows_become_rows_by_functions(orders: Any) -> None:
     assert rows(joined) == [(1, "A"), (2, None), (3, "A")]
 
 
-def test_a_row_is_taken_apart(t_env: TableEnvironment) -> None:
-    kind = DataTypes.ROW(
+def test_a_row_is_flattened(t_env: TableEnvironment) -> None:
+    data_type = DataTypes.ROW(
         [
             DataTypes.FIELD(
                 "r",
@@ -133,13 +133,13 @@ def test_a_row_is_taken_apart(t_env: TableEnvironment) -> None:
             )
         ]
     )
-    table = t_env.from_elements([((1, "a"),)], kind)
+    table = t_env.from_elements([((1, "a"),)], data_type)
     flat = table.select(col("r").flatten)
     assert rows(flat) == [(1, "a")]
     assert flat.get_schema().get_field_names() == ["r$x", "r$y"]
 
 
-def test_frames_look_back(inline_engine: None) -> None:
+def test_frames_contain_earlier_rows(inline_engine: None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     start = datetime.datetime(2024, 1, 1)  # noqa: DTZ001
@@ -148,8 +148,8 @@ def test_frames_look_back(inline_engine: None) -> None:
     schema = Schema.new_builder().column("ts", "TIMESTAMP(3)").column("n", "INT").watermark("ts", "ts").build()
     table = t_env.from_data_stream(stream, schema)
     frame = Over.order_by(col("ts")).preceding(UNBOUNDED_ROW).following(CURRENT_ROW).alias("w")
-    made = table.over_window(frame).select(col("n"), col("n").sum.over(col("w")), lag(col("n"), 1).over(col("w")))
-    assert rows(made) == [(1, 1, None), (2, 3, 1), (3, 6, 2)]
+    result = table.over_window(frame).select(col("n"), col("n").sum.over(col("w")), lag(col("n"), 1).over(col("w")))
+    assert rows(result) == [(1, 1, None), (2, 3, 1), (3, 6, 2)]
     assert len(rows(table.select(current_watermark(col("ts"))))) == 3
 
 
@@ -198,7 +198,7 @@ def test_statement_sets_and_plans(t_env: TableEnvironment, tmp_path: Path, capsy
 # ----------------------------------------------------------------------------------------------------- environments
 
 
-def test_names_come_and_go(t_env: TableEnvironment, orders: Any) -> None:
+def test_tables_and_views_are_registered_and_dropped(t_env: TableEnvironment, orders: Any) -> None:
     schema = Schema.new_builder().column("n", "INT").build()
     blackhole = TableDescriptor.for_connector("blackhole").schema(schema).build()
     assert t_env.create_table("t", blackhole)
@@ -218,10 +218,10 @@ def test_names_come_and_go(t_env: TableEnvironment, orders: Any) -> None:
     assert t_env.list_tables() == []
 
 
-def test_functions_come_and_go(t_env: TableEnvironment) -> None:
-    one = udf(lambda: 1, result_type="INT", name="one")
-    t_env.create_temporary_function("f", one)
-    t_env.create_temporary_system_function("g", one)
+def test_functions_are_registered_and_dropped(t_env: TableEnvironment) -> None:
+    return_one = udf(lambda: 1, result_type="INT", name="one")
+    t_env.create_temporary_function("f", return_one)
+    t_env.create_temporary_system_function("g", return_one)
     assert t_env.list_user_defined_functions() == ["f", "g"]
     assert "upper" in t_env.list_functions()
     assert rows(t_env.sql_query("SELECT f() + g()")) == [(2,)]
@@ -264,7 +264,7 @@ def test_catalogs_databases_and_modules(t_env: TableEnvironment) -> None:
     catalog.drop_database("d", False)
     assert not catalog.database_exists("d")
     assert t_env.list_modules() == ["core"]
-    assert [each.used() for each in t_env.list_full_modules()] == [True]
+    assert [item.used() for item in t_env.list_full_modules()] == [True]
     with pytest.raises(UserError):
         catalog.get_table(path)
 
@@ -290,10 +290,10 @@ def test_streams_of_values(inline_engine: None) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     table = t_env.from_elements([(1, "a"), (2, "a")], ["n", "k"])
-    kind = Types.TUPLE([Types.LONG(), Types.STRING()])
-    assert list(t_env.to_append_stream(table, kind).execute_and_collect()) == [(1, "a"), (2, "a")]
+    data_type = Types.TUPLE([Types.LONG(), Types.STRING()])
+    assert list(t_env.to_append_stream(table, data_type).execute_and_collect()) == [(1, "a"), (2, "a")]
     counts = table.group_by(col("k")).select(col("n").count, col("k"))
-    changes = list(t_env.to_retract_stream(counts, kind).execute_and_collect())
+    changes = list(t_env.to_retract_stream(counts, data_type).execute_and_collect())
     assert changes == [(True, (1, "a")), (False, (1, "a")), (True, (2, "a"))]
 
 
@@ -301,7 +301,7 @@ def test_streams_of_values(inline_engine: None) -> None:
 
 
 def test_schemas_are_values() -> None:
-    made = (
+    result = (
         Schema.new_builder()
         .from_fields(["a", "b"], [DataTypes.INT(), DataTypes.STRING()])
         .column_by_expression("c", "a + 1")
@@ -310,7 +310,7 @@ def test_schemas_are_values() -> None:
         .primary_key_named("pk", "a")
         .build()
     )
-    assert Schema.new_builder().from_schema(made).build() == made
+    assert Schema.new_builder().from_schema(result).build() == result
     row = DataTypes.ROW([DataTypes.FIELD("x", DataTypes.INT())])
     assert (
         Schema.new_builder().from_row_data_type(row).build() == Schema.new_builder().column("x", row.types[0]).build()
@@ -321,7 +321,7 @@ def test_schemas_are_values() -> None:
     assert old.to_row_data_type().names == ["x"]
 
 
-def test_resolved_schemas_tell_their_columns() -> None:
+def test_resolved_schemas_have_columns() -> None:
     columns = [Column.physical("a`b", DataTypes.INT()), Column.metadata("m", DataTypes.STRING(), "key", True)]
     schema = ResolvedSchema.of(columns)
     assert schema.get_column_names() == ["a`b", "m"]
@@ -336,18 +336,18 @@ def test_resolved_schemas_tell_their_columns() -> None:
 
 
 def test_descriptors_and_identifiers() -> None:
-    form = FormatDescriptor.for_format("json").option("ignore-parse-errors", "true").build()
-    made = (
+    format_descriptor = FormatDescriptor.for_format("json").option("ignore-parse-errors", "true").build()
+    result = (
         TableDescriptor.for_connector("filesystem")
         .option("path", "/x")
-        .format(form)
+        .format(format_descriptor)
         .partitioned_by("p")
         .comment("said")
         .schema(Schema.new_builder().column("p", "STRING").build())
         .build()
     )
-    assert made.get_options()["json.ignore-parse-errors"] == "true"
-    assert (made.get_partition_keys(), made.get_comment()) == (["p"], "said")
+    assert result.get_options()["json.ignore-parse-errors"] == "true"
+    assert (result.get_partition_keys(), result.get_comment()) == (["p"], "said")
     name = ObjectIdentifier.of("c", "d", "o`x")
     assert name.as_serializable_string() == "`c`.`d`.`o``x`"
     assert name.to_object_path() == ObjectPath("d", "o`x")

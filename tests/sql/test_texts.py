@@ -21,13 +21,13 @@ FOLDED = ("CAST('-0.0' AS FLOAT)", "CAST('-0.0' AS DOUBLE)")
 
 
 @cache
-def recorded() -> dict[str, list[Any]]:
+def read_recorded() -> dict[str, list[Any]]:
     content: dict[str, list[Any]] = yaml.safe_load(GOLDEN.read_text())
     return content
 
 
 def cases_of_expressions() -> list[Any]:
-    return [case for case in recorded()["expressions"] if "refused" not in case and case["sql"] not in FOLDED]
+    return [case for case in read_recorded()["expressions"] if "refused" not in case and case["sql"] not in FOLDED]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def select(cases: list[Any]) -> str:
     return f"SELECT {', '.join(columns)}"
 
 
-def cells(env: TableEnvironment, sql: str) -> tuple[list[str], list[list[str]]]:
+def read_cells(env: TableEnvironment, sql: str) -> tuple[list[str], list[list[str]]]:
     """The types of a query, and the texts of its rows as in a tableau."""
     result = env.execute_sql(sql)
     types = [str(data_type) for data_type in result._get_row_type().types]
@@ -57,19 +57,19 @@ def is_interval(case: Any) -> bool:
 
 
 def test_everything_is_recorded() -> None:
-    assert [case["sql"] for case in recorded()["expressions"]] == EXPRESSIONS
-    assert [case["sql"] for case in recorded()["numbers"]] == NUMBER_EXPRESSIONS
+    assert [case["sql"] for case in read_recorded()["expressions"]] == EXPRESSIONS
+    assert [case["sql"] for case in read_recorded()["numbers"]] == NUMBER_EXPRESSIONS
 
 
 def test_values_are_cast_to_text_as_by_flink(env: TableEnvironment) -> None:
     cases = cases_of_expressions()
-    types, (texts,) = cells(env, select(cases))
-    found = {case["sql"]: (data_type, text) for case, data_type, text in zip(cases, types, texts, strict=True)}
-    # the schema of a result shows the precision that an interval was written with
+    types, (texts,) = read_cells(env, select(cases))
+    actual = {case["sql"]: (data_type, text) for case, data_type, text in zip(cases, types, texts, strict=True)}
+    # the schema of a result has the precision of the interval literal
     expected = {
-        case["sql"]: (found[case["sql"]][0] if is_interval(case) else case["type"], case["cast"]) for case in cases
+        case["sql"]: (actual[case["sql"]][0] if is_interval(case) else case["type"], case["cast"]) for case in cases
     }
-    assert found == expected
+    assert actual == expected
 
 
 def test_values_are_collected_as_by_pyflink(env: TableEnvironment) -> None:
@@ -83,25 +83,25 @@ def test_values_are_collected_as_by_pyflink(env: TableEnvironment) -> None:
     ]
     with env.execute_sql(select(cases)).collect() as rows:
         (row,) = list(rows)
-    found = {case["sql"]: repr(value) for case, value in zip(cases, row, strict=True)}
-    assert found == {case["sql"]: case["collected"] for case in cases}
+    actual = {case["sql"]: repr(value) for case, value in zip(cases, row, strict=True)}
+    assert actual == {case["sql"]: case["collected"] for case in cases}
 
 
 def test_numbers_of_columns_are_computed_as_by_flink(env: TableEnvironment, tmp_path: Path) -> None:
     (tmp_path / "numbers.csv").write_text("".join(f"{line}\n" for line in NUMBERS))
     options = f"'connector' = 'filesystem', 'path' = '{tmp_path}/numbers.csv', 'format' = 'csv'"
     env.execute_sql(f"CREATE TABLE numbers ({NUMBER_COLUMNS}) WITH ({options})")
-    cases = recorded()["numbers"]
-    types, rows = cells(env, f"{select(cases)} FROM numbers")
+    cases = read_recorded()["numbers"]
+    types, rows = read_cells(env, f"{select(cases)} FROM numbers")
     columns = list(zip(*rows, strict=True))
-    found = {
-        case["sql"]: (data_type, normalized(data_type, column))
+    actual = {
+        case["sql"]: (data_type, normalize(data_type, column))
         for case, data_type, column in zip(cases, types, columns, strict=True)
     }
-    assert found == {case["sql"]: (case["type"], normalized(case["type"], case["cast"])) for case in cases}
+    assert actual == {case["sql"]: (case["type"], normalize(case["type"], case["cast"])) for case in cases}
 
 
-def normalized(data_type: str, texts: Any) -> list[str]:
+def normalize(data_type: str, texts: Any) -> list[str]:
     """Texts of numbers without the digits in which versions of Java differ."""
     if data_type.startswith(("FLOAT", "DOUBLE")):
         number = np.float32 if data_type.startswith("FLOAT") else np.float64
@@ -130,5 +130,5 @@ def test_typed_records_are_printed_as_by_pyflink(inline_engine: None, capsys: py
         env.from_collection([0]).map(lambda _, value=value: value, type_info).print(str(i))
     env.execute()
     lines = dict(line.split("> ", 1) for line in capsys.readouterr().out.splitlines())
-    found = [lines.get(str(i)) for i in range(len(cases))]
-    assert found == [case["printed"] for case in recorded()["streams"]]
+    actual = [lines.get(str(i)) for i in range(len(cases))]
+    assert actual == [case["printed"] for case in read_recorded()["streams"]]

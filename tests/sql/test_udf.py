@@ -1,4 +1,4 @@
-"""Users' functions: their life, calls that run at once, and every way in which tables are aggregated by them."""
+"""User-defined functions: open and close, concurrent calls, and all kinds of aggregation with them."""
 
 from __future__ import annotations
 
@@ -33,38 +33,38 @@ from millstream.table.window import Session, Slide, Tumble
 from millstream.types.factory import Types
 from millstream.types.row import Row
 
-LIVES: list[tuple[str, str]] = []
-RUNNING = [0, 0]  # calls under way, and the most of them so far
+LIFECYCLE: list[tuple[str, str]] = []
+CALLS_IN_FLIGHT = [0, 0]  # calls in flight, and their maximum so far
 TRIES: dict[int, int] = {}
 ORDERS = [(1, "a", 10), (2, "b", 20), (3, "a", 30), (4, "a", 5), (5, "b", 20)]
 
 
-class Living:
-    """Notes when it is opened and closed."""
+class Recorded:
+    """Records when it is opened and closed."""
 
     def open(self, function_context: FunctionContext) -> None:
         self.opened = function_context.get_job_parameter("word", "none")
         self.seen = function_context.get_metric_group().counter("seen")
-        LIVES.append((type(self).__name__, "open"))
+        LIFECYCLE.append((type(self).__name__, "open"))
 
     def close(self) -> None:
-        LIVES.append((type(self).__name__, "close"))
+        LIFECYCLE.append((type(self).__name__, "close"))
 
 
-class Shout(Living, ScalarFunction):
+class Shout(Recorded, ScalarFunction):
     def eval(self, text: str) -> str:
         self.seen.inc()
         return f"{text} {self.opened}"
 
 
-class Twice(Living, TableFunction):
+class Twice(Recorded, TableFunction):
     def eval(self, text: str) -> Iterator[str]:
         assert self.opened
         yield text
         yield text + text
 
 
-class Total(Living, AggregateFunction):
+class Total(Recorded, AggregateFunction):
     def create_accumulator(self) -> list[int]:
         return [0]
 
@@ -82,8 +82,8 @@ class Total(Living, AggregateFunction):
         return DataTypes.BIGINT()
 
 
-class Top2(Living, TableAggregateFunction):
-    """The two greatest values with their places; all values are in the accumulator."""
+class Top2(Recorded, TableAggregateFunction):
+    """The two greatest values with their ranks; all values are in the accumulator."""
 
     def create_accumulator(self) -> list[int]:
         return []
@@ -96,15 +96,15 @@ class Top2(Living, TableAggregateFunction):
         accumulator.remove(value)
 
     def emit_value(self, accumulator: list[int]) -> Iterator[Row]:
-        for place, value in enumerate(sorted(accumulator, reverse=True)[:2], 1):
-            yield Row(value, place)
+        for rank, value in enumerate(sorted(accumulator, reverse=True)[:2], 1):
+            yield Row(value, rank)
 
     def get_result_type(self) -> Any:
         return DataTypes.ROW([DataTypes.FIELD("v", DataTypes.BIGINT()), DataTypes.FIELD("place", DataTypes.INT())])
 
 
 class Spread(AggregateFunction):
-    """Least and greatest, as a row."""
+    """The least and the greatest value, as a row."""
 
     def create_accumulator(self) -> Row:
         return Row(None, None)
@@ -121,7 +121,7 @@ class Spread(AggregateFunction):
 
 
 class Words(AggregateFunction):
-    """Views in an accumulator: how often each word came, and the words in their order."""
+    """Views in an accumulator: the count of each word, and the words in their order."""
 
     def create_accumulator(self) -> Row:
         return Row(MapView(), ListView())
@@ -140,53 +140,53 @@ class Words(AggregateFunction):
 
 class Slow(AsyncScalarFunction):
     async def eval(self, value: int) -> int:
-        RUNNING[0] += 1
-        RUNNING[1] = max(RUNNING)
+        CALLS_IN_FLIGHT[0] += 1
+        CALLS_IN_FLIGHT[1] = max(CALLS_IN_FLIGHT)
         await asyncio.sleep(0.002 * (5 - value % 5))
-        RUNNING[0] -= 1
+        CALLS_IN_FLIGHT[0] -= 1
         return value * 10
 
 
-async def wavering(value: int) -> int:
+async def fail_first(value: int) -> int:
     TRIES[value] = TRIES.get(value, 0) + 1
     if TRIES[value] < 3:
         raise ConnectionError(value)
     return value
 
 
-async def stuck(_value: int) -> int:
+async def never_return(_value: int) -> int:
     await asyncio.sleep(60)
     return 0
 
 
 @pytest.fixture
 def t_env(t_env: TableEnvironment) -> TableEnvironment:
-    LIVES.clear()
+    LIFECYCLE.clear()
     TRIES.clear()
-    RUNNING[:] = [0, 0]
+    CALLS_IN_FLIGHT[:] = [0, 0]
     t_env.get_config().set("pipeline.global-job-parameters", "word:up")
     return t_env
 
 
-# ------------------------------------------------------------------------------------------------------------- life
+# --------------------------------------------------------------------------------------------------------- lifecycle
 
 
 def test_a_scalar_function_is_opened_once_and_closed_once(orders: Any) -> None:
     shout = udf(Shout(), result_type="STRING")
     assert rows(orders.filter(shout(col("k")) != "z").select(shout(col("k")), shout(lit("x"))))[0] == ("a up", "x up")
-    assert LIVES == [("Shout", "open"), ("Shout", "close")]
+    assert LIFECYCLE == [("Shout", "open"), ("Shout", "close")]
 
 
-@pytest.mark.parametrize("kind", [Twice, Total, Top2])
-def test_functions_of_every_kind_are_opened_and_closed(orders: Any, kind: type) -> None:
-    if kind is Twice:
-        made = orders.join_lateral(udtf(Twice(), result_types=["STRING"])(col("k")).alias("w")).select(col("w"))
-    elif kind is Total:
-        made = orders.group_by(col("k")).select(udaf(Total())(col("v")))
+@pytest.mark.parametrize("function_type", [Twice, Total, Top2])
+def test_functions_of_every_kind_are_opened_and_closed(orders: Any, function_type: type) -> None:
+    if function_type is Twice:
+        result = orders.join_lateral(udtf(Twice(), result_types=["STRING"])(col("k")).alias("w")).select(col("w"))
+    elif function_type is Total:
+        result = orders.group_by(col("k")).select(udaf(Total())(col("v")))
     else:
-        made = orders.group_by(col("k")).flat_aggregate(udtaf(Top2())(col("v"))).select(col("k"), col("v"))
-    assert rows(made)
-    assert [word for name, word in LIVES if name == kind.__name__] == ["open", "close"]
+        result = orders.group_by(col("k")).flat_aggregate(udtaf(Top2())(col("v"))).select(col("k"), col("v"))
+    assert rows(result)
+    assert [word for name, word in LIFECYCLE if name == function_type.__name__] == ["open", "close"]
 
 
 def test_functions_of_a_pattern_are_opened_and_closed(t_env: TableEnvironment) -> None:
@@ -195,7 +195,7 @@ def test_functions_of_a_pattern_are_opened_and_closed(t_env: TableEnvironment) -
     sql = """SELECT * FROM (SELECT k, PROCTIME() AS p FROM letters) MATCH_RECOGNIZE (
         ORDER BY p MEASURES SHOUT(B.k) AS said PATTERN (A B) DEFINE A AS SHOUT(A.k) = 'a up')"""
     assert rows(t_env.sql_query(sql)) == [("b up",)]
-    assert LIVES == [("Shout", "open"), ("Shout", "close")]
+    assert LIFECYCLE == [("Shout", "open"), ("Shout", "close")]
 
 
 def test_a_function_that_cannot_be_opened_is_named(orders: Any) -> None:
@@ -210,7 +210,7 @@ def test_a_function_that_cannot_be_opened_is_named(orders: Any) -> None:
         rows(orders.select(udf(Locked(), result_type="BIGINT")(col("v"))))
 
 
-def test_what_an_aggregate_raises_comes_with_the_row(orders: Any) -> None:
+def test_an_error_of_an_aggregate_function_has_the_row(orders: Any) -> None:
     class Picky(Total):
         def accumulate(self, accumulator: list[int], value: int) -> None:
             raise ValueError(value)
@@ -222,31 +222,31 @@ def test_what_an_aggregate_raises_comes_with_the_row(orders: Any) -> None:
 # ----------------------------------------------------------------------------------------------------- asynchronous
 
 
-def test_asynchronous_calls_run_at_once_and_keep_their_order(t_env: TableEnvironment) -> None:
+def test_asynchronous_calls_are_concurrent_and_results_keep_their_order(t_env: TableEnvironment) -> None:
     t_env.get_config().set("table.exec.async-scalar.max-concurrent-operations", "4")
     numbers = t_env.from_elements([(i,) for i in range(20)], ["n"])
-    with numbers.select(udf(Slow(), result_type="BIGINT")(col("n"))).execute().collect() as found:
-        assert [row[0] for row in found] == [i * 10 for i in range(20)]
-    assert RUNNING == [0, 4]
+    with numbers.select(udf(Slow(), result_type="BIGINT")(col("n"))).execute().collect() as results:
+        assert [row[0] for row in results] == [i * 10 for i in range(20)]
+    assert CALLS_IN_FLIGHT == [0, 4]
 
 
-def test_an_asynchronous_call_is_tried_again(t_env: TableEnvironment, orders: Any) -> None:
+def test_a_failed_asynchronous_call_is_retried(t_env: TableEnvironment, orders: Any) -> None:
     t_env.get_config().set("table.exec.async-scalar.retry-delay", "1 ms")
-    again = udf(wavering, result_type="BIGINT")
-    assert rows(orders.select(again(col("id")))) == [(1,), (2,), (3,), (4,), (5,)]
+    retried = udf(fail_first, result_type="BIGINT")
+    assert rows(orders.select(retried(col("id")))) == [(1,), (2,), (3,), (4,), (5,)]
     assert set(TRIES.values()) == {3}
 
 
-def test_an_asynchronous_call_is_not_tried_again_without_a_strategy(t_env: TableEnvironment, orders: Any) -> None:
+def test_a_failed_asynchronous_call_is_not_retried_without_a_strategy(t_env: TableEnvironment, orders: Any) -> None:
     t_env.get_config().set("table.exec.async-scalar.retry-strategy", "NO_RETRY")
     with pytest.raises(UserError, match="ConnectionError"):
-        rows(orders.select(udf(wavering, result_type="BIGINT")(col("id"))))
+        rows(orders.select(udf(fail_first, result_type="BIGINT")(col("id"))))
 
 
 def test_an_asynchronous_call_has_a_deadline(t_env: TableEnvironment, orders: Any) -> None:
     t_env.get_config().set("table.exec.async-scalar.timeout", "20 ms")
     with pytest.raises(UserError, match="stuck"):
-        rows(orders.select(udf(stuck, result_type="BIGINT", name="stuck")(col("id"))))
+        rows(orders.select(udf(never_return, result_type="BIGINT", name="stuck")(col("id"))))
 
 
 @pytest.mark.parametrize(
@@ -261,26 +261,26 @@ def test_a_wrong_option_is_refused_before_anything_runs(t_env: TableEnvironment,
 # ------------------------------------------------------------------------------------------------------- vectorized
 
 
-def test_arrow_and_pandas_functions_take_columns(orders: Any) -> None:
+def test_arrow_and_pandas_functions_are_called_with_columns(orders: Any) -> None:
     @udf(result_type="BIGINT", func_type="arrow")
-    def added(one: pa.Array, other: pa.Array) -> pa.Array:
-        return pc.add(one, other)
+    def add(left: pa.Array, right: pa.Array) -> pa.Array:
+        return pc.add(left, right)
 
     @udf(result_type="BIGINT", func_type="pandas")
-    def taken(one: pd.Series, other: pd.Series) -> pd.Series:
-        assert isinstance(one, pd.Series)
-        return one - other
+    def subtract(left: pd.Series, right: pd.Series) -> pd.Series:
+        assert isinstance(left, pd.Series)
+        return left - right
 
-    assert rows(orders.select(added(col("id"), col("v")), taken(col("v"), col("id")))) == sorted(
+    assert rows(orders.select(add(col("id"), col("v")), subtract(col("v"), col("id")))) == sorted(
         [(i + v, v - i) for i, _, v in ORDERS], key=repr
     )
 
 
-@pytest.mark.parametrize("given", [5, pa.array([1])])
-def test_a_vectorized_function_must_give_a_column_of_the_same_length(orders: Any, given: Any) -> None:
-    wrong = udf(lambda _column: given, result_type="BIGINT", func_type="arrow", name="wrong")
+@pytest.mark.parametrize("value", [5, pa.array([1])])
+def test_a_vectorized_function_must_return_a_column_of_the_same_length(orders: Any, value: Any) -> None:
+    invalid = udf(lambda _column: value, result_type="BIGINT", func_type="arrow", name="wrong")
     with pytest.raises(UserError, match="wrong"):
-        rows(orders.select(wrong(col("v"))))
+        rows(orders.select(invalid(col("v"))))
 
 
 def test_vectorized_aggregates_in_groups_and_windows(t_env: TableEnvironment, orders: Any) -> None:
@@ -292,8 +292,8 @@ def test_vectorized_aggregates_in_groups_and_windows(t_env: TableEnvironment, or
     def most(values: pa.Array) -> pa.Scalar:
         return pc.max(values)
 
-    made = orders.group_by(col("k")).select(col("k"), middle(col("v")), most(col("v")))
-    assert rows(made) == [("a", 10.0, 30), ("b", 20.0, 20)]
+    result = orders.group_by(col("k")).select(col("k"), middle(col("v")), most(col("v")))
+    assert rows(result) == [("a", 10.0, 30), ("b", 20.0, 20)]
     t_env.create_temporary_function("middle", middle)
     t_env.create_temporary_view("orders", orders)
     sql = "SELECT MIDDLE(c) FROM (SELECT k, COUNT(*) AS c FROM orders GROUP BY k)"
@@ -303,22 +303,22 @@ def test_vectorized_aggregates_in_groups_and_windows(t_env: TableEnvironment, or
 # ------------------------------------------------------------------------------------------------------- aggregates
 
 
-def test_values_of_aggregates_are_as_users_see_them(orders: Any) -> None:
+def test_aggregate_functions_get_external_values(orders: Any) -> None:
     class Joined(AggregateFunction):
         def create_accumulator(self) -> list[Any]:
             return []
 
-        def accumulate(self, accumulator: list[Any], given: Row, words: list[str]) -> None:
-            accumulator.append((given.k, *words))
+        def accumulate(self, accumulator: list[Any], value: Row, words: list[str]) -> None:
+            accumulator.append((value.k, *words))
 
         def get_value(self, accumulator: list[Any]) -> dict[str, list[str]]:
-            return {"rows": ["".join(each) for each in accumulator]}
+            return {"rows": ["".join(text) for text in accumulator]}
 
     joined = udaf(Joined(), result_type="MAP<STRING, ARRAY<STRING>>")
-    kind = DataTypes.ROW([DataTypes.FIELD("k", DataTypes.STRING())])
-    first = orders.filter(col("id") <= 2).select(row(col("k")).cast(kind).alias("r"), col("k"))
-    made = first.select(joined(col("r"), array(col("k"), "!")))
-    assert rows(made) == [({"rows": ["aa!", "bb!"]},)]
+    function_type = DataTypes.ROW([DataTypes.FIELD("k", DataTypes.STRING())])
+    first = orders.filter(col("id") <= 2).select(row(col("k")).cast(function_type).alias("r"), col("k"))
+    result = first.select(joined(col("r"), array(col("k"), "!")))
+    assert rows(result) == [({"rows": ["aa!", "bb!"]},)]
 
 
 def test_views_in_accumulators_survive_epochs(t_env: TableEnvironment, orders: Any) -> None:
@@ -327,27 +327,27 @@ def test_views_in_accumulators_survive_epochs(t_env: TableEnvironment, orders: A
     assert rows(orders.select(udaf(Words())(col("k")))) == [("a3,b2 abaab",)]
 
 
-def test_an_aggregate_that_gives_a_row_becomes_columns(orders: Any) -> None:
+def test_a_row_of_an_aggregate_function_is_several_columns(orders: Any) -> None:
     spread = udaf(Spread())
-    made = orders.group_by(col("k").alias("key")).aggregate(spread(col("v")).alias("x", "y"))
-    assert rows(made.select(col("key"), col("y") - col("x"))) == [("a", 25), ("b", 0)]
+    result = orders.group_by(col("k").alias("key")).aggregate(spread(col("v")).alias("x", "y"))
+    assert rows(result.select(col("key"), col("y") - col("x"))) == [("a", 25), ("b", 0)]
     assert rows(orders.aggregate(spread(col("v"))).select(col("low"), col("high"))) == [(5, 30)]
     with pytest.raises(UserError, match="has 2 results"):
         orders.aggregate(spread(col("v")).alias("x")).select(col("x"))
 
 
-def test_a_table_aggregate_gives_several_rows_of_each_group(t_env: TableEnvironment, orders: Any) -> None:
+def test_a_table_aggregate_returns_several_rows_for_each_group(t_env: TableEnvironment, orders: Any) -> None:
     top = udtaf(Top2())
-    made = (
+    result = (
         orders.group_by(col("k"))
         .flat_aggregate(top(col("v")).alias("value", "n"))
         .select(col("n"), col("value"), col("k"))
     )
-    assert made.get_schema().get_field_names() == ["n", "value", "k"]
+    assert result.get_schema().get_field_names() == ["n", "value", "k"]
     expected = [(1, 20, "b"), (1, 30, "a"), (2, 10, "a"), (2, 20, "b")]
-    assert rows(made) == expected
+    assert rows(result) == expected
     t_env.get_config().set("table.exec.mini-batch.enabled", "true")
-    assert rows(made) == expected
+    assert rows(result) == expected
     assert rows(orders.flat_aggregate(top(col("v"))).select(col("v"), col("place"))) == [(20, 2), (30, 1)]
     t_env.create_temporary_function("top2", top)
     assert rows(orders.flat_aggregate(call("top2", col("v"))).select(col("v")))[0] == (20,)
@@ -356,7 +356,7 @@ def test_a_table_aggregate_gives_several_rows_of_each_group(t_env: TableEnvironm
         t_env.sql_query("SELECT top2(v) FROM orders")
 
 
-def test_a_table_aggregate_takes_rows_back(orders: Any) -> None:
+def test_a_table_aggregate_retracts_rows(orders: Any) -> None:
     counts = orders.group_by(col("k")).select(col("k"), col("v").count.alias("c"))
     assert rows(counts.flat_aggregate(udtaf(Top2())(col("c"))).select(col("v"))) == [(2,), (3,)]
 
@@ -373,15 +373,15 @@ def test_the_wrong_kind_of_function_is_refused(orders: Any) -> None:
 
 
 @pytest.mark.parametrize("window", ["tumble", "slide", "session"])
-def test_windows_are_aggregated_by_users_functions(inline_engine: None, window: str) -> None:
+def test_windows_are_aggregated_by_user_defined_functions(inline_engine: None, window: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     t_env = StreamTableEnvironment.create(env)
     start = datetime.datetime(2024, 1, 1)  # noqa: DTZ001
     events = [Row(start + datetime.timedelta(seconds=s), k, s) for s, k in ((1, "a"), (4, "a"), (11, "b"), (12, "a"))]
-    kind = Types.ROW_NAMED(["ts", "k", "n"], [Types.SQL_TIMESTAMP(), Types.STRING(), Types.INT()])
+    function_type = Types.ROW_NAMED(["ts", "k", "n"], [Types.SQL_TIMESTAMP(), Types.STRING(), Types.INT()])
     schema = Schema.new_builder().column("ts", "TIMESTAMP(3)").column("k", "STRING").column("n", "INT")
     schema = schema.watermark("ts", "ts - INTERVAL '1' SECOND")
-    table = t_env.from_data_stream(env.from_collection(events, kind), schema.build())
+    table = t_env.from_data_stream(env.from_collection(events, function_type), schema.build())
     on = {
         "tumble": Tumble.over(lit(10).seconds),
         "slide": Slide.over(lit(10).seconds).every(lit(10).seconds),
@@ -389,13 +389,13 @@ def test_windows_are_aggregated_by_users_functions(inline_engine: None, window: 
     }[window]
     grouped = table.window(on.on(col("ts")).alias("w")).group_by(col("w"), col("k"))
     low_high = grouped.aggregate(udaf(Spread())(col("n")).alias("low", "high"))
-    made = rows(low_high.select(col("k"), col("low"), col("high"), col("w").start, col("w").end.alias("e")))
-    assert [row[:3] for row in made] == [("a", 1, 4), ("a", 12, 12), ("b", 11, 11)]
+    result = rows(low_high.select(col("k"), col("low"), col("high"), col("w").start, col("w").end.alias("e")))
+    assert [row[:3] for row in result] == [("a", 1, 4), ("a", 12, 12), ("b", 11, 11)]
     first = start if window != "session" else start + datetime.timedelta(seconds=1)
-    assert made[0][3] == first
+    assert result[0][3] == first
     flat = grouped.flat_aggregate(udtaf(Top2())(col("n"))).select(col("w").start, col("k"), col("v"), col("place"))
-    found = [(k, v, place) for _, k, v, place in rows(flat)]
-    assert sorted(found) == [("a", 1, 2), ("a", 4, 1), ("a", 12, 1), ("b", 11, 1)]
+    results = [(k, v, rank) for _, k, v, rank in rows(flat)]
+    assert sorted(results) == [("a", 1, 2), ("a", 4, 1), ("a", 12, 1), ("b", 11, 1)]
 
 
 class Growing(ScalarFunction):
@@ -415,7 +415,7 @@ class Steps(TableFunction):
             yield steps
 
 
-def test_a_function_may_change_what_it_returned(t_env: TableEnvironment) -> None:
+def test_a_function_may_change_a_result_that_it_returned(t_env: TableEnvironment) -> None:
     numbers = t_env.from_elements([(1,), (2,)], ["n"])
     growing = udf(Growing(), result_type=DataTypes.ARRAY(DataTypes.BIGINT()))
     assert rows(numbers.select(growing(col("n")).alias("seen"))) == [([1, 2],), ([1],)]

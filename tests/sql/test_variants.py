@@ -1,4 +1,4 @@
-"""VARIANT: what a variant says of itself, and how it goes through tables, functions and Python and comes back."""
+"""VARIANT: the methods of variants, and variants in tables, functions and Python programs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN)
-def test_reading_its_text_gives_the_same_variant(value: Any) -> None:
+def test_parsing_the_text_of_a_variant_returns_an_equal_variant(value: Any) -> None:
     variant = Variant.of(value)
     assert Variant.parse_json(variant.text) == variant
     assert Variant.of(variant.value) == variant
@@ -40,7 +40,7 @@ def test_reading_its_text_gives_the_same_variant(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "value"),
+    ("text", "type_name", "value"),
     [
         ("null", "NULL", None),
         ("true", "BOOLEAN", True),
@@ -59,12 +59,12 @@ def test_reading_its_text_gives_the_same_variant(value: Any) -> None:
         ('{"a": 1}', "OBJECT", {"a": 1}),
     ],
 )
-def test_a_variant_knows_its_kind(text: str, kind: str, value: Any) -> None:
+def test_a_variant_has_a_type(text: str, type_name: str, value: Any) -> None:
     variant = Variant.parse_json(text)
-    assert (variant.get_type(), variant.value, type(variant.value)) == (kind, value, type(value))
+    assert (variant.get_type(), variant.value, type(variant.value)) == (type_name, value, type(value))
 
 
-def test_a_variant_is_asked_as_in_java() -> None:
+def test_a_variant_has_the_getters_of_java() -> None:
     variant = Variant.parse_json('{"b": [1, 300], "a": null, "d": 0.5, "s": "x"}')
     assert variant.is_object()
     assert not variant.is_primitive()
@@ -87,7 +87,7 @@ def test_a_variant_is_asked_as_in_java() -> None:
 
 
 @pytest.mark.parametrize("value", [b"x", {1: 2}, math.nan, Decimal(10) ** 40, object()])
-def test_what_json_cannot_say_is_no_variant(value: Any) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         Variant.of(value)
 
@@ -100,34 +100,34 @@ def only(env: TableEnvironment, sql: str) -> list[Any]:
         return [tuple(row) for row in rows]
 
 
-def test_python_gets_variants(t_env: TableEnvironment) -> None:
+def test_python_programs_get_variants(t_env: TableEnvironment) -> None:
     ((variant, within, nothing),) = only(
         t_env, "SELECT PARSE_JSON('[1e3]'), ARRAY[PARSE_JSON('1')], TRY_PARSE_JSON('')"
     )
     assert (variant, within, nothing) == (Variant.of([1000.0]), [Variant.of(1)], None)
 
 
-def test_a_data_frame_has_their_json(t_env: TableEnvironment) -> None:
+def test_a_data_frame_has_the_json_of_variants(t_env: TableEnvironment) -> None:
     frame = t_env.sql_query('SELECT PARSE_JSON(\'{"b": 1e3, "a": 2.50}\') AS v').to_pandas()
     assert frame["v"].tolist() == ['{"a":2.5,"b":1000.0}']
 
 
-def test_a_function_takes_and_gives_variants(t_env: TableEnvironment) -> None:
+def test_variants_are_arguments_and_results_of_functions(t_env: TableEnvironment) -> None:
     @udf(result_type="VARIANT")
-    def turned(variant: Variant) -> Variant:
+    def convert(variant: Variant) -> Variant:
         return Variant.of({"was": variant, "size": variant.get_array_size()})
 
-    t_env.create_temporary_function("turned", turned)
+    t_env.create_temporary_function("turned", convert)
     assert only(t_env, "SELECT turned(PARSE_JSON('[1, 2.50]'))['was'][2]") == [(Variant.of(Decimal("2.50")),)]
 
 
-def test_a_function_that_gives_no_variant_is_told(t_env: TableEnvironment) -> None:
+def test_a_result_that_is_not_a_variant_is_refused(t_env: TableEnvironment) -> None:
     t_env.create_temporary_function("turned", udf(lambda value: "{}", result_type="VARIANT"))
     with pytest.raises(UserError, match="VARIANT"):
         only(t_env, "SELECT turned(1)")
 
 
-def test_a_table_declares_variants(t_env: TableEnvironment) -> None:
+def test_a_table_can_have_a_column_of_variants(t_env: TableEnvironment) -> None:
     columns = "`v` VARIANT,\n  `w` VARIANT NOT NULL,\n  `a` ARRAY<VARIANT>"
     t_env.execute_sql(f"CREATE TABLE made ({columns}) WITH ('connector' = 'blackhole')")
     assert columns in only(t_env, "SHOW CREATE TABLE made")[0][0]
@@ -138,7 +138,7 @@ def test_a_table_declares_variants(t_env: TableEnvironment) -> None:
     ]
 
 
-def test_bad_json_is_told_with_its_text(t_env: TableEnvironment) -> None:
+def test_invalid_json_is_an_error_with_its_text(t_env: TableEnvironment) -> None:
     with pytest.raises(UserError, match="failed to parse JSON 'oops'"):
         only(t_env, "SELECT PARSE_JSON('oops')")
 
@@ -153,7 +153,7 @@ def test_a_compiled_plan_keeps_the_type(t_env: TableEnvironment) -> None:
     assert "VARIANT" in plan.as_json_string()
 
 
-def test_paths_lead_into_variants(t_env: TableEnvironment) -> None:
+def test_json_functions_read_paths_of_variants(t_env: TableEnvironment) -> None:
     sql = """SELECT JSON_VALUE(v, '$.a' RETURNING INT), JSON_QUERY(v, '$.b'), JSON_EXISTS(v, '$.c')
         FROM (VALUES PARSE_JSON('{"a": 1, "b": [2.50]}')) AS t (v)"""
     assert only(t_env, sql) == [(1, "[2.5]", False)]

@@ -1,4 +1,4 @@
-"""Joins of windows on whole columns tell what those row by row tell, for every kind of join."""
+"""Window joins on columns have the results of window joins row by row, for every join type."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sql_cases import changelog, materialised
+from sql_cases import changelog, materialize
 
 from millstream.sql.connectors.simple import register_values
 from millstream.sql.operators.join import window_tables
@@ -33,7 +33,7 @@ QUERIES = {
 }
 
 
-def left(sql: str) -> Any:
+def run_query(sql: str) -> Any:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
     for name, rows in (("one", ROWS), ("other", ROWS[::-1][:30])):
@@ -43,12 +43,14 @@ def left(sql: str) -> Any:
             f"WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE) WITH ('connector' = 'values', 'data-id' = '{name}')"
         )
     assert "WindowJoin" in env.explain_sql(sql)
-    return materialised(changelog(env, sql)[2])
+    return materialize(changelog(env, sql)[2])
 
 
-@pytest.mark.parametrize("kind", QUERIES)
-def test_columns_and_rows_tell_the_same(kind: str, inline_engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = left(QUERIES[kind])
+@pytest.mark.parametrize("join_type", QUERIES)
+def test_columns_and_rows_have_the_same_results(
+    join_type: str, inline_engine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actual = run_query(QUERIES[join_type])
     monkeypatch.setattr(window_tables, "can_compare_keys", lambda *_: False)
-    assert found
-    assert found == left(QUERIES[kind])
+    assert actual
+    assert actual == run_query(QUERIES[join_type])

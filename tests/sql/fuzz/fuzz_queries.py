@@ -1,7 +1,8 @@
-"""Random queries: a seed gives tables with NULLs and retractions, and a query whose answer no dialect disputes.
+"""Random queries: a seed determines tables with NULLs and retractions, and a query with the same result in every
+dialect.
 
 Left out is what engines may answer differently by right: floating point sums, integer division, ties of a LIMIT; and
-of streams, aggregates without GROUP BY, which are told only when there was a row, in Flink too."""
+of streams, aggregates without GROUP BY, which have a result only if there was a row, also in Flink."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ KINDS = {"int": "INT", "long": "BIGINT", "text": "STRING", "bool": "BOOLEAN", "d
 _WORDS = ("", "a", "b", "ab", "Ba", "x y", "é", "%", "a_b")
 _DAYS = ("2024-01-31", "2024-02-29", "1999-12-31", "2024-03-01")
 _NUMBERS = ("0.00", "1.25", "-3.50", "10.05", "99.99")
-Column = tuple[str, str]  # what it is called, its kind
+Column = tuple[str, str]  # name and type
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and changes: (sign, values), where values are as text, None for NULL; -1 takes a row back."""
+    """Columns and changes: (sign, values). Values are text, or None for NULL; a row with the sign -1 is retracted."""
 
     columns: tuple[Column, ...]
     changes: tuple[tuple[int, tuple[str | None, ...]], ...]
@@ -27,14 +28,14 @@ class Table:
         return all(sign > 0 for sign, _ in self.changes)
 
     def rows(self) -> list[tuple[str | None, ...]]:
-        """What is left."""
-        left: list[tuple[str | None, ...]] = []
+        """Return the rows that remain after all changes."""
+        remaining: list[tuple[str | None, ...]] = []
         for sign, row in self.changes:
             if sign > 0:
-                left.append(row)
+                remaining.append(row)
             else:
-                left.remove(row)
-        return left
+                remaining.remove(row)
+        return remaining
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class Case:
 
 
 def case(seed: int, *, stream: bool) -> Case:
-    """The case of a seed."""
-    return _Maker(random.Random(seed), stream).case()
+    """Return the case of a seed."""
+    return _CaseGenerator(random.Random(seed), stream).case()
 
 
-class _Maker:
+class _CaseGenerator:
     def __init__(self, rng: random.Random, stream: bool) -> None:
         self.r = rng
         self.forms = ["select", "select", "group", "group", "distinct", "set", *(() if stream else ("global",))]
@@ -79,14 +80,14 @@ class _Maker:
         kinds = ["int", *(self.r.choice(list(KINDS)) for _ in range(self.r.randint(1, 4)))]
         columns = tuple((f"c{i}", kind) for i, kind in enumerate(kinds))
         changes: list[tuple[int, tuple[str | None, ...]]] = []
-        left: list[tuple[str | None, ...]] = []
+        remaining: list[tuple[str | None, ...]] = []
         retracts = self.r.random() < 0.5
         for _ in range(self.r.choice([0, 3, 8, 8, 15, 15, 25])):
-            if retracts and left and self.r.random() < 0.35:
-                gone = left.pop(self.r.randrange(len(left)))
-                changes.append((-1, gone))
+            if retracts and remaining and self.r.random() < 0.35:
+                removed = remaining.pop(self.r.randrange(len(remaining)))
+                changes.append((-1, removed))
             row = tuple(self.value(kind) for kind in kinds)
-            left.append(row)
+            remaining.append(row)
             changes.append((1, row))
         return Table(columns, tuple(changes))
 
@@ -129,25 +130,25 @@ class _Maker:
         alias = self.name("x")
         if depth and self.r.random() < 0.4:
             inner, columns = self.query(depth - 1)
-            made = f"({inner}) AS {alias}"
+            text = f"({inner}) AS {alias}"
         else:
             name = self.r.choice(list(self.tables))
-            columns, made = list(self.tables[name].columns), f"{name} AS {alias}"
+            columns, text = list(self.tables[name].columns), f"{name} AS {alias}"
         qualified = [(f"{alias}.{name}", kind) for name, kind in columns]
         if depth and not alone and self.r.random() < 0.5:
-            return self.joined(made, qualified, depth - 1)
-        return made, qualified
+            return self.joined(text, qualified, depth - 1)
+        return text, qualified
 
-    def joined(self, left: str, columns: list[Column], depth: int) -> tuple[str, list[Column]]:
+    def joined(self, remaining: str, columns: list[Column], depth: int) -> tuple[str, list[Column]]:
         right, others = self.source(depth, alone=True)
         pairs = [(a, b) for a, kind in columns for b, other in others if kind == other]
         if not pairs:
-            return left, columns
+            return remaining, columns
         on = "{} = {}".format(*self.r.choice(pairs))
         if self.r.random() < 0.3:
             on += f" AND {self.boolean([*columns, *others], 1)}"
         kind = self.r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
-        return f"{left} {kind} {right} ON {on}", [*columns, *others]
+        return f"{remaining} {kind} {right} ON {on}", [*columns, *others]
 
     def grouped(self, source: str, columns: list[Column], where: str, *, keyed: bool) -> tuple[str, list[Column]]:
         keys = [self.item(columns) for _ in range(self.r.randint(1, 2))] if keyed else []
@@ -167,11 +168,11 @@ class _Maker:
             function = "COUNT"
         distinct = "DISTINCT " if function in ("COUNT", "SUM") and self.r.random() < 0.3 else ""
         inside = "*" if function == "COUNT" and not distinct and self.r.random() < 0.4 else f"{distinct}{name}"
-        made = f"{function}({inside})"
+        text = f"{function}({inside})"
         if self.r.random() < 0.2:
-            made += f" FILTER (WHERE {self.boolean(columns, 1)})"
+            text += f" FILTER (WHERE {self.boolean(columns, 1)})"
         result = "long" if function == "COUNT" else kind
-        return made, self.name("q"), "sum" if function == "SUM" and kind == "dec" else result
+        return text, self.name("q"), "sum" if function == "SUM" and kind == "dec" else result
 
     def set_operation(self, depth: int) -> tuple[str, list[Column]]:
         kinds = [self.r.choice(["int", "text", "bool", "date"]) for _ in range(self.r.randint(1, 3))]
@@ -189,7 +190,7 @@ class _Maker:
     # ------------------------------------------------------------------------------------------------------ expressions
 
     def condition(self, columns: list[Column], depth: int) -> str:
-        """A condition of WHERE, perhaps with a subquery."""
+        """Return a condition of WHERE, sometimes with a subquery."""
         if depth and self.r.random() < 0.3:
             return self.subquery(columns)
         return self.boolean(columns, 2)
@@ -201,21 +202,21 @@ class _Maker:
         pairs = [(a, b, kind) for a, kind in columns for b, other in inner if kind == other]
         if not pairs:
             return self.boolean(columns, 1)
-        outer, own, kind = self.r.choice(pairs)
+        outer, own_type, kind = self.r.choice(pairs)
         form = self.r.choice(["in", "not in", "exists", "not exists", "scalar", "count"])
         match form:
             case "in":
-                return f"{outer} IN (SELECT {own} FROM {name} AS {alias})"
+                return f"{outer} IN (SELECT {own_type} FROM {name} AS {alias})"
             case "not in":
-                return f"{outer} NOT IN (SELECT {own} FROM {name} AS {alias} WHERE {own} IS NOT NULL)"
+                return f"{outer} NOT IN (SELECT {own_type} FROM {name} AS {alias} WHERE {own_type} IS NOT NULL)"
             case "scalar" if kind != "bool":
                 extreme = self.r.choice(["MIN", "MAX"])
-                return f"{outer} = (SELECT {extreme}({own}) FROM {name} AS {alias})"
+                return f"{outer} = (SELECT {extreme}({own_type}) FROM {name} AS {alias})"
             case "count":
-                count = f"(SELECT COUNT(*) FROM {name} AS {alias} WHERE {own} = {outer})"
+                count = f"(SELECT COUNT(*) FROM {name} AS {alias} WHERE {own_type} = {outer})"
                 return f"{count} {self.r.choice(['>', '=', '<'])} {self.r.randint(0, 2)}"
         word = "NOT EXISTS" if form == "not exists" else "EXISTS"
-        return f"{word} (SELECT * FROM {name} AS {alias} WHERE {own} = {outer})"
+        return f"{word} (SELECT * FROM {name} AS {alias} WHERE {own_type} = {outer})"
 
     def expr(self, kind: str, columns: list[Column], depth: int) -> str:
         known = [name for name, k in columns if k == kind]

@@ -1,4 +1,4 @@
-"""Records what DuckDB answers to random queries: PYTHON_WITH_DUCKDB tests/sql/fuzz/record.py [how many]"""
+"""Records the results of random queries in DuckDB: PYTHON_WITH_DUCKDB tests/sql/fuzz/record.py [how many]"""
 
 import json
 import sys
@@ -9,17 +9,17 @@ import duckdb
 sys.path.append(str(Path(__file__).parent))
 
 from fuzz_queries import case
-from fuzz_runs import ANSWERS, by_duckdb, digest
+from fuzz_runs import RECORDED, compute_digest, run_duckdb
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     connection = duckdb.connect()
-    answers = {
-        form: [digest(by_duckdb(case(seed, stream=form == "stream"), connection)) for seed in range(seeds)]
-        for form, seeds in (("stream", count), ("batch", count // 10))
+    digests = {
+        mode: [compute_digest(run_duckdb(case(seed, stream=mode == "stream"), connection)) for seed in range(seeds)]
+        for mode, seeds in (("stream", count), ("batch", count // 10))
     }
-    ANSWERS.write_text(json.dumps(answers, indent=0) + "\n")
+    RECORDED.write_text(json.dumps(digests, indent=0) + "\n")
 
 
 if __name__ == "__main__":

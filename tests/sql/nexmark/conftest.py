@@ -1,4 +1,4 @@
-"""Nexmark's generator and queries stand in benchmarks/nexmark."""
+"""Makes the Nexmark generator and queries of benchmarks/nexmark importable."""
 
 from __future__ import annotations
 

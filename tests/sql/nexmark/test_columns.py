@@ -1,4 +1,4 @@
-"""What is computed on whole columns equals what is computed row by row."""
+"""Functions have the same results on whole columns and row by row."""
 
 from __future__ import annotations
 
@@ -40,47 +40,52 @@ TEXTS = [
 
 @pytest.mark.parametrize("group", [0, 1, 2])
 @pytest.mark.parametrize("regex", ["(&|^)channel_id=([^&]*)", "(a*)/(b+)?", "((a)b)", "([^/]*)/([^/]*)"])
-def test_a_plain_regex_finds_what_python_finds(regex: str, group: int) -> None:
-    matches = [None if text is None else re.search(regex, text) for text in TEXTS]
+def test_a_simple_regex_has_the_matches_of_python(regex: str, group: int) -> None:
+    expected = [None if text is None else re.search(regex, text) for text in TEXTS]
     named = regexes.name_group(regex, group)
     if named is not None:
-        found = pc.struct_field(pc.extract_regex(pa.array(TEXTS), named), [0]).to_pylist()
-        assert found == [None if match is None else match.group(group) for match in matches]
+        matches = pc.struct_field(pc.extract_regex(pa.array(TEXTS), named), [0]).to_pylist()
+        assert matches == [None if match is None else match.group(group) for match in expected]
 
 
-def test_doubtful_regexes_are_not_plain() -> None:
+def test_ambiguous_regexes_are_not_evaluated_by_arrow() -> None:
     assert regexes.name_group("(&|^)channel_id=([^&]*)", 2) == "(?:&|^)channel_id=(?P<match>[^&]*)"
     for doubtful in ("(a)?b", "a|(b)", "((a)|b)c", "(.)", r"(\d+)", "(a)$", "(?:a)(b)", "(a)*", "(a", "a**", "(a)|b"):
         assert regexes.name_group(doubtful, 1 if doubtful != "((a)|b)c" else 2) is None, doubtful
 
 
-def applied(name: str, column: list[Any], kind: t.DataType, *constants: Any) -> tuple[list[Any], list[Any]]:
-    """The results of a function for a column, and for one row after another."""
-    kinds = [kind, *(t.INT if isinstance(each, int) else t.STRING for each in constants)]
-    rest = [pa.scalar(each, arrow_type(k)) for each, k in zip(constants, kinds[1:], strict=True)]
+def apply(name: str, column: list[Any], data_type: t.DataType, *constants: Any) -> tuple[list[Any], list[Any]]:
+    """Return the results of a function for a column, and for each row alone."""
+    data_types = [data_type, *(t.INT if isinstance(value, int) else t.STRING for value in constants)]
+    constant_scalars = [pa.scalar(value, arrow_type(k)) for value, k in zip(constants, data_types[1:], strict=True)]
     evaluate = get_function(name).evaluate
-    array = pa.array(column, arrow_type(kind))
-    whole = evaluate(Frame([], len(column), zone="Asia/Kathmandu"), [array, *rest], kinds, t.STRING)
-    alone = [evaluate(Frame([], 1, zone="Asia/Kathmandu"), [each, *rest], kinds, t.STRING).as_py() for each in array]
-    return whole.to_pylist(), alone
+    array = pa.array(column, arrow_type(data_type))
+    by_column = evaluate(
+        Frame([], len(column), zone="Asia/Kathmandu"), [array, *constant_scalars], data_types, t.STRING
+    )
+    by_row = [
+        evaluate(Frame([], 1, zone="Asia/Kathmandu"), [value, *constant_scalars], data_types, t.STRING).as_py()
+        for value in array
+    ]
+    return by_column.to_pylist(), by_row
 
 
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 9])
 @pytest.mark.parametrize("separator", ["/", "//", "", "é"])
-def test_columns_are_split_as_single_texts_are(separator: str, index: int) -> None:
-    whole, alone = applied("SPLIT_INDEX", TEXTS, t.STRING, separator, index)
-    assert whole == alone
+def test_columns_are_split_like_single_texts(separator: str, index: int) -> None:
+    by_column, by_row = apply("SPLIT_INDEX", TEXTS, t.STRING, separator, index)
+    assert by_column == by_row
 
 
 @pytest.mark.parametrize("pattern", ["yyyy-MM-dd", "HH:mm", "hh a", "ss", "SSS", "'day' d", "D"])
-@pytest.mark.parametrize("kind", [t.TimestampType(3), t.LocalZonedTimestampType(3)])
-def test_columns_are_formatted_as_single_moments_are(kind: t.DataType, pattern: str) -> None:
-    zone = datetime.UTC if isinstance(kind, t.LocalZonedTimestampType) else None
+@pytest.mark.parametrize("data_type", [t.TimestampType(3), t.LocalZonedTimestampType(3)])
+def test_columns_are_formatted_like_single_timestamps(data_type: t.DataType, pattern: str) -> None:
+    zone = datetime.UTC if isinstance(data_type, t.LocalZonedTimestampType) else None
     first = datetime.datetime(1969, 12, 31, 23, 50, 59, 999000, tzinfo=zone)
-    moments = [first + datetime.timedelta(milliseconds=each * 250) for each in range(200)]
+    moments = [first + datetime.timedelta(milliseconds=value * 250) for value in range(200)]
     old = datetime.datetime(1880, 1, 1, 12, 30, 15, tzinfo=zone)
-    whole, alone = applied("DATE_FORMAT", [*moments, None, old, *moments], kind, pattern)
-    assert whole == alone
+    by_column, by_row = apply("DATE_FORMAT", [*moments, None, old, *moments], data_type, pattern)
+    assert by_column == by_row
 
 
 SCHEMA = pa.schema(
@@ -94,22 +99,22 @@ PLAIN = [
 ]
 
 
-def test_nested_objects_read_at_once_are_those_read_one_by_one() -> None:
-    made = format_named("json", SCHEMA, {})
-    lines = [json.dumps(each).encode() for each in PLAIN]
-    together = made._decode_together(lines)  # type: ignore[attr-defined]
+def test_nested_objects_are_decoded_in_batches_as_one_by_one() -> None:
+    json_format = format_named("json", SCHEMA, {})
+    lines = [json.dumps(value).encode() for value in PLAIN]
+    together = json_format._decode_together(lines)  # type: ignore[attr-defined]
     assert together is not None
-    assert made.type_info.from_arrow(together) == made._decode_singly(lines).values  # type: ignore[attr-defined]
+    assert json_format.type_info.from_arrow(together) == json_format._decode_singly(lines).values  # type: ignore[attr-defined]
     for odd in ({"r": {"s": 5}}, {"r": 5}, {"r": {"at": "2024-01-01T00:00:00"}}):
         mixed = [*lines, json.dumps(odd).encode()]
-        decoded, singly = made.decode(mixed), made._decode_singly(mixed)  # type: ignore[attr-defined]
-        assert decoded.rows(made.type_info) == singly.rows(made.type_info)
+        decoded, singly = json_format.decode(mixed), json_format._decode_singly(mixed)  # type: ignore[attr-defined]
+        assert decoded.rows(json_format.type_info) == singly.rows(json_format.type_info)
         assert [bad.index for bad in decoded.errors] == [bad.index for bad in singly.errors]
 
 
-def test_files_are_read_side_by_side(tmp_path: Path) -> None:
+def test_files_are_read_in_parallel(tmp_path: Path) -> None:
     for name in "ab":
-        (tmp_path / name).write_bytes(b"0123456789abcdef\n" * 200_000)  # three splits and more
+        (tmp_path / name).write_bytes(b"0123456789abcdef\n" * 200_000)  # at least three splits
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
     enumerator = source.create_enumerator(2)
     ends = {"a": 0, "b": 0}

@@ -1,6 +1,6 @@
-"""Nexmark's queries leave behind what the real Flink leaves, and a restart with other subtasks does not show.
+"""Nexmark's queries have the same results as in Flink, also after a restart with another parallelism.
 
-What Flink left was recorded by benchmarks/nexmark/record.py."""
+The results of Flink were recorded by benchmarks/nexmark/record.py."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 import pytest
 from benchmarks.nexmark import files, golden, program
-from simulated_restarts import dies_after
-from sql_cases import as_text
+from simulated_restarts import fail_after
+from sql_cases import create_row_formatter
 
 from millstream.datastream import StreamExecutionEnvironment
 from millstream.datastream.data_stream import DataStream
@@ -35,21 +35,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("nexmark")
 
 
-def furnished(env: TableEnvironment, query: str, folder: Path) -> str:
-    """Make the tables of a query; the query itself."""
+def create_tables(env: TableEnvironment, query: str, folder: Path) -> str:
+    """Create the tables of a query, and return the query."""
     env.get_config().set("table.local-time-zone", "UTC")
     program.create_tables(env, program.json_files(files.written(folder, golden.NEXMARK, golden.events(query))))
     env.create_temporary_function("count_char", udf(program.count_char, result_type=DataTypes.BIGINT()))
     register_values("nexmark_side_input", program.SIDE_ROWS)
-    places = {"OUTPUT": str(folder / "output"), "SIDE_INPUT": program.OFFERED}
-    *before, insert = program.statements(query, places)
+    paths = {"OUTPUT": str(folder / "output"), "SIDE_INPUT": program.OFFERED}
+    *before, insert = program.statements(query, paths)
     for statement in before:
         env.execute_sql(statement)
     return program.selected(insert)
 
 
-def text_of(query: str, changelog: Iterable[Sequence[str]]) -> str:
-    """What a query has left, as it is recorded; the counts of q12 are added up over windows, which go by the clock."""
+def format_result(query: str, changelog: Iterable[Sequence[str]]) -> str:
+    """Return the final rows of a query as text; the counts of q12 are summed over windows, which depend on the
+    clock."""
     lines = golden.left(changelog)
     if query == "q12":
         counts: Counter[str] = Counter()
@@ -59,44 +60,46 @@ def text_of(query: str, changelog: Iterable[Sequence[str]]) -> str:
     return golden.text_of(lines)
 
 
-def recorded(query: str) -> str:
+def read_recorded(query: str) -> str:
     return (golden.FOLDER / f"{query}.txt").read_text()
 
 
 @pytest.mark.parametrize("query", ALL)
-def test_a_query_leaves_what_flink_leaves(query: str, folder: Path, inline_engine: None) -> None:
+def test_a_query_has_the_result_of_flink(query: str, folder: Path, inline_engine: None) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "1")
-    result = env.execute_sql(furnished(env, query, folder))
+    result = env.execute_sql(create_tables(env, query, folder))
     with result.collect() as rows:
-        found = list(map(as_text(result._get_row_type()), rows))
-    assert text_of(query, found) == recorded(query)
+        changelog = list(map(create_row_formatter(result._get_row_type()), rows))
+    assert format_result(query, changelog) == read_recorded(query)
 
 
 @pytest.mark.parametrize("query", ALL)
-def test_a_restart_with_other_subtasks_does_not_show(query: str, folder: Path) -> None:
-    def made(env: StreamExecutionEnvironment) -> DataStream:
+def test_a_restart_with_another_parallelism_does_not_change_the_result(query: str, folder: Path) -> None:
+    def define(env: StreamExecutionEnvironment) -> DataStream:
         tables = StreamTableEnvironment.create(env)
         tables.get_config().set("table.exec.mini-batch.enabled", "true")
-        table = tables.sql_query(furnished(tables, query, folder))
-        return tables.to_changelog_stream(table).map(as_text(table._plan.schema), Types.PICKLED_BYTE_ARRAY())
+        table = tables.sql_query(create_tables(tables, query, folder))
+        return tables.to_changelog_stream(table).map(
+            create_row_formatter(table._plan.schema), Types.PICKLED_BYTE_ARRAY()
+        )
 
-    setup = Setup(made, epoch_records=golden.events(query) // 4, block_records=400, checkpoint_every=1)
+    setup = Setup(define, epoch_records=golden.events(query) // 4, block_records=400, checkpoint_every=1)
     with World() as world:
-        first = run(setup, world, listen=dies_after(2))
+        first = run(setup, world, listen=fail_after(2))
         assert first.crashed
         second = run(replace(setup, parallelism=3), world)
         assert second.status is JobStatus.FINISHED, second.failure
-        found = list(map(ast.literal_eval, world.visible()))
-    assert text_of(query, found) == recorded(query)
+        changelog = list(map(ast.literal_eval, world.visible()))
+    assert format_result(query, changelog) == read_recorded(query)
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark_context")
-def test_q10_leaves_its_files_on_spark(tmp_path: Path) -> None:
+def test_q10_writes_its_files_on_spark(tmp_path: Path) -> None:
     env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     env.get_config().set("parallelism.default", "2")
-    furnished(env, "q10", tmp_path)
+    create_tables(env, "q10", tmp_path)
     *_, insert = program.statements("q10", {"OUTPUT": str(tmp_path / "output"), "SIDE_INPUT": program.OFFERED})
     env.execute_sql(insert).wait()
     lines = []
@@ -109,4 +112,4 @@ def test_q10_leaves_its_files_on_spark(tmp_path: Path) -> None:
                 moment = datetime.datetime.fromisoformat(at).isoformat(" ", "milliseconds")
                 lines.append("|".join((auction, bidder, price, moment, extra, *partition)))
     assert len(folders) == 2
-    assert golden.text_of(sorted(lines)) == recorded("q10")
+    assert golden.text_of(sorted(lines)) == read_recorded("q10")

@@ -1,6 +1,6 @@
-"""Records what DuckDB answers to TPC-H's queries: PYTHON_WITH_DUCKDB tests/sql/tpch/record.py [scale]
+"""Records the results of TPC-H's queries in DuckDB: PYTHON_WITH_DUCKDB tests/sql/tpch/record.py [scale]
 
-The tables are made by tpchgen-cli, which must be beside that Python or on the path."""
+tpchgen-cli generates the tables; it must be installed with that Python or be on the path."""
 
 import json
 import sys
@@ -22,12 +22,12 @@ def main() -> None:
         connection = duckdb.connect()
         for path in Path(folder).glob("*.parquet"):
             connection.execute(f"CREATE VIEW {path.stem} AS SELECT * FROM '{path}'")
-        answers = {}
+        results = {}
         for name, text in QUERIES.items():
             relation = connection.sql(text)
             rows = [[None if cell is None else str(cell) for cell in row] for row in relation.fetchall()]
-            answers[name] = {"types": [str(kind) for kind in relation.types], "rows": rows}
-    lines = [f"{json.dumps(name)}: {json.dumps(answer)}" for name, answer in answers.items()]
+            results[name] = {"types": [str(data_type) for data_type in relation.types], "rows": rows}
+    lines = [f"{json.dumps(name)}: {json.dumps(result)}" for name, result in results.items()]
     (GOLDEN / f"answers-{scale}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

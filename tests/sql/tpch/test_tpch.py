@@ -1,4 +1,4 @@
-"""TPC-H's queries through Catalyst answer as DuckDB does."""
+"""TPC-H's queries have the same results in Catalyst and DuckDB."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from tpch_cases import QUERIES, create_tables, golden, make_tables, same
+from tpch_cases import QUERIES, create_tables, golden, have_equal_rows, make_tables
 
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 pytestmark = pytest.mark.spark
-ANSWERS = golden()
+RESULTS = golden()
 
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory, spark_context: Any) -> TableEnvironment:
     folder = tmp_path_factory.mktemp("tpch")
     make_tables(folder)
-    made = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    create_tables(made, folder)
-    return made
+    environment = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
+    create_tables(environment, folder)
+    return environment
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_answers_are_those_of_duckdb(env: TableEnvironment, name: str) -> None:
+def test_results_are_those_of_duckdb(env: TableEnvironment, name: str) -> None:
     with env.execute_sql(QUERIES[name]).collect() as rows:
-        found = [tuple(row) for row in rows]
-    assert same(found, ANSWERS[name]["rows"], ANSWERS[name]["types"]), found[:3]
+        actual = [tuple(row) for row in rows]
+    assert have_equal_rows(actual, RESULTS[name]["rows"], RESULTS[name]["types"]), actual[:3]
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -1,4 +1,4 @@
-"""Watermark strategies: what they say, what their generators emit."""
+"""Watermark strategies, and the watermarks of their generators."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from millstream.types.row import Row
 
 
 class Emitted(list):
-    """A watermark output that remembers."""
+    """A watermark output that collects the watermarks."""
 
     def emit_watermark(self, watermark):
         self.append(watermark.timestamp)
@@ -47,7 +47,7 @@ class Punctuated(WatermarkGenerator):
 
 
 @given(st.lists(st.integers(-(10**12), 10**12), min_size=1), st.integers(0, 10**6))
-def test_bounded_out_of_orderness_stays_behind_the_largest_timestamp(timestamps, bound):
+def test_bounded_out_of_orderness_is_behind_the_largest_timestamp(timestamps, bound):
     generator = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).create_watermark_generator()
     output = Emitted()
     for timestamp in timestamps:
@@ -56,7 +56,7 @@ def test_bounded_out_of_orderness_stays_behind_the_largest_timestamp(timestamps,
     assert output == [max(timestamps[: i + 1]) - bound - 1 for i in range(len(timestamps))]
 
 
-def test_generator_that_has_seen_nothing_emits_the_smallest_watermark():
+def test_a_generator_without_records_emits_the_smallest_watermark():
     output = Emitted()
     WatermarkStrategy.for_bounded_out_of_orderness(
         Duration.of_seconds(5)
@@ -64,7 +64,7 @@ def test_generator_that_has_seen_nothing_emits_the_smallest_watermark():
     assert output == [MIN_WATERMARK]
 
 
-def test_each_part_set_keeps_the_others():
+def test_setting_a_part_of_a_strategy_keeps_the_others():
     strategy = (
         WatermarkStrategy.for_monotonous_timestamps()
         .with_timestamp_assigner(SecondField())
@@ -81,7 +81,7 @@ def test_each_part_set_keeps_the_others():
     )
 
 
-def test_strategy_survives_pickling_and_compares_by_value():
+def test_a_strategy_can_be_pickled_and_compares_by_value():
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(timedelta(seconds=2)).with_timestamp_assigner("ts")
     assert pickle.loads(pickle.dumps(strategy)) == strategy
     assert strategy == WatermarkStrategy(BoundedOutOfOrderness(2000), FieldTimestampAssigner("ts"))
@@ -99,17 +99,17 @@ def test_strategy_survives_pickling_and_compares_by_value():
         (lambda record, timestamp: record + timestamp, 2),
     ],
 )
-def test_timestamps_come_from_fields_and_callables(assigner, record):
+def test_timestamps_are_read_from_fields_and_callables(assigner, record):
     strategy = WatermarkStrategy.no_watermarks().with_timestamp_assigner(assigner)
     assert strategy.timestamp_assigner.extract_timestamp(record, 5) == 7
 
 
-def test_field_that_is_not_there_is_named():
+def test_a_missing_field_is_named():
     with pytest.raises(NoSuchField, match="has no field 'ts'"):
         FieldTimestampAssigner("ts").extract_timestamp(Row(time=7), MIN_WATERMARK)
 
 
-def test_own_generator_is_made_anew_for_each_call():
+def test_a_user_defined_generator_is_created_for_each_call():
     strategy = WatermarkStrategy.for_generator(Punctuated)
     output = Emitted()
     generator = strategy.create_watermark_generator()
@@ -129,6 +129,6 @@ def test_own_generator_is_made_anew_for_each_call():
         lambda: WatermarkStrategy.for_generator("nothing"),
     ],
 )
-def test_parts_that_cannot_work_are_refused(make):
+def test_invalid_parts_are_refused(make):
     with pytest.raises(InvalidWatermarkStrategy, match="must be"):
         make()

@@ -90,7 +90,7 @@ def test_a_value_that_cannot_change_is_not_copied(value: Any) -> None:
 
 
 def tags_of(value: Any) -> list[int]:
-    """The list inside of each value of the test below."""
+    """Return the list inside of each value of the test below."""
     inside = {
         list: lambda v: v,
         tuple: lambda v: v[1],
@@ -121,7 +121,7 @@ def tags_of(value: Any) -> list[int]:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_copy_shares_nothing_that_can_change(value: Any) -> None:
+def test_a_copy_shares_no_mutable_part(value: Any) -> None:
     duplicate = copy_value(value)
     assert type(duplicate) is type(value)
     assert duplicate == value
@@ -129,7 +129,7 @@ def test_a_copy_shares_nothing_that_can_change(value: Any) -> None:
     assert tags_of(duplicate) == [1]
 
 
-def test_a_row_keeps_its_kind_and_its_names() -> None:
+def test_a_copied_row_has_its_row_kind_and_field_names() -> None:
     row = Row.of_kind(RowKind.DELETE, a=1, b=[2])
     duplicate = copy_value(row)
     assert (duplicate, duplicate.get_row_kind(), duplicate.as_dict()) == (row, RowKind.DELETE, {"a": 1, "b": [2]})
@@ -144,7 +144,7 @@ def test_arrays_and_sets_are_copied() -> None:
     assert (copies[0].tolist(), copies[1], copies[2]) == ([1, 2], {1}, b"a")
 
 
-def test_a_class_that_says_how_it_is_copied_is_asked() -> None:
+def test_the_copy_method_of_a_class_is_called() -> None:
     assert copy_value([CopiesItself()])[0].copies == 1
 
 

@@ -1,4 +1,4 @@
-"""Row behaves as PyFlink's; each expectation was seen there."""
+"""Row behaves as in PyFlink; the expected values were recorded there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_texts() -> None:
     assert [str(kind) for kind in RowKind] == ["+I", "-U", "+U", "-D"]
 
 
-def test_fields_are_had_by_position_name_and_attribute() -> None:
+def test_fields_are_read_by_index_name_and_attribute() -> None:
     row = Row(name="Ann", age=11)
     assert (row[0], row["age"], row.name, row[0:1], list(row), len(row)) == ("Ann", 11, "Ann", ["Ann"], ["Ann", 11], 2)
     row["age"] = 12
@@ -45,12 +45,12 @@ def test_fields_are_had_by_position_name_and_attribute() -> None:
         (lambda: Row(a=1).get_fields_by_names(["b"]), UnknownRowField),
     ],
 )
-def test_misuse_raises_what_pyflink_raises(attempt: object, error: type[Exception]) -> None:
+def test_misuse_raises_the_error_of_pyflink(attempt: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         attempt()  # type: ignore[operator]
 
 
-def test_equality_takes_kind_and_names_into_account_but_not_the_order_of_names() -> None:
+def test_equality_includes_row_kind_and_names_but_not_the_order_of_names() -> None:
     assert Row(a=1, b=2) == Row(b=2, a=1)
     assert Row(a=1) != Row(1)
     assert Row(1, 2) != (1, 2)
@@ -58,7 +58,7 @@ def test_equality_takes_kind_and_names_into_account_but_not_the_order_of_names()
     assert hash(Row(1, 2)) == hash((1, 2))
 
 
-def test_as_dict_goes_into_rows_lists_and_dicts_only_if_told() -> None:
+def test_as_dict_converts_nested_rows_only_if_recursive() -> None:
     row = Row(a=[Row(b=1)], c={"d": Row(e=2)})
     assert row.as_dict(True) == {"a": [{"b": 1}], "c": {"d": {"e": 2}}}
     assert row.as_dict()["a"] == [Row(b=1)]
@@ -70,7 +70,7 @@ def test_copies_are_equal(row: Row) -> None:
     assert copy.deepcopy(row) == row
 
 
-def test_rows_in_bulk_are_rows() -> None:
+def test_rows_that_are_created_from_columns_are_rows() -> None:
     rows = create_rows(["a", "b"], [(1, "x"), (2, "y")], 2)
     assert rows == [Row(a=1, b="x"), Row(a=2, b="y")]
     rows[0].set_row_kind(RowKind.DELETE)

@@ -1,5 +1,6 @@
 # ruff: noqa: DTZ001 - datetimes without a zone are what is tested
-"""Laws of the type system: what goes into Arrow comes out, what does not fit is named."""
+"""The type system: values are equal after a conversion to Arrow and back, and errors name the value that does not
+fit."""
 
 from __future__ import annotations
 
@@ -90,44 +91,44 @@ EXACT: list[tuple[TypeInformation, list[Any]]] = [
     (Types.NAMED_TUPLE(Pair), [Pair(1, "a"), Pair(2, "b")]),
     (Types.DATACLASS(Order), [Order(1, ["a"]), Order(2)]),
 ]
-IDS = [str(kind) for kind, _ in EXACT]
+IDS = [str(type_info) for type_info, _ in EXACT]
 
 
-@pytest.mark.parametrize(("kind", "values"), EXACT, ids=IDS)
-def test_exact_values_conform_as_the_same_list(kind: TypeInformation, values: list[Any]) -> None:
-    assert kind.conform(values) is values
+@pytest.mark.parametrize(("type_info", "values"), EXACT, ids=IDS)
+def test_conform_returns_the_same_list_for_exact_values(type_info: TypeInformation, values: list[Any]) -> None:
+    assert type_info.conform(values) is values
 
 
-@pytest.mark.parametrize(("kind", "values"), EXACT, ids=IDS)
-def test_values_come_out_of_arrow_as_they_went_in(kind: TypeInformation, values: list[Any]) -> None:
+@pytest.mark.parametrize(("type_info", "values"), EXACT, ids=IDS)
+def test_values_are_equal_after_a_conversion_to_arrow_and_back(type_info: TypeInformation, values: list[Any]) -> None:
     values = [None, *values, None]
-    array = kind.to_arrow(values)
+    array = type_info.to_arrow(values)
     array.validate(full=True)
-    assert array.type == kind.arrow_type
-    back = kind.from_arrow(array)
+    assert array.type == type_info.arrow_type
+    back = type_info.from_arrow(array)
     assert back == values
     assert [type(value) for value in back] == [type(value) for value in values]
 
 
-@pytest.mark.parametrize(("kind", "values"), EXACT, ids=IDS)
-def test_how_an_array_is_cut_does_not_show(kind: TypeInformation, values: list[Any]) -> None:
+@pytest.mark.parametrize(("type_info", "values"), EXACT, ids=IDS)
+def test_a_sliced_array_has_the_same_values(type_info: TypeInformation, values: list[Any]) -> None:
     values = [*values, None, *values]
-    array = kind.to_arrow(values)
-    assert kind.from_arrow(array.slice(1, len(values) - 2)) == values[1:-1]
-    assert kind.from_arrow(pa.chunked_array([array.slice(0, 1), array.slice(1)])) == values
-    assert kind.from_arrow(kind.to_arrow([])) == []
+    array = type_info.to_arrow(values)
+    assert type_info.from_arrow(array.slice(1, len(values) - 2)) == values[1:-1]
+    assert type_info.from_arrow(pa.chunked_array([array.slice(0, 1), array.slice(1)])) == values
+    assert type_info.from_arrow(type_info.to_arrow([])) == []
 
 
-@pytest.mark.parametrize(("kind", "values"), EXACT, ids=IDS)
-def test_a_type_survives_json_and_pickle(kind: TypeInformation, values: list[Any]) -> None:
+@pytest.mark.parametrize(("type_info", "values"), EXACT, ids=IDS)
+def test_a_type_can_be_written_as_json_and_pickled(type_info: TypeInformation, values: list[Any]) -> None:
     for copy in (
-        TypeInformation.type_from_json(json.loads(json.dumps(kind.to_json()))),
-        pickle.loads(pickle.dumps(kind)),
+        TypeInformation.type_from_json(json.loads(json.dumps(type_info.to_json()))),
+        pickle.loads(pickle.dumps(type_info)),
     ):
-        assert copy == kind
-        assert hash(copy) == hash(kind)
-        assert repr(copy) == repr(kind)
-        assert copy.from_arrow(kind.to_arrow(values)) == values
+        assert copy == type_info
+        assert hash(copy) == hash(type_info)
+        assert repr(copy) == repr(type_info)
+        assert copy.from_arrow(type_info.to_arrow(values)) == values
 
 
 CONVERTED: list[tuple[TypeInformation, Any, Any]] = [
@@ -164,11 +165,11 @@ CONVERTED: list[tuple[TypeInformation, Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "expected"), CONVERTED, ids=repr)
+@pytest.mark.parametrize(("type_info", "value", "expected"), CONVERTED, ids=repr)
 def test_a_conversion_is_the_same_with_and_without_an_exchange(
-    kind: TypeInformation, value: Any, expected: Any
+    type_info: TypeInformation, value: Any, expected: Any
 ) -> None:
-    for got in (kind.conform([None, value]), kind.from_arrow(kind.to_arrow([None, value]))):
+    for got in (type_info.conform([None, value]), type_info.from_arrow(type_info.to_arrow([None, value]))):
         assert got == [None, expected]
         assert type(got[1]) is type(expected)
 
@@ -195,11 +196,11 @@ REFUSED: list[tuple[TypeInformation, list[Any], int, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "values", "index", "path"), REFUSED, ids=repr)
-def test_a_misfit_is_named_by_index_and_path(
-    kind: TypeInformation, values: list[Any], index: int, path: tuple[str, ...]
+@pytest.mark.parametrize(("type_info", "values", "index", "path"), REFUSED, ids=repr)
+def test_a_mismatch_is_named_by_index_and_path(
+    type_info: TypeInformation, values: list[Any], index: int, path: tuple[str, ...]
 ) -> None:
-    for convert in (kind.conform, kind.to_arrow):
+    for convert in (type_info.conform, type_info.to_arrow):
         with pytest.raises(TypeMismatch) as caught:
             convert(values)
         assert caught.value.index == index
@@ -215,10 +216,10 @@ def test_a_misfit_is_named_by_index_and_path(
         )
     )
 )
-def test_any_nesting_of_none_survives(values: list[Any]) -> None:
-    kind = Types.TUPLE([Types.LONG(), Types.LIST(Types.STRING())])
-    assert kind.conform(values) is values
-    assert kind.from_arrow(kind.to_arrow(values)) == values
+def test_nested_none_values_are_kept(values: list[Any]) -> None:
+    type_info = Types.TUPLE([Types.LONG(), Types.LIST(Types.STRING())])
+    assert type_info.conform(values) is values
+    assert type_info.from_arrow(type_info.to_arrow(values)) == values
 
 
 def test_texts_are_those_of_pyflink() -> None:
@@ -239,7 +240,7 @@ def test_row_types_are_equal_by_their_field_types_and_differ_in_schema_by_names(
     assert (plain.get_field_index("f0"), named.get_field_index("a")) == (-1, 0)
 
 
-def test_a_type_is_columnar_unless_python_objects_are_in_it() -> None:
+def test_a_type_is_columnar_unless_it_contains_python_objects() -> None:
     assert Types.DATACLASS(Order).is_columnar
     assert not Types.PICKLED_BYTE_ARRAY().is_columnar
     assert not Types.TUPLE([Types.INT(), Types.LIST(Types.PICKLED_BYTE_ARRAY())]).is_columnar
@@ -255,12 +256,12 @@ def test_a_type_is_columnar_unless_python_objects_are_in_it() -> None:
         lambda: Types.DATACLASS(int),
     ],
 )
-def test_a_type_made_of_something_else_is_refused(build: Any) -> None:
+def test_a_type_of_other_arguments_is_refused(build: Any) -> None:
     with pytest.raises(InvalidTypeArgument):
         build()
 
 
-def test_a_description_imports_nothing_and_a_lost_class_is_read_as_rows() -> None:
+def test_reading_a_description_imports_nothing_and_a_missing_class_is_read_as_rows() -> None:
     description = {**Types.DATACLASS(Order).to_json(), "class": "antigravity:Order"}
     lost = TypeInformation.type_from_json(description)
     assert "antigravity" not in sys.modules
@@ -270,8 +271,8 @@ def test_a_description_imports_nothing_and_a_lost_class_is_read_as_rows() -> Non
 
 
 def test_a_dataclass_is_rebuilt_without_running_its_constructor() -> None:
-    kind = Types.DATACLASS(Derived)
-    assert kind.from_arrow(kind.to_arrow([Derived(3)])) == [Derived(3)]
+    type_info = Types.DATACLASS(Derived)
+    assert type_info.from_arrow(type_info.to_arrow([Derived(3)])) == [Derived(3)]
 
 
 @pytest.mark.parametrize(
@@ -296,7 +297,7 @@ def test_a_dataclass_is_rebuilt_without_running_its_constructor() -> None:
     ],
     ids=repr,
 )
-def test_a_hint_gives_a_type_only_if_it_holds_every_value(hint: Any, expected: TypeInformation | None) -> None:
+def test_a_hint_has_a_type_only_if_the_type_holds_every_value(hint: Any, expected: TypeInformation | None) -> None:
     assert find_type_of_hint(hint) == expected
 
 

@@ -1,4 +1,4 @@
-"""Windows, assigners, triggers, evictors and built-in aggregations, each by its law."""
+"""Properties of windows, assigners, triggers, evictors and built-in aggregations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ times = st.integers(-(10**15), 10**15)
 
 
 class Store:
-    """State of one key and window, as contexts hand it out."""
+    """State of one key and window, as contexts return it."""
 
     def __init__(self):
         self.values = {}
@@ -52,7 +52,7 @@ class Cell:
 
 
 class Context(Store):
-    """Trigger and assigner context over plain sets of timers."""
+    """A trigger and assigner context that stores timers in sets."""
 
     def __init__(self, now=0, watermark=MIN_WATERMARK):
         super().__init__()
@@ -85,7 +85,7 @@ class Context(Store):
 
 
 @given(times, st.integers(1, 10**9), st.data())
-def test_tumbling_window_holds_its_timestamp_and_is_aligned_to_the_offset(timestamp, size, data):
+def test_a_tumbling_window_contains_its_timestamp_and_is_aligned_to_the_offset(timestamp, size, data):
     offset = data.draw(st.integers(1 - size, size - 1))
     (window,) = assigners.TumblingEventTimeWindows(size, offset).assign_windows(None, timestamp, Context())
     assert window.start <= timestamp <= window.max_timestamp()
@@ -94,7 +94,7 @@ def test_tumbling_window_holds_its_timestamp_and_is_aligned_to_the_offset(timest
 
 
 @given(st.integers(-500, 500), st.integers(1, 50), st.integers(1, 50), st.data())
-def test_sliding_windows_are_all_aligned_windows_that_hold_the_timestamp(timestamp, size, slide, data):
+def test_sliding_windows_are_all_aligned_windows_that_contain_the_timestamp(timestamp, size, slide, data):
     offset = data.draw(st.integers(1 - slide, slide - 1))
     windows = assigners.SlidingEventTimeWindows(size, slide, offset).assign_windows(None, timestamp, Context())
     starts = [s for s in range(timestamp, timestamp - size, -1) if (s - offset) % slide == 0]
@@ -136,7 +136,7 @@ def test_windows_that_touch_merge_and_others_do_not():
     assert merges == [({a, b}, TimeWindow(0, 20))]
 
 
-def test_dynamic_gap_is_taken_from_each_record_and_must_be_positive():
+def test_a_dynamic_gap_is_extracted_from_each_record_and_must_be_positive():
     assigner = sessions.EventTimeSessionWindows.with_dynamic_gap(lambda record: record["gap"])
     assert assigner.assign_windows({"gap": 4}, 10, Context()) == [TimeWindow(10, 14)]
     with pytest.raises(sessions.InvalidSessionGap, match="not 0"):
@@ -160,13 +160,13 @@ def test_event_time_window_refuses_a_record_without_timestamp(missing):
         lambda: sessions.EventTimeSessionWindows(0),
     ],
 )
-def test_lengths_that_do_not_fit_are_refused(make):
+def test_invalid_lengths_are_refused(make):
     with pytest.raises(assigners.InvalidWindowAssigner, match="must satisfy"):
         make()
 
 
 @given(st.integers(1, 7), st.integers(1, 7))
-def test_count_sliding_gives_each_record_the_windows_that_count_it(size, slide):
+def test_count_sliding_assigns_each_record_to_the_windows_that_contain_it(size, slide):
     context, assigner = Context(), assigners.CountSlidingWindowAssigner(size, slide)
     for number in range(20):
         ids = {w.id for w in assigner.assign_windows(None, 0, context)}
@@ -182,7 +182,7 @@ def test_count_tumbling_fires_each_full_window_once():
     assert fired == [False, False, True, False, False, True]
 
 
-def test_event_time_trigger_waits_for_the_watermark_and_fires_at_once_for_late_records():
+def test_event_time_trigger_fires_at_the_watermark_and_for_each_late_record():
     trigger, window, context = triggers.EventTimeTrigger(), TimeWindow(0, 10), Context(watermark=8)
     assert trigger.on_element(None, 5, window, context) is TriggerResult.CONTINUE
     assert context.event_timers == {9}
@@ -221,21 +221,21 @@ def test_continuous_processing_time_trigger_stops_at_the_end_of_the_window():
     assert fired == [4, 8, 9]
 
 
-def test_purging_trigger_purges_exactly_when_the_nested_one_fires():
+def test_purging_trigger_purges_if_the_nested_trigger_fires():
     trigger, context = triggers.PurgingTrigger.of(triggers.CountTrigger.of(2)), Context()
     results = [trigger.on_element(None, 0, GlobalWindow.get(), context) for _ in range(2)]
     assert results == [TriggerResult.CONTINUE, TriggerResult.FIRE_AND_PURGE]
     assert trigger.can_merge()
 
 
-def test_delta_trigger_compares_with_the_record_that_fired_last():
+def test_delta_trigger_compares_with_the_record_of_the_last_fire():
     trigger, context = triggers.DeltaTrigger.of(5, lambda old, new: new - old), Context()
     fired = [trigger.on_element(v, 0, GlobalWindow.get(), context).is_fire() for v in (1, 4, 6, 7, 12, 13)]
     assert fired == [False, False, False, True, False, True]
 
 
 @pytest.mark.parametrize(
-    ("evictor", "kept"),
+    ("evictor", "expected"),
     [
         (evictors.CountEvictor.of(2), [5, 9]),
         (evictors.CountEvictor.of(9), [1, 8, 5, 9]),
@@ -243,12 +243,12 @@ def test_delta_trigger_compares_with_the_record_that_fired_last():
         (evictors.DeltaEvictor.of(4, lambda value, last: last - value), [8, 9]),
     ],
 )
-def test_evictor_keeps_what_it_says_in_order(evictor, kept):
+def test_an_evictor_keeps_the_expected_records_in_order(evictor, expected):
     elements = [TimestampedValue(v, v) for v in (1, 8, 5, 9)]
     evictor.evict_after(elements, 4, GlobalWindow.get(), None)
     assert len(elements) == 4
     evictor.evict_before(elements, 4, GlobalWindow.get(), None)
-    assert [e.value for e in elements] == kept
+    assert [e.value for e in elements] == expected
 
 
 @pytest.mark.parametrize(
@@ -267,14 +267,14 @@ def test_evictor_keeps_what_it_says_in_order(evictor, kept):
         Aggregations(n=Count(), total=Sum("amount")),
     ],
 )
-def test_descriptions_survive_pickling_and_compare_by_value(value):
+def test_descriptions_can_be_pickled_and_compare_by_value(value):
     copy = pickle.loads(pickle.dumps(value))
     assert copy == value
     assert hash(copy) == hash(value)
     assert repr(copy) == repr(value)
 
 
-def test_window_serializers_read_what_they_write():
+def test_window_serializers_read_the_bytes_that_they_write():
     for assigner, window in [
         (assigners.TumblingEventTimeWindows(5, 0), TimeWindow(-5, 0)),
         (assigners.CountTumblingWindowAssigner(5), CountWindow(7)),
@@ -286,10 +286,10 @@ def test_window_serializers_read_what_they_write():
 
 
 @given(st.lists(st.none() | st.integers(-100, 100)), st.integers(0, 100))
-def test_aggregations_ignore_nulls_and_do_not_show_how_input_was_cut(amounts, cut):
+def test_aggregations_ignore_nulls_and_can_be_merged(amounts, cut):
     function = Aggregations(n=Count(), known=Count("a"), total=Sum("a"), low=Min("a"), high=Max("a"), mean=Avg("a"))
 
-    def folded(part):
+    def aggregate_part(part):
         accumulator = function.create_accumulator()
         for amount in part:
             accumulator = function.add({"a": amount}, accumulator)
@@ -304,10 +304,10 @@ def test_aggregations_ignore_nulls_and_do_not_show_how_input_was_cut(amounts, cu
         high=max(known, default=None),
         mean=sum(known) / len(known) if known else None,
     )
-    assert function.get_result(folded(amounts)) == expected
-    assert function.merge(folded(amounts[:cut]), folded(amounts[cut:])) == folded(amounts)
+    assert function.get_result(aggregate_part(amounts)) == expected
+    assert function.merge(aggregate_part(amounts[:cut]), aggregate_part(amounts[cut:])) == aggregate_part(amounts)
 
 
-def test_aggregations_refuse_what_is_no_aggregate():
+def test_unknown_aggregations_are_refused():
     with pytest.raises(InvalidAggregations, match="the class Sum"):
         Aggregations(total=Sum)

@@ -8,9 +8,9 @@ from millstream.sql.errors import CatalogError, SqlValidationError
 from millstream.table import EnvironmentSettings, TableEnvironment
 
 
-def create_session(path: object, kind: str = "file") -> TableEnvironment:
+def create_session(path: object, store_kind: str = "file") -> TableEnvironment:
     config = Configuration()
-    config.set_string("table.catalog-store.kind", kind)
+    config.set_string("table.catalog-store.kind", store_kind)
     config.set_string("table.catalog-store.file.path", str(path))
     return TableEnvironment.create(EnvironmentSettings.new_instance().with_configuration(config).build())
 

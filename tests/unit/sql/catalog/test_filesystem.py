@@ -66,7 +66,7 @@ def test_sessions_see_changes_of_each_other(tmp_path):
     assert second("SHOW TABLES") == []
 
 
-def test_a_dropped_database_is_gone_with_its_tables(tmp_path):
+def test_dropping_a_database_drops_its_tables(tmp_path):
     sql = Sql(tmp_path)
     sql("CREATE DATABASE d")
     sql("CREATE TABLE d.t (a INT)")

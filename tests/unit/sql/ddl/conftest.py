@@ -20,7 +20,7 @@ TABLE = (
 
 
 def wrap(name: str, function: Any) -> UserFunction:
-    """Any Python function as a function of one DOUBLE."""
+    """Return a user-defined function of one DOUBLE for any Python function."""
     return to_user_function(name, udf(function, [DataTypes.DOUBLE()], DataTypes.DOUBLE()))
 
 

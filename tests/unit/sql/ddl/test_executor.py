@@ -10,7 +10,7 @@ from millstream.table.udf import to_user_function
 
 
 @pytest.mark.parametrize("text", ["SELECT 1", "INSERT INTO t SELECT 1", "SET 'a' = 'b'", "CREATE TABLE x AS SELECT 1"])
-def test_statements_that_run_a_job_or_set_options_are_left_to_others(catalogs, text):
+def test_statements_that_run_a_job_or_set_options_are_not_executed(catalogs, text):
     assert DdlExecutor(Session(catalogs), to_user_function).execute(parse_statement(text), text) is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from millstream.sql.errors import SqlError
 
 
-def test_a_function_is_created_and_dropped_under_each_kind_of_name(run, catalogs):
+def test_a_function_is_created_and_dropped_with_each_type_of_name(run, catalogs):
     run("CREATE FUNCTION f AS 'math.sqrt' LANGUAGE PYTHON")
     run("CREATE FUNCTION IF NOT EXISTS F AS 'math.sin' LANGUAGE PYTHON")
     run("CREATE TEMPORARY FUNCTION f AS 'math.cos' LANGUAGE PYTHON")

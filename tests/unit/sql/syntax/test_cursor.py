@@ -1,4 +1,4 @@
-"""The cursor: what it accepts, what it expects, and its errors."""
+"""The cursor: accepted tokens, expected tokens, and errors."""
 
 import pytest
 
@@ -44,12 +44,12 @@ def test_skipping_ends_before_the_semicolon() -> None:
 
 
 @pytest.mark.parametrize("text", ["((SELECT 1))", "WITH q", "(VALUES 1)"])
-def test_a_query_is_seen_behind_parentheses(text: str) -> None:
+def test_a_query_is_recognized_after_parentheses(text: str) -> None:
     assert Cursor(text).is_query_next()
     assert not Cursor(f"`{text}`").is_query_next()
 
 
-def test_a_name_cannot_be_reserved_except_behind_a_dot() -> None:
+def test_a_name_cannot_be_reserved_except_after_a_dot() -> None:
     assert Cursor("a.select.b").parse_path() == ("a", "select", "b")
     with pytest.raises(SqlSyntaxError, match="unexpected 'select': expected a name") as caught:
         Cursor("select.b").parse_path()
@@ -66,12 +66,12 @@ def test_a_name_cannot_be_reserved_except_behind_a_dot() -> None:
         (lambda cursor: cursor.parse_integer(), "expected an integer"),
     ],
 )
-def test_an_error_names_what_was_found_and_what_was_expected(call, message) -> None:
+def test_an_error_names_the_actual_and_the_expected_token(call, message) -> None:
     with pytest.raises(SqlSyntaxError, match=message):
         call(Cursor("X +"))
 
 
-def test_an_error_at_the_end_points_behind_the_text() -> None:
+def test_an_error_at_the_end_points_after_the_text() -> None:
     with pytest.raises(SqlSyntaxError, match=r"^unexpected end of statement: expected a name") as caught:
         Cursor("  ").parse_name()
     assert caught.value.at == 2

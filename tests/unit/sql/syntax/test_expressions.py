@@ -10,7 +10,7 @@ from millstream.sql.syntax import tree as s
 
 
 def show(node: object) -> str:
-    """An expression with a parenthesis around each call, so that precedence can be seen."""
+    """Return an expression with parentheses around each call, which show the precedence."""
     match node:
         case s.Call(name=name, args=args):
             return f"({' '.join((name, *map(show, args)))})"
@@ -115,7 +115,7 @@ def test_functions_with_a_syntax_of_their_own_become_plain_calls(text: str, tree
     assert show(parse_expression(text)) == tree
 
 
-def test_clauses_behind_a_call_belong_to_it() -> None:
+def test_clauses_after_a_call_belong_to_it() -> None:
     call = parse_expression("COUNT(DISTINCT a) FILTER (WHERE b) OVER (PARTITION BY c ORDER BY d DESC ROWS 2 PRECEDING)")
     assert isinstance(call, s.Call)
     assert (call.distinct, call.filter) == (True, s.Name(0, ("b",)))
@@ -144,7 +144,7 @@ def test_clauses_behind_a_call_belong_to_it() -> None:
         ("JSON_QUERY(a, '$' EMPTY ON ERROR)", 24, "expected ARRAY or OBJECT"),
     ],
 )
-def test_an_error_names_what_is_expected(text: str, at: int, message: str) -> None:
+def test_an_error_names_the_expected_token(text: str, at: int, message: str) -> None:
     with pytest.raises(SqlSyntaxError, match=message) as caught:
         parse_expression(text)
     assert caught.value.at == at

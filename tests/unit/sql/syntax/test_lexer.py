@@ -1,4 +1,4 @@
-"""The lexer: kinds, texts, keys and offsets of tokens."""
+"""The lexer: types, texts, keys and offsets of tokens."""
 
 import pytest
 
@@ -28,23 +28,23 @@ def parts(text: str) -> list[tuple[str, str, str]]:
         ("=>", ("op", "=>", "=>")),
     ],
 )
-def test_a_token_has_a_kind_a_text_and_a_key(text: str, token: tuple[str, str, str]) -> None:
+def test_a_token_has_a_type_a_text_and_a_key(text: str, token: tuple[str, str, str]) -> None:
     assert parts(text) == [token]
 
 
-def test_white_space_and_comments_are_no_tokens() -> None:
+def test_white_space_and_comments_are_not_tokens() -> None:
     assert parts("a -- b\n /* c\n */ d") == [("word", "a", "A"), ("word", "d", "D")]
 
 
-def test_a_hint_is_a_token_where_it_begins_and_ends() -> None:
-    assert [kind for kind, _, _ in parts("/*+ x */")] == ["hint", "word", "hint"]
+def test_a_hint_has_a_token_at_its_beginning_and_its_end() -> None:
+    assert [token_type for token_type, _, _ in parts("/*+ x */")] == ["hint", "word", "hint"]
 
 
 def test_the_end_of_a_hint_outside_of_a_hint_is_two_operators() -> None:
     assert parts("*/") == [("op", "*", "*"), ("op", "/", "/")]
 
 
-def test_offsets_lead_back_to_the_text() -> None:
+def test_offsets_of_tokens_are_those_of_the_text() -> None:
     text = "SELECT `a`, 'b''c' FROM t"
     assert [text[token.start : token.end] for token in tokenize(text)] == [
         *("SELECT", "`a`", ",", "'b''c'", "FROM", "t"),

@@ -1,4 +1,4 @@
-"""The parser: every text is a tree or a SqlError with a place; errors say what was meant."""
+"""The parser: every text is a tree or a SqlError with an offset; errors have a hint."""
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +55,7 @@ WORDS = sorted(
 PARSERS = (parse_statement, parse_statements, parse_query, parse_expression, parse_type)
 
 
-def refusal(parse: object, text: str) -> SqlError | None:
+def find_error(parse: object, text: str) -> SqlError | None:
     try:
         parse(text)  # type: ignore[operator]
     except SqlError as problem:
@@ -65,8 +65,8 @@ def refusal(parse: object, text: str) -> SqlError | None:
 
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join), st.sampled_from(PARSERS))
-def test_words_in_any_order_give_a_tree_or_an_error_with_a_place(text: str, parse: object) -> None:
-    problem = refusal(parse, text)
+def test_words_in_any_order_are_a_tree_or_an_error_with_an_offset(text: str, parse: object) -> None:
+    problem = find_error(parse, text)
     if problem is not None:
         assert problem.at is not None
         assert 0 <= problem.at <= len(text)
@@ -75,19 +75,19 @@ def test_words_in_any_order_give_a_tree_or_an_error_with_a_place(text: str, pars
 
 @settings(max_examples=300)
 @given(st.text(max_size=60), st.sampled_from(PARSERS))
-def test_any_text_gives_a_tree_or_an_error(text: str, parse: object) -> None:
-    problem = refusal(parse, text)
+def test_any_text_is_a_tree_or_an_error(text: str, parse: object) -> None:
+    problem = find_error(parse, text)
     assert problem is None or problem.at is not None
 
 
 @pytest.mark.parametrize("nested", ["(", "NOT ", "-", "CASE WHEN ", "ARRAY[", "f("])
-def test_deep_nests_are_refused_before_python_gives_up(nested: str) -> None:
+def test_deep_nesting_is_refused_before_pythons_recursion_limit(nested: str) -> None:
     with pytest.raises(SqlError):
         parse_expression(nested * 5000 + "1")
 
 
 @given(st.text(min_size=1, max_size=20).filter(lambda text: "\x00" not in text))
-def test_an_identifier_in_backticks_and_a_string_in_quotes_hold_anything(text: str) -> None:
+def test_identifiers_in_backticks_and_strings_in_quotes_can_contain_any_text(text: str) -> None:
     quoted = "`" + text.replace("`", "``") + "`"
     literal = "'" + text.replace("'", "''") + "'"
     query = parse_query(f"SELECT {quoted}, {literal}")
@@ -97,7 +97,7 @@ def test_an_identifier_in_backticks_and_a_string_in_quotes_hold_anything(text: s
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "offset", "message"),
     [
         ("SELECT FROM t", 7, "reserved word"),
         ("SELECT a, FROM t", 10, "remove the comma"),
@@ -111,15 +111,15 @@ def test_an_identifier_in_backticks_and_a_string_in_quotes_hold_anything(text: s
         ("CREATE TABLE t (a INT, PRIMARY KEY (a))", 38, "NOT ENFORCED"),
     ],
 )
-def test_an_error_points_at_its_place_and_helps(text: str, place: int, said: str) -> None:
+def test_an_error_has_an_offset_and_a_hint(text: str, offset: int, message: str) -> None:
     with pytest.raises(SqlError) as caught:
         parse_statement(text)
-    assert caught.value.at == place
-    assert said in str(caught.value)
+    assert caught.value.at == offset
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("written", "kind"),
+    ("type_text", "printed"),
     [
         ("VARCHAR", "STRING"),
         ("CHARACTER VARYING(4)", "VARCHAR(4)"),
@@ -130,12 +130,12 @@ def test_an_error_points_at_its_place_and_helps(text: str, place: int, said: str
         ("ROW<a INT 'it''s'>", "ROW<`a` INT 'it''s'>"),
     ],
 )
-def test_a_type_has_every_name_that_flink_gives_it(written: str, kind: str) -> None:
-    assert str(parse_type(written)) == kind
-    assert parse_type(kind) == parse_type(written)
+def test_a_type_has_all_names_of_flink(type_text: str, printed: str) -> None:
+    assert str(parse_type(type_text)) == printed
+    assert parse_type(printed) == parse_type(type_text)
 
 
-@pytest.mark.parametrize("written", ["INTERVAL HOUR TO DAY", "INTERVAL YEAR TO DAY", "INTERVAL DAY TO DAY"])
-def test_an_interval_goes_from_a_coarse_unit_to_a_fine_one(written: str) -> None:
-    with pytest.raises(SqlError, match=f"{written} is not a valid type"):
-        parse_type(written)
+@pytest.mark.parametrize("type_text", ["INTERVAL HOUR TO DAY", "INTERVAL YEAR TO DAY", "INTERVAL DAY TO DAY"])
+def test_an_interval_must_go_from_a_larger_to_a_smaller_unit(type_text: str) -> None:
+    with pytest.raises(SqlError, match=f"{type_text} is not a valid type"):
+        parse_type(type_text)

@@ -18,9 +18,9 @@ def select(text: str) -> s.Select:
 
 
 def source(text: str) -> s.Source:
-    found = select(f"SELECT * FROM {text}").source
-    assert found is not None
-    return found
+    node = select(f"SELECT * FROM {text}").source
+    assert node is not None
+    return node
 
 
 def test_intersect_binds_stronger_than_union() -> None:
@@ -66,10 +66,10 @@ def test_common_table_expressions() -> None:
 
 
 def test_clauses_of_select() -> None:
-    found = select("SELECT DISTINCT a AS x, t.* FROM t WHERE b GROUP BY ROLLUP (a, (b, c)), () HAVING d QUALIFY e")
-    assert found.items == ((name("a"), "x"), (s.Star(0, ("t",)), None))
-    assert (found.distinct, found.where, found.having, found.qualify) == (True, name("b"), name("d"), name("e"))
-    assert found.group == (
+    node = select("SELECT DISTINCT a AS x, t.* FROM t WHERE b GROUP BY ROLLUP (a, (b, c)), () HAVING d QUALIFY e")
+    assert node.items == ((name("a"), "x"), (s.Star(0, ("t",)), None))
+    assert (node.distinct, node.where, node.having, node.qualify) == (True, name("b"), name("d"), name("e"))
+    assert node.group == (
         s.GroupItem(0, "ROLLUP", ((name("a"),), (name("b"), name("c")))),
         s.GroupItem(0, "SETS", ((),)),
     )
@@ -86,7 +86,7 @@ def test_joins_are_left_associative() -> None:
     assert source("a, b") == s.Join(0, "CROSS", s.TableName(0, ("a",)), s.TableName(0, ("b",)))
 
 
-def test_sources_of_every_kind() -> None:
+def test_all_types_of_sources() -> None:
     query = parse_query("SELECT 1")
     assert source("c.d.t AS x (a, b)") == s.TableName(0, ("c", "d", "t"), "x", ("a", "b"))
     assert source("(SELECT 1) x") == s.DerivedTable(0, query, "x")
@@ -102,14 +102,14 @@ def test_sources_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("text", ["t FOR SYSTEM_TIME AS OF a.p AS x", "t AS x FOR SYSTEM_TIME AS OF a.p"])
-def test_a_temporal_table_has_its_alias_before_or_behind(text: str) -> None:
+def test_the_alias_of_a_temporal_table_is_before_or_after_the_clause(text: str) -> None:
     assert source(text) == s.TableName(0, ("t",), "x", as_of=name("a", "p"))
 
 
 def test_hints_of_a_query_and_of_a_table() -> None:
-    found = select("SELECT /*+ broadcast(t), STATE_TTL('a' = '1 d') */ * FROM t /*+ OPTIONS('k' = 'v') */")
-    assert found.hints == (s.Hint(0, "BROADCAST", ("t",), ()), s.Hint(0, "STATE_TTL", (), (("a", "1 d"),)))
-    assert found.source == s.TableName(0, ("t",), hints=(s.Hint(0, "OPTIONS", (), (("k", "v"),)),))
+    node = select("SELECT /*+ broadcast(t), STATE_TTL('a' = '1 d') */ * FROM t /*+ OPTIONS('k' = 'v') */")
+    assert node.hints == (s.Hint(0, "BROADCAST", ("t",), ()), s.Hint(0, "STATE_TTL", (), (("a", "1 d"),)))
+    assert node.source == s.TableName(0, ("t",), hints=(s.Hint(0, "OPTIONS", (), (("k", "v"),)),))
 
 
 def test_match_recognize() -> None:
@@ -150,7 +150,7 @@ def test_quantifiers_of_a_row_pattern(quantifier: str, least: int, most: int | N
         ("SELECT /*+ a(*) */ 1", 13, "expected an option of the hint"),
     ],
 )
-def test_an_error_names_what_is_expected(text: str, at: int, message: str) -> None:
+def test_an_error_names_the_expected_token(text: str, at: int, message: str) -> None:
     with pytest.raises(SqlError, match=message) as caught:
         parse_query(text)
     assert caught.value.at == at

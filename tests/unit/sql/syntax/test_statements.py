@@ -180,11 +180,11 @@ def test_a_statement_set_holds_its_inserts(text: str) -> None:
     assert [insert.table for insert in statements.inserts] == [("t",), ("u",)]
 
 
-def test_a_script_is_cut_at_semicolons() -> None:
+def test_a_script_is_split_at_semicolons() -> None:
     assert [type(node) for node in parse_statements(";SET 'a' = 'b;c';; SHOW TABLES")] == [s.SetOption, s.Show]
 
 
-def test_every_keyword_of_a_statement_leads_to_a_rule() -> None:
+def test_every_keyword_of_a_statement_has_a_rule() -> None:
     def find_problem(text: str) -> str:
         try:
             parse_statement(text)
@@ -221,7 +221,7 @@ def test_every_keyword_of_a_statement_leads_to_a_rule() -> None:
         ("SELECT 1; SELECT 2", 10, "expected the end of the statement"),
     ],
 )
-def test_an_error_names_what_is_expected(text: str, at: int, message: str) -> None:
+def test_an_error_names_the_expected_token(text: str, at: int, message: str) -> None:
     with pytest.raises(SqlError, match=message) as caught:
         parse_statement(text)
     assert caught.value.at == at

@@ -1,4 +1,4 @@
-"""Inputs of planning functions: plans without operators, and a planner that knows nothing else."""
+"""Inputs of planning functions: plans without operators, and a planner for them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FakePlanner:
 
 
 def window_table(rows: l.Plan, window: l.WindowSpec) -> l.WindowTable:
-    """The rows with window_start, window_end and window_time."""
+    """Return the rows with window_start, window_end and window_time."""
     names = [*rows.schema.names, "window_start", "window_end", "window_time"]
     types = [*rows.schema.types, t.TimestampType(3), t.TimestampType(3), ROWTIME]
     return l.WindowTable(t.row_of(names, types, null=False), rows, window)

@@ -20,10 +20,10 @@ def options(**values: str) -> Callable[[str], str | None]:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "wanted"), [("AUTO", True), ("TWO_PHASE", True), ("one_phase", False), ("ONE_PHASE", False)]
+    ("strategy", "expected"), [("AUTO", True), ("TWO_PHASE", True), ("one_phase", False), ("ONE_PHASE", False)]
 )
-def test_the_strategy_decides_on_two_phases(strategy: str, wanted: bool) -> None:
-    assert wants_two_phases(options(strategy=strategy)) is wanted
+def test_the_strategy_decides_on_two_phases(strategy: str, expected: bool) -> None:
+    assert wants_two_phases(options(strategy=strategy)) is expected
 
 
 def test_two_phases_are_the_default() -> None:

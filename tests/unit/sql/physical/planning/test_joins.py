@@ -1,4 +1,4 @@
-"""Planning of joins: which kind of join, by which keys, with which upsert keys."""
+"""Planning of joins: the type of join, its keys and its upsert keys."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ A, B, TS = LEFT.refs()
 C, D, US = (Ref(ref.type, ref.index + 3) for ref in RIGHT.refs())
 
 
-def join(condition: Expression | None, kind: str = "inner", left: Table = LEFT, right: Table = RIGHT) -> l.Join:
-    return l.Join(l.join_schemas(left.schema, right.schema, kind), left, right, kind, condition)
+def join(condition: Expression | None, join_type: str = "inner", left: Table = LEFT, right: Table = RIGHT) -> l.Join:
+    return l.Join(l.join_schemas(left.schema, right.schema, join_type), left, right, join_type, condition)
 
 
 def with_mode(source: Table, mode: ChangelogMode, *keys: tuple[int, ...]) -> Table:
     return Table(source.schema, mode, frozenset(keys))
 
 
-def test_equalities_are_keys_and_other_conditions_are_tested() -> None:
+def test_equalities_are_keys_and_other_conditions_are_evaluated() -> None:
     operation = plan_join(FakePlanner(), join(both(is_equal(A, D), is_greater(B, C))))
     assert operation.distributions == (distribute_by_hash((0,)), distribute_by_hash((1,)))
     assert operation.spec.keys == ((0,), (1,))
@@ -54,7 +54,7 @@ def test_an_equality_may_name_the_right_side_first() -> None:
     assert plan_join(FakePlanner(), join(is_equal(C, B))).spec.keys == ((1,), (0,))
 
 
-def test_an_equality_of_one_side_is_no_key() -> None:
+def test_an_equality_of_one_side_is_not_a_key() -> None:
     operation = plan_join(FakePlanner(), join(both(is_equal(A, C), is_equal(A, B))))
     assert (operation.spec.keys, operation.spec.condition) == (((0,), (0,)), is_equal(A, B))
 
@@ -69,23 +69,23 @@ def test_a_computed_key_is_a_column_only_within_the_join() -> None:
     assert inner.spec.condition == is_greater(B, Ref(t.INT, 5)), "columns of the right side are one further"
 
 
-def test_without_keys_all_rows_meet_in_one_subtask() -> None:
+def test_without_keys_all_rows_are_in_one_subtask() -> None:
     operation = plan_join(FakePlanner(), join(is_greater(A, C)))
     assert operation.distributions == (SINGLE, SINGLE)
     assert operation.detail.endswith("single=[true]")
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode"),
+    ("join_type", "mode"),
     [("inner", "I"), ("semi", "I"), ("left", "I,UB,UA,D"), ("full", "I,UB,UA,D"), ("anti", "I,UB,UA,D")],
 )
-def test_joins_that_may_retract_a_row(kind: str, mode: str) -> None:
-    assert plan_join(FakePlanner(), join(is_equal(A, C), kind)).mode.value == mode
+def test_joins_that_may_retract_a_row(join_type: str, mode: str) -> None:
+    assert plan_join(FakePlanner(), join(is_equal(A, C), join_type)).mode.value == mode
 
 
-@pytest.mark.parametrize("kind", ["semi", "anti"])
-def test_a_semi_join_has_the_columns_of_the_left_side(kind: str) -> None:
-    assert plan_join(FakePlanner(), join(is_equal(A, C), kind)).schema == LEFT.schema
+@pytest.mark.parametrize("join_type", ["semi", "anti"])
+def test_a_semi_join_has_the_columns_of_the_left_side(join_type: str) -> None:
+    assert plan_join(FakePlanner(), join(is_equal(A, C), join_type)).schema == LEFT.schema
 
 
 def test_an_outer_join_makes_the_other_side_nullable() -> None:
@@ -98,12 +98,14 @@ def test_a_join_has_the_upsert_keys_of_both_sides() -> None:
     assert plan_join(FakePlanner(), join(is_equal(B, C), "inner", left, right)).upsert_keys == {(0, 4)}
 
 
-@pytest.mark.parametrize(("kind", "keys"), [("inner", {(0, 3), (0,)}), ("left", {(0, 3), (0,)}), ("full", {(0, 3)})])
+@pytest.mark.parametrize(
+    ("join_type", "keys"), [("inner", {(0, 3), (0,)}), ("left", {(0, 3), (0,)}), ("full", {(0, 3)})]
+)
 def test_a_key_of_the_left_side_is_enough_if_the_join_is_by_a_key_of_the_right(
-    kind: str, keys: set[tuple[int, ...]]
+    join_type: str, keys: set[tuple[int, ...]]
 ) -> None:
     left, right = with_mode(LEFT, ChangelogMode.RETRACT, (0,)), with_mode(RIGHT, ChangelogMode.RETRACT, (0,))
-    assert plan_join(FakePlanner(), join(is_equal(B, C), kind, left, right)).upsert_keys == keys
+    assert plan_join(FakePlanner(), join(is_equal(B, C), join_type, left, right)).upsert_keys == keys
 
 
 def test_a_ttl_of_the_join_overrides_that_of_the_session() -> None:
@@ -116,7 +118,7 @@ def within_a_second() -> Expression:
     return both(Apply(t.BOOLEAN, ">=", (TS, US)), Apply(t.BOOLEAN, "<=", (TS, later)))
 
 
-def test_bounds_of_both_times_make_an_interval_join() -> None:
+def test_bounds_of_both_times_are_an_interval_join() -> None:
     operation = plan_join(FakePlanner(), join(both(is_equal(A, C), within_a_second(), is_greater(B, D)), "left"))
     assert isinstance(operation.spec, IntervalJoinSpec)
     assert (operation.spec.lower, operation.spec.upper) == (0, 1000)
@@ -131,7 +133,7 @@ def test_updating_input_is_joined_by_a_regular_join() -> None:
     assert operation.spec.insert_only is False
 
 
-def test_equal_window_starts_and_ends_make_a_window_join() -> None:
+def test_equal_window_starts_and_ends_are_a_window_join() -> None:
     window = l.WindowSpec("TUMBLE", 2, 1000)
     left, right = window_table(LEFT, window), window_table(RIGHT, window)
     refs, others = left.refs(), [Ref(ref.type, ref.index + 6) for ref in right.refs()]
@@ -162,11 +164,11 @@ def test_an_event_time_temporal_join_needs_versions() -> None:
 
 def test_a_processing_time_join_is_a_lookup_if_the_table_can_be_looked_up() -> None:
     left = table(a=t.INT, p=PROCTIME)
-    found = Operation("LookupJoin", "", left.schema)
-    assert plan_temporal_join(FakePlanner(lambda node, child: found), temporal_join(1, left=left)) is found
+    operation = Operation("LookupJoin", "", left.schema)
+    assert plan_temporal_join(FakePlanner(lambda node, child: operation), temporal_join(1, left=left)) is operation
     assert plan_temporal_join(FakePlanner(), temporal_join(1, left=left)).name == "TemporalJoin"
 
 
-def test_an_event_time_join_is_no_lookup() -> None:
+def test_an_event_time_join_is_not_a_lookup() -> None:
     lookup = Operation("LookupJoin", "", LEFT.schema)
     assert plan_temporal_join(FakePlanner(lambda node, child: lookup), temporal_join(2)).name == "TemporalJoin"

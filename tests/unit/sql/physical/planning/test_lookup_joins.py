@@ -1,4 +1,4 @@
-"""Planning of lookup joins: what is looked up by which columns, and LOOKUP hints."""
+"""Planning of lookup joins: the columns that are looked up, and LOOKUP hints."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def test_a_lookup_that_cannot_be_projected_reads_all_columns(monkeypatch: pytest
     ],
     ids=["a computed key", "no table"],
 )
-def test_what_cannot_be_looked_up_is_no_lookup_join(right: l.Plan) -> None:
+def test_a_plan_that_cannot_be_looked_up_is_not_a_lookup_join(right: l.Plan) -> None:
     assert plan(right) is None
 
 
-def test_a_connector_without_lookup_is_no_lookup_join(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connector_without_lookup_is_not_a_lookup_join(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry._CONNECTORS, "lookup-test", TableConnector("lookup-test"))
     assert plan() is None
 
@@ -174,7 +174,7 @@ def test_invalid_hints_are_refused(hint: dict[str, str], problem: str) -> None:
         plan(**hint)
 
 
-def test_a_condition_is_moved_with_the_columns_it_reads() -> None:
+def test_a_condition_is_shifted_with_the_columns_it_reads() -> None:
     condition: Expression = is_greater(AGE, Lit(t.INT, 17))
     inner = l.Filter(SCAN.schema, SCAN, condition)
     projected = l.project(inner, [CITY, NAME], ["city", "name"])

@@ -54,7 +54,9 @@ def test_the_last_row_by_time_is_a_deduplication_with_updates() -> None:
 @pytest.mark.parametrize(
     ("source", "order", "last"), [(INSERTS, BY_B, 1), (INSERTS, BY_TIME, 2), (UPDATES, BY_TIME, 1)]
 )
-def test_other_ranks_are_no_deduplication(source: Table, order: tuple[tuple[int, bool, bool], ...], last: int) -> None:
+def test_other_ranks_are_not_a_deduplication(
+    source: Table, order: tuple[tuple[int, bool, bool], ...], last: int
+) -> None:
     operation = plan_rank(FakePlanner(), rank(source, order, last), True)
     assert isinstance(operation.spec, RankSpec)
     assert operation.spec.retracts is not source.mode.insert_only
@@ -113,7 +115,7 @@ def test_a_batch_is_sorted_by_any_column() -> None:
     assert plan_sort(FakePlanner(batch=True), sort(INSERTS, BY_B), True).name == "Sort"
 
 
-def test_a_limit_makes_a_top_n() -> None:
+def test_a_limit_is_a_top_n() -> None:
     operation = plan_sort(FakePlanner(), sort(UPDATES, BY_B, 5), True)
     assert (operation.name, operation.mode, operation.spec.last) == ("SortLimit", ChangelogMode.RETRACT, 5)
     assert operation.upsert_keys == {(0,)}

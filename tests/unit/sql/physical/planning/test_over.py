@@ -33,7 +33,7 @@ def over(*calls: l.OverCall, source: Table = ROWS) -> l.Over:
 
 
 def chain(operation: Operation) -> list[Operation]:
-    """The operations from the table on."""
+    """Return the operations, the table first."""
     return [*(chain(operation.inputs[0]) if operation.inputs else []), operation]
 
 

@@ -1,4 +1,4 @@
-"""Planning of scans and sinks: what the connector of a table can do, and in which types rows come."""
+"""Planning of scans and sinks: the features of the connector of a table, and the types of rows."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def writing(
     return TableConnector("planning-test", write=write, overwrites=overwrites)
 
 
-def test_a_sink_takes_rows_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sink_gets_rows_without_an_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, writing())
     operation = sink()
     assert (operation.name, operation.sink, operation.distributions) == ("Sink", "overwrites: False", (FORWARD,))
