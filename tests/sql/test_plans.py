@@ -296,7 +296,7 @@ def test_batch_plans_are_not_compiled(tmp_path: Path) -> None:
         env.compile_plan_sql(JOIN)
 
 
-# ----------------------------------------------------------------------------------------------- identities of operators
+# ---------------------------------------------------------------------------------------------- identities of operators
 
 
 def uids(*statements: str, **options: str) -> dict[str, set[str]]:
