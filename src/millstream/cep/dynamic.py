@@ -2,7 +2,7 @@
 
 Promises: a new pattern applies to the events that are matched after it arrived. Removing or replacing a pattern
 discards its partial matches. An invalid record changes nothing and is counted.
-Does not know: where patterns come from. Nothing in them is executed."""
+Does not know: the source of the patterns. Nothing in them is executed."""
 
 from __future__ import annotations
 

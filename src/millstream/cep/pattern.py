@@ -100,7 +100,7 @@ class Pattern:
         return _create_step(name, self, Contiguity.STRICT, self._skip_strategy)
 
     def followed_by(self, name: str | Pattern) -> Pattern:
-        """Add a step with relaxed contiguity: events that do not match it can lie between.
+        """Add a step with relaxed contiguity: other events can occur in between.
 
         The first matching event is accepted.
 
@@ -135,7 +135,7 @@ class Pattern:
     def not_followed_by(self, name: str) -> Pattern:
         """Add a negated step: no event that matches it may occur before the next step.
 
-        At the end of the pattern, no such event may occur before the time of `within` is over.
+        At the end of the pattern, no such event may occur before the time of `within` has passed.
 
         Args:
             name: The name of the step, which is unique in the pattern.
@@ -366,7 +366,8 @@ class Pattern:
         """Return the time that `within` has set; None if it was not called.
 
         Args:
-            within_type: Whether the time between the first and the last event is asked for, or that between neighbours.
+            within_type: Whether to return the limit between the first and the last event, or between consecutive
+                events.
 
         """
         length = self._within.get(within_type)

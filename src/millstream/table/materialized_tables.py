@@ -207,7 +207,7 @@ class MaterializedTables:
     def _rename(
         self, full_name: FullName, materialization: Materialization, target: tuple[str, ...], at: int | None
     ) -> None:
-        """RENAME TO: a streaming job goes on, and a schedule continues under the new name."""
+        """RENAME TO: a streaming job continues to run, and a schedule continues under the new name."""
         catalogs = self._session._catalogs
         new_name = (*full_name[:2], target[-1])
         if len(target) > 1 and catalogs.full_name(target, at) != new_name:

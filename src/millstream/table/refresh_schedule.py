@@ -57,7 +57,7 @@ class RefreshSchedule:
             self._changed.notify()
 
     def run_due(self) -> None:
-        """Run the refreshes whose time has come."""
+        """Run the refreshes that are due."""
         now = self._clock.now()
         with self._changed:
             due = [(name, entry, entry.due) for name, entry in self._entries.items() if entry.due <= now]

@@ -129,7 +129,7 @@ class TableResult:
         return TableSchema(self._get_row_type().names, self._get_row_type().types)
 
     def get_result_kind(self) -> ResultKind:
-        """Return whether the result has rows, or only says that the statement succeeded."""
+        """Return whether the result has rows, or only indicates that the statement succeeded."""
         return ResultKind.SUCCESS if self._schema is None else ResultKind.SUCCESS_WITH_CONTENT
 
     def _get_row_type(self) -> t.RowType:

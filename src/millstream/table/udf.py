@@ -303,7 +303,7 @@ class ProcessTableFunction(UserDefinedFunction):
     `eval` is called for each row. The type hints of its parameters declare what they are, in this order: a context
     named `ctx`; state entries, which are dataclasses, `ListState` or `MapState`; tables, as
     `Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE]`; constants. If there are several tables, the argument of the
-    table that the row comes from is set, the others are None. `on_timer` takes the context and the state entries; it is
+    table of the row is set, the others are None. `on_timer` takes the context and the state entries; it is
     called when the watermark reaches a timer. Both return or yield rows.
 
     PyFlink does not have this class; Flink has it in Java.
@@ -330,7 +330,7 @@ class ProcessTableFunction(UserDefinedFunction):
         """Return or yield the rows for one row of a table: a `Row`, a tuple, or a value if there is one column.
 
         Args:
-            *args: The context, if the function asks for it, then state, tables and scalars; an implementation declares
+            *args: The context, if the function declares it, then state, tables and scalars; an implementation declares
                 its own parameters.
 
         """
@@ -658,7 +658,7 @@ def ptf(f: Any = None, result_type: Any = None, name: str | None = None) -> Any:
         The function, to be registered or passed to `Table.process`.
 
     Raises:
-        InvalidArgument: If the type hints of `eval` do not say what its parameters are.
+        InvalidArgument: If the type hints of `eval` do not declare what its parameters are.
 
     """
     if f is None:

@@ -19,7 +19,7 @@ _MAX_TEXT_LENGTH = 0x80000
 class Bitmap(Set[int]):
     """A frozen set of unsigned 32-bit integers.
 
-    A negative integer stands for the unsigned integer with the same 32 bits, as in SQL: -1 is 4294967295.
+    A negative integer is converted to the unsigned integer with the same 32 bits, as in SQL: -1 is 4294967295.
 
     Example:
         >>> Bitmap([1, 2]) | Bitmap([2, 3])

@@ -2,7 +2,7 @@
 
 Promises: a call has a spelling only if Spark's result is Flink's: its type, NULL if there are no rows, integers that
 overflow. Calls whose result depends on the order of rows have a spelling only with ORDER BY.
-Does not know: plans; how a function is spelled, which its class says."""
+Does not know: plans; the spelling of functions, which their classes declare."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Promises: an expression has a spelling only if Spark computes what Flink computes, with `spark.sql.ansi.enabled` off:
 integers overflow, decimals that do not fit are NULL, division of exact numbers by zero fails. Expressions without
 columns are evaluated during planning. Expressions without a spelling are computed by our own functions.
-Does not know: plans; how a function is spelled, which its declaration says."""
+Does not know: plans; the spelling of functions, which their declarations contain."""
 
 from __future__ import annotations
 

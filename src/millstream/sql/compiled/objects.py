@@ -79,7 +79,7 @@ class NamedFunctions:
 
 
 def write_tables(operations: Sequence[Operation], writer: Writer, options: Options) -> list[dict[str, Any]]:
-    """Encode the tables that plans read, write and look up, each once, as the options say."""
+    """Encode the tables that plans read, write and look up, each once, with the parts that the options select."""
     stored_parts = _read_choice(options, PLAN_COMPILE_OBJECTS)
     tables: dict[tuple[str, ...], TableDefinition] = {}
     for operation in order_inputs_first(operations):

@@ -1,9 +1,9 @@
 """The filesystem connector: 'connector' = 'filesystem'.
 
 Promises: Flink's options. Files are read once, or monitored with `source.monitor-interval`. Part files become visible
-with their checkpoint; partitions are committed as `sink.partition-commit.*` says. INSERT OVERWRITE replaces a whole
-unpartitioned table; in a partitioned table it replaces the partitions that get rows. UPDATE and DELETE write all
-remaining rows and replace the whole table.
+with their checkpoint; partitions are committed as the options `sink.partition-commit.*` define. INSERT OVERWRITE
+replaces a whole unpartitioned table; in a partitioned table it replaces the partitions that get rows. UPDATE and DELETE
+write all remaining rows and replace the whole table.
 Does not know: how files are read or written."""
 
 from __future__ import annotations

@@ -229,7 +229,7 @@ def _compile_case(expression: Choose, shared: Shared) -> Computed:
             chosen = otherwise(frame)
             branches = list(zip([c(frame) for c in conditions], [r(frame) for r in results], strict=True))
         except EvaluationFailed:
-            return masked(frame)
+            return compute_by_branch(frame)
         for condition, result in reversed(branches):
             if isinstance(condition, pa.Scalar):
                 chosen = result if condition.is_valid and scalar_value(condition) else chosen
@@ -237,7 +237,7 @@ def _compile_case(expression: Choose, shared: Shared) -> Computed:
                 chosen = pc.if_else(pc.fill_null(condition, False), result, chosen)
         return chosen
 
-    def masked(frame: Frame) -> Datum:
+    def compute_by_branch(frame: Frame) -> Datum:
         """Compute each result for its own rows only."""
         remaining = np.arange(frame.count)
         pieces: list[pa.Array] = []
@@ -270,7 +270,7 @@ def _compile_user_call(expression: UserCall, shared: Shared) -> Computed:
 
     constants = _find_constants(expression) if function.pandas else {}
 
-    def vectorized(frame: Frame) -> Datum:
+    def run_vectorized(frame: Frame) -> Datum:
         arguments = [
             (constants[i], None) if i in constants else (as_array(arg(frame), frame.count), arg_types[i])
             for i, arg in enumerate(args)
@@ -284,7 +284,7 @@ def _compile_user_call(expression: UserCall, shared: Shared) -> Computed:
             columns.append(values if convert is None else [None if v is None else convert(v) for v in values])
         return function.call(columns, frame.count, result_type)
 
-    return vectorized if function.vectorized else run
+    return run_vectorized if function.vectorized else run
 
 
 def _find_constants(call: UserCall) -> dict[int, Any]:

@@ -118,11 +118,11 @@ for _symbol, _kernel, _compare, _description in (
     )
 
 
-def _is_null(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+def _compute_is_null(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     return pc.is_null(args[0])
 
 
-def _is_valid(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+def _compute_is_not_null(_frame: Any, args: list[Any], _arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     return pc.is_valid(args[0])
 
 
@@ -131,7 +131,7 @@ define(
     _COMPARISON,
     "any",
     t.BOOLEAN,
-    _is_null,
+    _compute_is_null,
     "Returns TRUE if the value is NULL.",
     null="never",
     syntax="value IS NULL",
@@ -142,7 +142,7 @@ define(
     _COMPARISON,
     "any",
     t.BOOLEAN,
-    _is_valid,
+    _compute_is_not_null,
     "Returns TRUE if the value is not NULL.",
     null="never",
     syntax="value IS NOT NULL",
@@ -150,7 +150,7 @@ define(
 )
 
 
-def _is_not_distinct(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
+def _compute_is_not_distinct(frame: Any, args: list[Any], arg_types: list[t.DataType], _result_type: t.DataType) -> Any:
     left, right = args
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
     equal = _create_comparison(lambda a, b: a == b, pc.equal)(frame, args, arg_types, t.BOOLEAN)
@@ -162,7 +162,7 @@ define(
     _COMPARISON,
     "any, any",
     t.BOOLEAN,
-    _is_not_distinct,
+    _compute_is_not_distinct,
     "Returns TRUE if the values are equal. NULL is equal to NULL here.",
     null="never",
     coerce=_coerce_comparable,
@@ -174,7 +174,7 @@ define(
     _COMPARISON,
     "any, any",
     t.BOOLEAN,
-    lambda frame, args, arg_types, result_type: pc.invert(_is_not_distinct(frame, args, arg_types, result_type)),
+    lambda *call: pc.invert(_compute_is_not_distinct(*call)),
     "Returns TRUE if the values differ. NULL is equal to NULL here.",
     null="never",
     coerce=_coerce_comparable,
@@ -334,7 +334,7 @@ define(
     _LOGIC,
     "boolean",
     t.BOOLEAN,
-    _is_null,
+    _compute_is_null,
     "Returns TRUE if the value is NULL.",
     null="never",
     syntax="boolean IS UNKNOWN",
@@ -345,7 +345,7 @@ define(
     _LOGIC,
     "boolean",
     t.BOOLEAN,
-    _is_valid,
+    _compute_is_not_null,
     "Returns TRUE if the value is TRUE or FALSE.",
     null="never",
     syntax="boolean IS NOT UNKNOWN",

@@ -210,7 +210,7 @@ def _read_parameter(function: str, parameter: inspect.Parameter, hint: Any) -> S
         data_type = parse_type(data_type)
     data_type = data_type or _SCALARS.get(form)
     if data_type is None:
-        message = f"the parameter '{parameter.name}' of {function}.eval has no type hint that says what it is"
+        message = f"the parameter '{parameter.name}' of {function}.eval has no type hint that declares what it is"
         hint_text = (
             "tables are Annotated[Row, ArgumentTrait.SET_SEMANTIC_TABLE], state entries are dataclasses, ListState or "
             "MapState, scalars are int, float, str, bool or Annotated[type, DataTypes.DATE()]"

@@ -1,7 +1,7 @@
 """The provider `openai`: chat completions and embeddings of any server that has OpenAI's HTTP interface.
 
 Promises: Flink's options and their defaults. A row whose text is NULL has no prediction. After the last retry a failed
-request fails the job, or the row is dropped or gets the error in metadata columns, as the options say.
+request fails the job, or the row is dropped or gets the error in metadata columns, depending on the options.
 Does not know: queries, and how many calls are in flight."""
 
 from __future__ import annotations

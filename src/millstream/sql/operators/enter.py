@@ -2,7 +2,7 @@
 
 Promises: values are checked against the types of the columns; a row keeps its row kind. Columns whose types agree are
 passed on without a look at their values.
-Does not know: where records come from."""
+Does not know: sources."""
 
 from __future__ import annotations
 

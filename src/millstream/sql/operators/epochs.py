@@ -1,6 +1,6 @@
 """Operators that buffer the rows of an epoch and process them together.
 
-Promises: all rows that came before a watermark, or before the end of the epoch, are processed as one array, and the
+Promises: all rows that arrived before a watermark, or before the end of the epoch, are processed as one array, and the
 resulting changes are emitted before the watermark; with a limit, no array has more rows. Rows of a failed attempt are
 discarded.
 Does not know: what any operator does with the rows."""

@@ -350,7 +350,7 @@ class SortedHashes:
     def pairs(self, others: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Iterate over pairs of equal hashes: (own row index, position in `others`, which are sorted as well).
 
-        The pairs come in pieces, so that a key with many rows on both sides does not need memory for all of its
+        The pairs are returned in pieces, so that a key with many rows on both sides does not need memory for all of its
         pairs."""
         if len(others) < len(self.hashes):
             for theirs, mine in _find_pairs(others, self.hashes):

@@ -96,7 +96,7 @@ class PartialAggregateSpec(SqlOperatorSpec):
         return STATELESS
 
     def kept_columns(self, plan: PlanContext, side: int) -> Mapping[int, tuple[int, ...]]:
-        """Return where the keys are: they come first."""
+        """Return the indexes of the keys in the output: they are the first columns."""
         return map_keys_first(self.keys)
 
 

@@ -366,7 +366,7 @@ class DateType(AtomicType):
 
 @dataclass(frozen=True, repr=False)
 class TimeType(AtomicType):
-    """TIME(p): a time of day. Flink keeps milliseconds, whatever the precision is.
+    """TIME(p): a time of day. Flink keeps milliseconds, independent of the precision.
 
     Example:
         >>> from millstream.table import DataTypes

@@ -79,7 +79,7 @@ class _Binder:
         expr = binder.bind(node)
         if len(variables) > 1:
             message = f"one expression refers to several variables: {', '.join(sorted(variables))}"
-            raise SqlValidationError(message, at=node.at, hint="FIRST, LAST and aggregates are over one variable")
+            raise SqlValidationError(message, at=node.at, hint="FIRST, LAST and aggregates read one variable")
         return (variables.pop() if variables else None), expr
 
     def _bind_edge(self, call: s.Call, add_ref: object) -> Expression:

@@ -1,6 +1,6 @@
 """Counts of values that are new to their key: COUNT(DISTINCT ...) with and without FILTER, on columns.
 
-Promises: a value counts once for a key and a filter, in whichever batches it comes. In memory, all pairs of an epoch
+Promises: a value counts once for a key and a filter, in whichever batches it occurs. In memory, all pairs of an epoch
 are looked up with array operations; on disk, the values are stored by key. State in the other form is converted.
 Does not know: what is done with the counts; retractions.
 

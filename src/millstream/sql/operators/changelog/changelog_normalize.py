@@ -2,7 +2,7 @@
 
 Promises: Flink's ChangelogNormalize. The first row of a key is an insert, a later one an update of the row before it
 (unless they are equal), and a delete has the previous row. Deletes of unknown keys are dropped.
-Does not know: where the stream comes from."""
+Does not know: sources."""
 
 from __future__ import annotations
 

@@ -192,13 +192,15 @@ class ColumnarWindowJoinOperator(TableOperator):
                 left_rows, right_rows = left_rows[holds], right_rows[holds]
             yield left_rows, right_rows
 
-    def _emit_unmatched(self, rows: np.ndarray, own: list[pa.Array], others: list[pa.Array], side: int) -> None:
+    def _emit_unmatched(
+        self, rows: np.ndarray, columns: list[pa.Array], other_columns: list[pa.Array], side: int
+    ) -> None:
         """Emit rows without a match; columns of the other side are NULL."""
         row_indexes = pa.array(rows)
-        own_columns = [column.take(row_indexes) for column in own]
-        nulls = [pa.nulls(len(rows), column.type) for column in others]
-        columns = [*own_columns, *nulls] if side == 0 else [*nulls, *own_columns]
-        self.emit_array(combine_columns(columns, None, self.output, len(rows)))
+        taken = [column.take(row_indexes) for column in columns]
+        nulls = [pa.nulls(len(rows), column.type) for column in other_columns]
+        joined = [*taken, *nulls] if side == 0 else [*nulls, *taken]
+        self.emit_array(combine_columns(joined, None, self.output, len(rows)))
 
 
 def _sort_chunks(table: StateTable, max_timestamp: int) -> list[tuple[str, bytes]]:

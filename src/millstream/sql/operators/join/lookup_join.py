@@ -98,7 +98,7 @@ class LookupJoinSpec(SqlOperatorSpec):
 
 
 class LookupJoinOperator(TableOperator):
-    """Stateless; results may be cached, as the table's options say."""
+    """Stateless; results may be cached, depending on the options of the table."""
 
     def __init__(self, context: OperatorContext, spec: LookupJoinSpec) -> None:
         super().__init__(context, spec.output, spec.zone, spec)

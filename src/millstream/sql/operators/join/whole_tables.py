@@ -1,7 +1,7 @@
 """Reads a bounded table completely in one task, for 'lookup.cache' = 'FULL'.
 
 Promises: all current rows, each once, as columns.
-Does not know: when the table is reloaded, and where its rows come from."""
+Does not know: when the table is reloaded, and the connector of the table."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class WholeTable(Lookup):
 
 
 def read_whole_table(context: TableContext, source: TableSource, keys: Sequence[str]) -> TableLookup:
-    """Return the lookup of a table that is loaded completely and reloaded as its options say."""
+    """Return the lookup of a table that is loaded completely, and reloaded by the policy of its options."""
     if source.source.boundedness() is not Boundedness.BOUNDED or not source.mode.insert_only:
         message = "'lookup.cache' = 'FULL' needs a bounded table without updates"
         raise context.fail(message)

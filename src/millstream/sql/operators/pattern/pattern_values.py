@@ -1,6 +1,6 @@
 """Expressions of a pattern, evaluated over the rows of a match.
 
-Promises: a reference to a variable is its last row unless FIRST or an offset is given; an aggregate is over all of its
+Promises: a reference to a variable is its last row unless FIRST or an offset is given; an aggregate reads all of its
 rows; a variable without rows is NULL.
 Does not know: automata."""
 

@@ -1,7 +1,7 @@
 """The text of each column of an operation: the table and column it comes from, or the expression it is computed by.
 
-Promises: a column that passes an operator keeps its text, whatever its index or name is; so a key stays the same key
-when columns are added or removed beside it.
+Promises: a column that passes an operator keeps its text, even if its index or name changes; so a key stays the same
+key when columns are added or removed beside it.
 Does not know: state."""
 
 from __future__ import annotations

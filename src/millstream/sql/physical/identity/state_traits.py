@@ -17,7 +17,7 @@ from millstream.sql.physical.nodes import Operation, Origin, PatternOrigin
 
 
 class UnknownOperator(InternalError):
-    """An operation whose spec does not say what its state depends on."""
+    """An operation whose spec does not declare what its state depends on."""
 
     def __init__(self, operation: Operation) -> None:
         spec = type(operation.spec).__name__

@@ -1,4 +1,4 @@
-"""The syntax tree: what a statement says, before its names are looked up in catalogs."""
+"""The syntax tree: the structure of a statement, before its names are looked up in catalogs."""
 
 from millstream.sql.syntax.tree.alterations import (
     AddDistribution,

@@ -196,7 +196,7 @@ class Use(Statement):
 
 @dataclass(frozen=True)
 class Insert(Statement):
-    """INSERT INTO or OVERWRITE. `conflict` is what ON CONFLICT DO says."""
+    """INSERT INTO or OVERWRITE. `conflict` is the action of ON CONFLICT DO."""
 
     table: tuple[str, ...]
     query: Query
