@@ -173,7 +173,7 @@ def test_rows_with_equal_keys_keep_their_order(span: int) -> None:
     draw = np.random.default_rng(7)
     keys = [draw.integers(-span, span, 2000), draw.integers(0, 2, 2000).astype(bool), draw.integers(0, 90, 2000)]
     assert np.array_equal(sort_stably(keys), np.lexsort(keys))
-    assert np.array_equal(sort_stably(keys[:1]), np.argsort(keys[0], type_info="stable"))
+    assert np.array_equal(sort_stably(keys[:1]), np.argsort(keys[0], kind="stable"))
 
 
 @pytest.mark.parametrize("count", [0, 7, 4000])

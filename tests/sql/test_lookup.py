@@ -54,7 +54,7 @@ class Counted(Lookup):
             each.wait(60)
         if len(asked) <= hidden["until"]:
             return {}
-        return {key: [row for row in ITEMS if (row[self.place],) == key] for key in keys}
+        return {key: [row for row in ITEMS if (row[self.key_index],) == key] for key in keys}
 
 
 def _counted(context: TableContext, keys: tuple[str, ...]) -> TableLookup:

@@ -39,15 +39,15 @@ class ModelServerHandler(BaseHTTPRequestHandler):
         if self.barrier is not None:
             self.barrier.wait(10)
         if text == "forbidden":
-            self._answer(401, {"error": "no such key"})
+            self._respond(401, {"error": "no such key"})
         elif self.failures.get(text, 0) > 0:
             self.failures[text] -= 1
-            self._answer(503, {"error": "busy"}, {"Retry-After-Ms": "1"})
+            self._respond(503, {"error": "busy"}, {"Retry-After-Ms": "1"})
         elif "input" in body:
-            self._answer(200, {"data": [{"embedding": [float(len(text)), 0.5]}]})
+            self._respond(200, {"data": [{"embedding": [float(len(text)), 0.5]}]})
         else:
             count = body.get("n", 1)
-            self._answer(200, {"choices": [{"message": {"content": f"{text}!{i}"}} for i in range(count)]})
+            self._respond(200, {"choices": [{"message": {"content": f"{text}!{i}"}} for i in range(count)]})
 
     def _respond(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         content = json.dumps(body).encode()

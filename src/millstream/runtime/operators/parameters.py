@@ -21,7 +21,7 @@ from millstream.runtime.parameter_calls import Update, apply_updates, run_rounds
 from millstream.state.deltas import Redistribution
 from millstream.state.key_groups import KeyGroupRange
 from millstream.state.store import ABSENT
-from millstream.types.copies import copier
+from millstream.types.copies import find_copier
 from millstream.types.factory import TypeInformation, Types
 
 PARAMETERS = "parameters"
@@ -73,7 +73,7 @@ class WorkerOperator(FunctionOperator):
         untyped, text = Types.PICKLED_BYTE_ARRAY(), Types.STRING()
         self._records = context.state.table("records", untyped, Redistribution.CUT, key_type=text, restrict=self._cut)
         self._table = context.state.table("parameters", spec.parameter_type, Redistribution.BROADCAST, key_type=untyped)
-        self._copy = copier(untyped)
+        self._copy = find_copier(untyped)
         self._chunks = 0
         self._workers: dict[int, list[Any]] | None = None
         self._parameters: dict[Any, Any] | None = None
