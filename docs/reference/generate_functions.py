@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from millstream.sql.functions.aggregates import AGGREGATES
-from millstream.sql.functions.library import all_functions, describe_usage
+from millstream.sql.functions.library import describe_usage, list_functions
 from millstream.sql.functions.over_functions import OVER_FUNCTIONS
 from millstream.sql.functions.special_forms import SPECIAL_FORMS
 
@@ -46,7 +46,7 @@ SECTIONS = (
 def rows() -> dict[str, list[tuple[str, str, str]]]:
     """Return (name, syntax, description) of every function, by category."""
     found: dict[str, list[tuple[str, str, str]]] = {category: [] for category, _, _ in SECTIONS}
-    for function in all_functions():
+    for function in list_functions():
         if function.category != "internal":
             syntax = describe_usage(function)
             others = [alias for alias in function.aliases if f"{alias}(" not in syntax]
