@@ -140,7 +140,7 @@ def create_rows_source(type_info: RowTypeInfo, rows: Sequence[Any]) -> Collectio
     records = [row if isinstance(row, Row | tuple | list | dict) else (row,) for row in rows]
     conformed = type_info.conform(records)
     for place, field_type in enumerate(type_info.field_types):
-        kind = field_type.kind if isinstance(field_type, SqlTypeInfo) else None
+        kind = field_type.data_type if isinstance(field_type, SqlTypeInfo) else None
         if isinstance(kind, t.SizedType):
             _check_lengths(kind, [row[place] for row in conformed])
     return CollectionSource(conformed, type_info)
@@ -270,7 +270,7 @@ def create_stream_plan(
 
 def _project_columns(session: Session, plan: l.Plan, columns: Sequence[StreamColumn]) -> l.Plan:
     """Project a stream to chosen columns; the last column of the plan has the timestamps of the records if needed."""
-    binder = ExpressionBinder(session, scope_of(plan), clause="in a column of a stream")
+    binder = ExpressionBinder(session, create_scope(plan), clause="in a column of a stream")
     exprs: list[Bound] = []
     for column in columns:
         if column.attribute == t.PROCTIME:
