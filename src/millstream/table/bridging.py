@@ -112,7 +112,7 @@ def infer_row_type(rows: Sequence[Any], schema: Any) -> t.RowType:
     data_types = [_find_common_type([infer_type(row[i]) for row in tuples]) for i in range(width)]
     data_types = [t.STRING if isinstance(data_type, t.NullType) else data_type for data_type in data_types]
     names = _create_default_names(rows[0], width)
-    if schema is not None and not getattr(rows[0], "_fields", None):  # the names of a row stand, as in PyFlink
+    if schema is not None and not getattr(rows[0], "_fields", None):  # a row keeps its field names, as in PyFlink
         names = [*schema, *(f"_{i + 1}" for i in range(len(schema), width))][:width]
     return t.row_of(names, data_types, null=False)
 
@@ -139,10 +139,10 @@ def create_rows_source(type_info: RowTypeInfo, rows: Sequence[Any]) -> Collectio
     """
     records = [row if isinstance(row, Row | tuple | list | dict) else (row,) for row in rows]
     conformed = type_info.conform(records)
-    for place, field_type in enumerate(type_info.field_types):
-        kind = field_type.data_type if isinstance(field_type, SqlTypeInfo) else None
-        if isinstance(kind, t.SizedType):
-            _check_lengths(kind, [row[place] for row in conformed])
+    for index, field_type in enumerate(type_info.field_types):
+        data_type = field_type.data_type if isinstance(field_type, SqlTypeInfo) else None
+        if isinstance(data_type, t.SizedType):
+            _check_lengths(data_type, [row[index] for row in conformed])
     return CollectionSource(conformed, type_info)
 
 

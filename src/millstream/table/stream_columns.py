@@ -1,7 +1,7 @@
 """Columns of a table that are chosen from the fields of a stream, as in `from_data_stream(stream, col("a"))`.
 
-Promises: as in Flink, the columns stand for fields by name if one of them is the name of a field or has an alias; then
-fields can be reordered, left out and renamed. Else they are new names for the fields, by position.
+Promises: as in Flink, the columns refer to fields by name if one of them is the name of a field or has an alias; then
+fields can be reordered, left out and renamed. Otherwise they are new names for the fields, by position.
 Does not know: streams, or how the columns are computed."""
 
 from __future__ import annotations
@@ -95,16 +95,16 @@ def _choose_by_name(field_names: Sequence[str], references: Sequence[_Reference]
 def _choose_by_position(
     field_names: Sequence[str], is_atomic: bool, references: Sequence[_Reference]
 ) -> list[StreamColumn]:
-    """Return the columns: a rowtime attribute replaces the field at its place, or stands behind the fields."""
+    """Return the columns: a rowtime attribute replaces the field at its position, or is appended to the fields."""
     fields_left = iter(range(len(field_names)))
     columns = []
     for position, reference in enumerate(references):
         field = None if reference.attribute == t.PROCTIME else next(fields_left, None)
         if reference.attribute == t.PROCTIME and position < len(field_names) and not is_atomic:
-            message = f"processing time '{reference.name}' stands where the fields of the stream are named"
-            raise SqlValidationError(message, hint="move it behind the names of all fields")
+            message = f"processing time '{reference.name}' is at the position of a field of the stream"
+            raise SqlValidationError(message, hint="move it after the names of all fields")
         if reference.attribute is None and field is None:
-            names = sum(each.attribute is None for each in references)
+            names = sum(other.attribute is None for other in references)
             message = f"there are {names} names, but the stream has only {len(field_names)} fields"
             raise SqlValidationError(message)
         name = reference.alias or reference.name

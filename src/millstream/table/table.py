@@ -86,7 +86,7 @@ class Table(TableCombinations, TableData):
     def __init__(self, plan: l.Plan, t_env: TableEnvironment) -> None:
         self._plan, self._t_env = plan, t_env
         self._view_name: str | None = None
-        self._declared_schema: ResolvedSchema | None = None  # of a table that stands as it was declared
+        self._declared_schema: ResolvedSchema | None = None  # of a table that is read as it was declared
 
     def __str__(self) -> str:
         """Return the name of a temporary view of the table, so that SQL can be formatted with a table.

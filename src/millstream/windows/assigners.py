@@ -128,7 +128,7 @@ class WindowAssigner(ABC, Generic[T, W]):
         declared = getattr(self, "__dataclass_fields__", None)  # an assigner of a program may be no dataclass
         if declared is None:
             return super().__repr__()
-        values = (str(getattr(self, name)) for name, each in declared.items() if each.repr)
+        values = (str(getattr(self, name)) for name, field in declared.items() if field.repr)
         return f"{type(self).__name__}({', '.join(values)})"
 
 
