@@ -1,8 +1,8 @@
-"""Run all tests in three processes side by side, and print how long each folder of tests took.
+"""Run all tests in four processes side by side, and print how long each folder of tests took.
 
 python tests/run_all.py LOG_FOLDER
 
-Much of the time of tests with servers or with Spark is waiting, so three processes keep two cores busy. They share the
+Much of the time of tests with servers or with Spark is waiting, so four processes keep two cores busy. They share the
 tests file by file, see `WorkQueue` in conftest.py, so that none of them ends long before the others. The output of the
 first process is shown as it comes; that of the others is in LOG_FOLDER and is shown after it."""
 
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORKERS = ("first", "second", "third")
+WORKERS = ("first", "second", "third", "fourth")
 ARCHIVE = """
 from millstream.engine.spark.class_archive import create_archive
 from millstream.engine.spark.java import find_java

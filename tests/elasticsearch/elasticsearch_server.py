@@ -12,35 +12,32 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from millstream.testing.guarded import build_guarded_command
-from millstream.testing.maven import java
+from millstream.testing.maven import java, retrieve_listed
 
 _RELEASE = "7.17.29"
-_REPOSITORY = "https://repo1.maven.org/maven2"
 _LUCENE = ("analyzers-common", "backward-codecs", "core", "grouping", "highlighter", "join", "memory", "misc",
            "queries", "queryparser", "sandbox", "spatial3d", "suggest")  # fmt: skip
 _NETTY = ("buffer", "codec", "codec-http", "common", "handler", "resolver", "transport", "transport-native-unix-common")
-# Groups, artifacts and releases. Ivy would find them, too, but needs minutes for the descriptors of Lucene.
+# Groups, artifacts and releases.
 _LIBRARIES = (
-    *(("org/elasticsearch", f"elasticsearch{part}", _RELEASE)
+    *(("org.elasticsearch", f"elasticsearch{part}", _RELEASE)
       for part in ("", "-cli", "-core", "-geo", "-lz4", "-plugin-classloader", "-secure-sm", "-x-content")),
-    *(("org/apache/lucene", f"lucene-{part}", "8.11.3") for part in _LUCENE),
-    *(("org/apache/logging/log4j", f"log4j-{part}", "2.17.1") for part in ("api", "core")),
-    *(("com/fasterxml/jackson/dataformat", f"jackson-dataformat-{part}", "2.14.2")
+    *(("org.apache.lucene", f"lucene-{part}", "8.11.3") for part in _LUCENE),
+    *(("org.apache.logging.log4j", f"log4j-{part}", "2.17.1") for part in ("api", "core")),
+    *(("com.fasterxml.jackson.dataformat", f"jackson-dataformat-{part}", "2.14.2")
       for part in ("cbor", "smile", "yaml")),
-    ("com/fasterxml/jackson/core", "jackson-core", "2.14.2"),
-    ("com/carrotsearch", "hppc", "0.8.1"), ("com/tdunning", "t-digest", "3.2"), ("joda-time", "joda-time", "2.12.6"),
-    ("net/java/dev/jna", "jna", "5.10.0"), ("net/sf/jopt-simple", "jopt-simple", "5.0.2"),
-    ("org/hdrhistogram", "HdrHistogram", "2.1.9"), ("org/lz4", "lz4-java", "1.8.0"), ("org/yaml", "snakeyaml", "1.33"),
+    ("com.fasterxml.jackson.core", "jackson-core", "2.14.2"),
+    ("com.carrotsearch", "hppc", "0.8.1"), ("com.tdunning", "t-digest", "3.2"), ("joda-time", "joda-time", "2.12.6"),
+    ("net.java.dev.jna", "jna", "5.10.0"), ("net.sf.jopt-simple", "jopt-simple", "5.0.2"),
+    ("org.hdrhistogram", "HdrHistogram", "2.1.9"), ("org.lz4", "lz4-java", "1.8.0"), ("org.yaml", "snakeyaml", "1.33"),
 )  # fmt: skip
 _TRANSPORT = (
-    ("org/elasticsearch/plugin", "transport-netty4-client", _RELEASE),
-    *(("io/netty", f"netty-{part}", "4.1.94.Final") for part in _NETTY),
+    ("org.elasticsearch.plugin", "transport-netty4-client", _RELEASE),
+    *(("io.netty", f"netty-{part}", "4.1.94.Final") for part in _NETTY),
 )
 _DESCRIPTOR = f"""\
 name=transport-netty4
@@ -115,21 +112,12 @@ def fetch_jars() -> Path:
     cache = root / f"elasticsearch-server-{_RELEASE}"
     if not cache.exists():
         root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root) as draft, ThreadPoolExecutor(8) as threads:
-            folders = {Path(draft, "jars", "lib"): _LIBRARIES, Path(draft, "jars", "module"): _TRANSPORT}
-            for folder, artifacts in folders.items():
-                folder.mkdir(parents=True)
-                list(threads.map(partial(fetch_jar, folder), artifacts))
+        with tempfile.TemporaryDirectory(dir=root) as draft:
+            for folder, modules in (("lib", _LIBRARIES), ("module", _TRANSPORT)):
+                retrieve_listed(f"Elasticsearch {_RELEASE}", modules, Path(draft, "jars", folder))
             with contextlib.suppress(OSError):  # another process was faster
                 Path(draft, "jars").rename(cache)
     return cache
-
-
-def fetch_jar(folder: Path, artifact: tuple[str, str, str]) -> None:
-    group, name, release = artifact
-    jar = f"{name}-{release}.jar"
-    with urllib.request.urlopen(f"{_REPOSITORY}/{group}/{name}/{release}/{jar}", timeout=120) as response:
-        (folder / jar).write_bytes(response.read())
 
 
 def create_home(home: Path, port: int) -> Path:

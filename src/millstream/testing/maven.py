@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from millstream.errors import ExternalError, UserError
@@ -21,6 +22,22 @@ _FETCH_SECONDS = 300
 # Without sources and separate checksum files, which saves two thirds of the requests; the connection uses TLS.
 _QUICKLY = ("-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false", "-Divy.checksums=")
 _TRUST = Path("/etc/ssl/certs/java/cacerts")
+
+_WITHOUT_DESCRIPTORS = """\
+<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers>
+</ivysettings>
+"""
+_LIST = """\
+<ivy-module version="2.0">
+  <info organisation="millstream" module="list"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{}  </dependencies>
+</ivy-module>
+"""
+_DEPENDENCY = '    <dependency org="{}" name="{}" rev="{}" transitive="false" conf="default->default"/>\n'
 
 
 class NoJava(UserError):
@@ -79,20 +96,38 @@ def _cache() -> Path:
 def retrieve(module: Module, into: Path, *, alone: bool = False) -> None:
     """Download the jar of a module to a folder, with its dependencies unless `alone`."""
     organisation, name, version = module
+    options = ["-dependency", organisation, name, version, *(["-notransitive"] if alone else [])]
+    _run_ivy(f"{name} {version}", options, into)
+    if not (into / f"{name}-{version}.jar").exists():
+        raise NotFetched(what=f"{name} {version}", reason="it has no jar")
+
+
+def retrieve_listed(what: str, modules: Sequence[Module], into: Path) -> None:
+    """Download the jars of these modules, and no others, to a folder. Their descriptors are not read."""
+    with tempfile.TemporaryDirectory(prefix="millstream-ivy-") as folder:
+        settings, descriptor = Path(folder, "settings.xml"), Path(folder, "ivy.xml")
+        settings.write_text(_WITHOUT_DESCRIPTORS)
+        lines = (_DEPENDENCY.format(*module) for module in modules)
+        descriptor.write_text(_LIST.format("".join(lines)))
+        _run_ivy(what, ["-settings", str(settings), "-ivy", str(descriptor)], into)
+    if missing := [name for _, name, release in modules if not (into / f"{name}-{release}.jar").exists()]:
+        raise NotFetched(what=what, reason=f"there is no jar of {', '.join(missing)}")
+
+
+def _run_ivy(what: str, options: list[str], into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="millstream-ivy-") as cache:
-        command = [java(), *_trust(), *_QUICKLY, "-jar", str(_find_ivy()), "-cache", cache]
-        command += ["-dependency", organisation, name, version, "-confs", "default", "-types", "jar", "bundle"]
-        command += ["-notransitive"] if alone else []
+        command = [java(), *_trust(), *_QUICKLY, "-jar", str(_find_ivy()), "-cache", cache, *options]
+        command += ["-confs", "default", "-types", "jar", "bundle"]
         command += ["-retrieve", str(into / "[artifact]-[revision](-[classifier]).[ext]")]
         try:
             process = subprocess.run(
                 command, capture_output=True, text=True, timeout=_FETCH_SECONDS, check=False, cwd=cache
             )
         except subprocess.TimeoutExpired:
-            raise NotFetched(what=f"{name} {version}", reason=f"no answer within {_FETCH_SECONDS} s") from None
-    if process.returncode != 0 or not (into / f"{name}-{version}.jar").exists():
+            raise NotFetched(what=what, reason=f"no answer within {_FETCH_SECONDS} s") from None
+    if process.returncode != 0:
         lines = [line.strip() for line in (process.stdout + process.stderr).splitlines() if line.strip()]
-        raise NotFetched(what=f"{name} {version}", reason=" / ".join(lines[-5:]) or f"exit code {process.returncode}")
+        raise NotFetched(what=what, reason=" / ".join(lines[-5:]) or f"exit code {process.returncode}")
 
 
 def _trust() -> list[str]:
