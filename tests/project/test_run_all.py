@@ -110,10 +110,10 @@ def result(tests: int, collected: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("results", "problem"),
     [
-        ([(2, 9), (3, 9), (4, 9)], None),
-        ([(2, 9), (3, 9), (3, 9)], "8 of 9 tests were run"),
-        ([(2, 9), (3, 8), (4, 9)], "the processes found different tests: 8, 9"),
-        ([(5, 9), (4, 9)], "no results of the third process: tests that it took may not have run"),
+        ([(2, 9), (3, 9), (3, 9), (1, 9)], None),
+        ([(2, 9), (3, 9), (3, 9), (0, 9)], "8 of 9 tests were run"),
+        ([(2, 9), (3, 8), (4, 9), (0, 9)], "the processes found different tests: 8, 9"),
+        ([(5, 9), (4, 9), (0, 9)], "no results of the fourth process: tests that it took may not have run"),
     ],
 )
 def test_a_test_that_no_process_ran_is_a_problem(results: list[tuple[int, int]], problem: str | None) -> None:
