@@ -41,7 +41,7 @@ class Catalyst:
         for name, value in _SETTINGS.items():
             self._session.spark.conf.set(name, value)
 
-    def result(self, case: Case) -> Result:
+    def run(self, case: Case) -> Result:
         """Return the rows of a query over the final rows of its tables."""
         env = environment(remove_retractions(case), batch=True)
         planner = env._planner()

@@ -83,19 +83,19 @@ def test_saved_cases_do_not_fail(inline_engine: None) -> None:
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_catalyst_computes_duckdbs_result(block: int, catalyst: Any) -> None:
     for seed in range(FIRST + block, FIRST + COUNT, BLOCKS):
-        check(seed, "stream", catalyst.answer)
+        check(seed, "stream", catalyst.run)
 
 
 @pytest.mark.spark
 def test_catalyst_computes_duckdbs_result_without_groups(catalyst: Any) -> None:
     for seed in range(FIRST, FIRST + COUNT // 12):
-        check(seed, "batch", catalyst.answer)
+        check(seed, "batch", catalyst.run)
 
 
 @pytest.mark.spark
 def test_saved_cases_do_not_fail_on_catalyst(catalyst: Any) -> None:
     for name, tried_case in load_saved_cases().items():
-        compare(name, tried_case, catalyst.answer)
+        compare(name, tried_case, catalyst.run)
 
 
 @pytest.mark.spark
