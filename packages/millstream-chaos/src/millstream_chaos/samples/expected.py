@@ -214,6 +214,46 @@ def _replayed(_: int) -> Rows:
         yield model
 
 
+def _splitmix64(number: int) -> int:
+    mask = (1 << 64) - 1
+    x = (number + 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+def _stale(_: int) -> Rows:
+    def apply(value: int, updates: list[int]) -> int:
+        return (value * 17 + sum(updates)) % 9973
+
+    groups = [[number for number in sorted(_numbers()) if _splitmix64(number) % 5 == worker] for worker in range(5)]
+    parameters = {0: 0, 1: 1, 2: 2}
+    for first in range(0, 8, 3):  # workers exchange their updates after every third round
+        rounds: dict[int, dict[int, list[int]]] = {}
+        for group in groups:
+            seen = dict(parameters)
+            for number in range(first, min(first + 3, 8)):
+                base = sum(seen.values()) + number
+                updates = {value % 3: (sum(group) * 31 + base * (value + 7)) % 1009 for value in group}
+                for key, update in updates.items():
+                    rounds.setdefault(number, {}).setdefault(key, []).append(update)
+                    seen[key] = apply(seen[key], [update])
+        for number in sorted(rounds):
+            for key, collected in rounds[number].items():
+                parameters[key] = apply(parameters[key], collected)
+    return list(parameters.items())
+
+
+def _per_round(_: int) -> Rows:
+    numbers = _numbers()
+    for _ in range(5):
+        sums: dict[int, int] = {}
+        for number in numbers:
+            sums[number % 5] = sums.get(number % 5, 0) + number
+        numbers = [(total * 7 + 3) % 1009 for total in sums.values()]
+        yield from numbers
+
+
 def _vertices(_: int) -> Rows:
     edges = [(number % 9, number * 5 % 9, float(number % 4)) for number in _numbers(20)]
     distances = {vertex: 0.0 if vertex == 3 else math.inf for edge in edges for vertex in edge[:2]}
@@ -299,6 +339,8 @@ OUTPUTS: dict[str, Callable[[int], Rows]] = {
     "iteration_delta": _delta,
     "iteration_unbounded": _unbounded,
     "iteration_replayed": _replayed,
+    "iteration_stale": _stale,
+    "iteration_per_round": _per_round,
     "iteration_vertices": _vertices,
     "graph_clustering": _clustering,
     "learning_regression": _regression,
