@@ -33,7 +33,7 @@ def show_job(client: JobClient) -> None:
         return
     live = _display(client)
     live.show()  # created in this thread, because output that another thread creates belongs to no cell
-    threading.Thread(target=_update, args=(client, live), daemon=True).start()
+    threading.Thread(target=_update, args=(client, live), name="job-display", daemon=True).start()
 
 
 def _display(client: JobClient) -> LiveDisplay:
