@@ -24,7 +24,10 @@ class Peers:
         self._waiting: dict[tuple[int, int], list[bytes]] = {}  # by target slot and level
         self._sizes: dict[tuple[int, int], int] = {}
         if channels:
-            threading.Thread(target=self._read, name="resident-peers", daemon=True).start()
+            selector = selectors.DefaultSelector()
+            for peer, channel in channels.items():  # here, because the thread may begin after they were closed
+                selector.register(channel, selectors.EVENT_READ, peer)
+            threading.Thread(target=self._read, args=(selector,), name="resident-peers", daemon=True).start()
 
     def send(self, run: int, level: int, target: int, block: bytes) -> None:
         """Send a block for a level to a slot, now or with the next ones."""
@@ -70,10 +73,8 @@ class Peers:
         except OSError as problem:
             raise PeerLost(target, str(problem)) from None
 
-    def _read(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for slot, channel in self._channels.items():
-                selector.register(channel, selectors.EVENT_READ, slot)
+    def _read(self, selector: selectors.BaseSelector) -> None:
+        with selector:
             while selector.get_map():
                 for key, _ in selector.select():
                     slot, channel = key.data, self._channels[key.data]
