@@ -26,7 +26,18 @@ def compare_engines(benchmark: Benchmark, faster: float, *peers: Contestant) -> 
     )
 
 
-_RESIDENT, _JOBS = ("engine", "resident"), ("engine", "jobs")
+def _resident(script: str, options: Options, *goals: Goal) -> Contestant:
+    """A program of ours on resident slots."""
+    return Contestant("millstream, resident slots", script, "millstream", (*options, ("engine", "resident")), goals)
+
+
+def _jobs(script: str, options: Options, *goals: Goal) -> Contestant:
+    """The same program with a Spark job for each epoch."""
+    return Contestant("millstream, Spark jobs", script, "millstream", (*options, ("engine", "jobs")), goals)
+
+
+def _at_most(value: float) -> Goal:
+    return Goal(at_most=value, of=Of.FIGURE)
 
 
 def _peers(script: str, options: Options, *goals: Goal) -> tuple[Contestant, ...]:
@@ -52,15 +63,9 @@ def _record_latency(exchange: int, goal_ms: float) -> Benchmark:
         title=f"A record from a socket to the sink function, {exchange or 'no'} exchanges, checkpoints every 10 s",
         figure="p50_ms",
         unit="ms p50",
-        ours=Contestant(
-            "millstream, resident slots",
-            "jobs/record_latency.py",
-            "millstream",
-            (*options, _RESIDENT),
-            (Goal(at_most=goal_ms, of=Of.FIGURE),),
-        ),
+        ours=_resident("jobs/record_latency.py", options, _at_most(goal_ms)),
         peers=(
-            Contestant("millstream, Spark jobs", "jobs/record_latency.py", "millstream", (*options, _JOBS)),
+            _jobs("jobs/record_latency.py", options),
             *_peers("peers/pyflink_record_latency.py", options, Goal(1)),
             *(
                 (Contestant("Spark micro-batch", "peers/spark_record_latency.py", "spark", spark, (Goal(30),)),)
@@ -81,15 +86,9 @@ RECORD_LOAD = Benchmark(
     title="The same with one exchange and a count per key in Python, 50,000 records/s, parallelism 2",
     figure="p50_ms",
     unit="ms p50",
-    ours=Contestant(
-        "millstream, resident slots",
-        "jobs/record_latency.py",
-        "millstream",
-        (*_LOAD, _RESIDENT),
-        (Goal(at_most=20, of=Of.FIGURE),),
-    ),
+    ours=_resident("jobs/record_latency.py", _LOAD, _at_most(20)),
     peers=(
-        Contestant("millstream, Spark jobs", "jobs/record_latency.py", "millstream", (*_LOAD, _JOBS)),
+        _jobs("jobs/record_latency.py", _LOAD),
         *_peers("peers/pyflink_record_latency.py", _LOAD),
         Contestant("bytewax", "peers/bytewax_record_latency.py", "bytewax", _LOAD),
     ),
@@ -105,17 +104,8 @@ def _kafka_latency(rate: int, once: int, figure: str, goal_ms: float) -> Benchma
         title=f"Kafka to a count per key in Python to Kafka, {rate:,} records/s, {guarantee}, parallelism 2",
         figure=figure,
         unit=figure.replace("_", " "),
-        ours=Contestant(
-            "millstream, resident slots",
-            "kafka_latency.py",
-            "millstream",
-            (*options, _RESIDENT),
-            (Goal(at_most=goal_ms, of=Of.FIGURE),),
-        ),
-        peers=(
-            Contestant("millstream, Spark jobs", "kafka_latency.py", "millstream", (*options, _JOBS)),
-            *_peers("kafka_latency_flink.py", options),
-        ),
+        ours=_resident("kafka_latency.py", options, _at_most(goal_ms)),
+        peers=(_jobs("kafka_latency.py", options), *_peers("kafka_latency_flink.py", options)),
         higher_is_better=False,
     )
 
@@ -135,14 +125,8 @@ def _recovery(case: str, processes: str, goal_seconds: float) -> Benchmark:
         title=f"From a kill of {processes} to the second epoch after it, the slowest 95th percentile of them",
         figure="p95_s",
         unit="s p95",
-        ours=Contestant(
-            "millstream, resident slots",
-            "jobs/recovery.py",
-            "millstream",
-            (*options, _RESIDENT),
-            (Goal(at_most=goal_seconds, of=Of.FIGURE),),
-        ),
-        peers=(Contestant("millstream, Spark jobs", "jobs/recovery.py", "millstream", (*options, _JOBS), (Goal(1),)),),
+        ours=_resident("jobs/recovery.py", options, _at_most(goal_seconds)),
+        peers=(_jobs("jobs/recovery.py", options, Goal(1)),),
         higher_is_better=False,
     )
 
@@ -157,14 +141,8 @@ EXCHANGE = Benchmark(
     title="Rows of three integer columns, partitioned by the hash of one, parallelism 2",
     figure="rate",
     unit="rows/s",
-    ours=Contestant(
-        "millstream, resident slots", "jobs/exchange.py", "millstream", (("records", 1_000_000), _RESIDENT)
-    ),
-    peers=(
-        Contestant(
-            "millstream, Spark jobs", "jobs/exchange.py", "millstream", (("records", 1_000_000), _JOBS), (Goal(4),)
-        ),
-    ),
+    ours=_resident("jobs/exchange.py", (("records", 1_000_000),)),
+    peers=(_jobs("jobs/exchange.py", (("records", 1_000_000),), Goal(4)),),
 )
 
 IDLE = Benchmark(
@@ -172,14 +150,8 @@ IDLE = Benchmark(
     title="The processors' time of a job without input, the JVM and all workers included",
     figure="percent",
     unit="% of a core",
-    ours=Contestant(
-        "millstream, resident slots",
-        "jobs/idle.py",
-        "millstream",
-        (("seconds", 60), _RESIDENT),
-        (Goal(at_most=1, of=Of.FIGURE),),
-    ),
-    peers=(Contestant("millstream, Spark jobs", "jobs/idle.py", "millstream", (("seconds", 60), _JOBS)),),
+    ours=_resident("jobs/idle.py", (("seconds", 60),), _at_most(1)),
+    peers=(_jobs("jobs/idle.py", (("seconds", 60),)),),
     higher_is_better=False,
 )
 
@@ -188,8 +160,8 @@ SLOTS = Benchmark(
     title="An epoch of 64 slots with an all-to-all exchange, one record for each slot, on one machine",
     figure="p50_ms",
     unit="ms p50",
-    ours=Contestant("millstream, resident slots", "jobs/slots.py", "millstream", (("slots", 64), _RESIDENT)),
-    peers=(Contestant("16 slots", "jobs/slots.py", "millstream", (("slots", 16), _RESIDENT)),),
+    ours=_resident("jobs/slots.py", (("slots", 64),)),
+    peers=(replace(_resident("jobs/slots.py", (("slots", 16),)), name="16 slots"),),
     higher_is_better=False,
 )
 

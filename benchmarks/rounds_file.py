@@ -1,7 +1,7 @@
 """The finished rounds of a run as a file, so that a run that was interrupted goes on where it was.
 
 Promises: one JSON line for each outcome, written as soon as it is known; a run goes on only at the same commit, on the
-same machine, with the same versions and sizes, and otherwise begins anew, with the older file kept beside it.
+same machine, with the same versions and sizes, and otherwise starts again, with the older file kept beside it.
 Does not know: what a contestant measures, or when a round counts."""
 
 from __future__ import annotations

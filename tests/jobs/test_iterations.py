@@ -277,7 +277,7 @@ def test_operators_of_one_round_outside_of_a_bounded_iteration_are_refused(env):
     for_each_round(DataStreamList.of(numbers), totals_per_round)[0].print()
     with pytest.raises(UnusableIteration, match="lives for one round, but is not in the body of a bounded iteration"):
         env.execute()
-    with pytest.raises(InvalidArgument, match=r"'Source: .*' cannot begin anew in every round"):
+    with pytest.raises(InvalidArgument, match=r"'Source: .*' cannot start again in every round"):
         for_each_round(DataStreamList.of(numbers), lambda _: DataStreamList.of(env.from_collection([2])))
 
 

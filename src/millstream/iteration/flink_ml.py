@@ -84,8 +84,8 @@ class IterationConfig:
     Attributes:
         termination: A limit of rounds, and a deadline.
         name: The name of the iteration, unique in the program.
-        operator_life_cycle: Whether the operators of the body live through all rounds, or begin anew in every round;
-            see `for_each_round`, which does it for some of them.
+        operator_life_cycle: Whether the operators of the body live through all rounds, or start without state in every
+            round; see `for_each_round`, which does it for some of them.
 
     Example:
         >>> IterationConfig(Termination(max_iterations=10)).termination.max_iterations

@@ -1,6 +1,6 @@
 """How long the operators of a bounded iteration live: through all rounds, or for one.
 
-Promises: Flink ML's names. What is built inside of `for_each_round` begins anew in every round.
+Promises: Flink ML's names. What is built inside of `for_each_round` starts without state in every round.
 Does not know: how an operator is run for a round."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OperatorLifeCycle(Enum):
 
 
 def for_each_round(inputs: DataStreamList, body: Callable[[DataStreamList], DataStreamList]) -> DataStreamList:
-    """Add operators that begin anew in every round of a bounded iteration, inside of its body.
+    """Add operators to the body of a bounded iteration that start without state in every round.
 
     In each round, their functions are copies that have not been called, and they have no state. When all records of the
     round have been processed, their input ends: the watermark comes to its end, so windows and timers fire.
@@ -71,6 +71,6 @@ def let_live_for_one_round(program: Program, before: int) -> None:
         if step.id <= before or isinstance(step.spec, HeadSpec | TailSpec | CriterionSpec | ReplaySpec | PerRoundSpec):
             continue
         if isinstance(step.spec, SourceSpec | SinkSpec):
-            msg = f"'{step.name}' cannot begin anew in every round of an iteration"
+            msg = f"'{step.name}' cannot start again in every round of an iteration"
             raise InvalidArgument(msg, hint="create sources and sinks outside of the body, and pass streams to it")
         program.change(step.id, spec=PerRoundSpec(step.spec))

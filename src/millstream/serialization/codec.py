@@ -1,4 +1,4 @@
-"""Encodes untyped Python values as bytes that are safe to decode, whoever wrote them.
+"""Encodes untyped Python values as bytes that are safe to decode even if an attacker wrote them.
 
 The bytes are a pickle with almost no globals: a few immutable C types of the standard library, and the function
 `build`. A declared class is stored as text, and is looked up among the classes that the running program declares. A

@@ -203,7 +203,7 @@ class _SumOfRound(KeyedProcessFunction[Any, Any, Any]):
 
 
 def per_round(env: Any) -> DataStream[Any]:
-    """Return the sums of each round, of operators that begin anew in every round."""
+    """Return the sums of each round, of operators that start without state in every round."""
 
     def add_up(streams: DataStreamList) -> DataStreamList:
         return DataStreamList.of(streams.get(0).key_by(lambda number: number % 5).process(_SumOfRound(), Types.LONG()))
